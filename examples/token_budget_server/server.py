@@ -4,7 +4,8 @@
 
 Needs torch and transformers, and nothing of the harness. One reply at a time: further requests wait in line, and a seed
 gives the same reply whatever else is asked. With `--max-batch N` up to N replies are generated together, and seeds are
-ignored. Answers /health, /v1/models and /v1/chat/completions, streamed or whole.
+ignored. Answers /health, /v1/models and /v1/chat/completions, streamed or whole; and /tokenize, /detokenize and the
+log-probabilities of given token ids (/v1/completions with `prompt_logprobs`), in vLLM's form.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,20 +115,12 @@ class Engine:
         self._ends = set(ends if isinstance(ends, list) else [ends])
         self._max_batch: int = given.max_batch
         self._line: queue.Queue[Job] = queue.Queue()
+        self._busy = threading.Lock()
         threading.Thread(target=self._work, daemon=True).start()
 
     def job(self, body: dict[str, Any]) -> Job:
         """Put a request in line. Raises `Refused`."""
-        try:
-            text = self.tokenizer.apply_chat_template(
-                body["messages"],
-                add_generation_prompt=True,
-                tokenize=False,
-                **body.get("chat_template_kwargs", {}),
-            )
-        except Exception as error:  # whatever a template makes of foreign messages
-            raise Refused(400, f"the messages do not fit the chat template: {error}") from error
-        prompt = self.tokenizer(text, add_special_tokens=False).input_ids
+        prompt = self.prompt_of(body)
         bound = body.get("max_completion_tokens") or body.get("max_tokens") or self.context - len(prompt)
         if len(prompt) + bound > self.context:
             raise Refused(
@@ -143,6 +137,36 @@ class Engine:
         job = Job(prompt, bound, settings, body.get("seed") if self._max_batch == 1 else None)
         self._line.put(job)
         return job
+
+    def prompt_of(self, body: dict[str, Any]) -> list[int]:
+        """The token ids of the messages. Raises `Refused`."""
+        try:
+            text = self.tokenizer.apply_chat_template(
+                body["messages"],
+                add_generation_prompt=True,
+                tokenize=False,
+                **body.get("chat_template_kwargs", {}),
+            )
+        except Exception as error:  # whatever a template makes of foreign messages
+            raise Refused(400, f"the messages do not fit the chat template: {error}") from error
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False).input_ids
+        return ids
+
+    def read(self, ids: list[int], n_top: int) -> list[dict[str, Any] | None]:
+        """The log-probabilities of each token and of the likeliest ones there, by token id; None of the first.
+
+        One token at a time, as a reply is written: some attention is sparse only then.
+        """
+        places: list[dict[str, Any] | None] = [None]
+        past = None
+        with self._busy, torch.no_grad():
+            for token, following in pairwise(ids):
+                step = torch.tensor([[token]], device=self.model.device)
+                out = self.model(step, past_key_values=past, use_cache=True)
+                past, logprobs = out.past_key_values, out.logits[0, -1].float().log_softmax(-1)
+                shown = {following, *logprobs.topk(n_top).indices.tolist()}
+                places.append({str(each): {"logprob": logprobs[each].item()} for each in shown})
+        return places
 
     def _work(self) -> None:
         waiting: list[Job] = []
@@ -167,7 +191,7 @@ class Engine:
         rows = [[pad] * (longest - len(job.prompt)) + job.prompt for job in jobs]
         mask = [[0] * (longest - len(job.prompt)) + [1] * len(job.prompt) for job in jobs]
         batch = Batch(jobs, self.tokenizer, self._ends)
-        with torch.no_grad():
+        with self._busy, torch.no_grad():
             self.model.generate(
                 torch.tensor(rows, device=self.model.device),
                 attention_mask=torch.tensor(mask, device=self.model.device),
@@ -190,6 +214,43 @@ def pieces_of(job: Job) -> Iterator[str | tuple[str, int]]:
             return
 
 
+def _ids(engine: Engine, body: dict[str, Any], field: str) -> list[int]:
+    """Token ids of a request. Raises `Refused`."""
+    ids = body.get(field)
+    known = range(len(engine.tokenizer))
+    if not isinstance(ids, list) or not all(type(each) is int and each in known for each in ids):
+        raise Refused(400, f"expected token ids as `{field}`")
+    if len(ids) > engine.context:
+        raise Refused(400, f"This model's maximum context length is {engine.context} tokens; {len(ids)} were sent.")
+    return ids
+
+
+def tokenized(engine: Engine, body: dict[str, Any]) -> dict[str, Any]:
+    """The token ids of `messages` by the chat template, or of the text `prompt`. Raises `Refused`."""
+    if "messages" in body:
+        return {"tokens": engine.prompt_of(body)}
+    special = body.get("add_special_tokens") is True
+    return {"tokens": engine.tokenizer(str(body.get("prompt", "")), add_special_tokens=special).input_ids}
+
+
+def detokenized(engine: Engine, body: dict[str, Any]) -> dict[str, Any]:
+    """The text of `tokens`. Raises `Refused`."""
+    return {"prompt": engine.tokenizer.decode(_ids(engine, body, "tokens"))}
+
+
+def read(engine: Engine, body: dict[str, Any]) -> dict[str, Any]:
+    """The log-probabilities of the token ids `prompt`. Raises `Refused`."""
+    n_top = body.get("prompt_logprobs")
+    if type(n_top) is not int or not 0 <= n_top <= 20:
+        raise Refused(400, "this page only reads: expected `prompt_logprobs`, 0 to 20")
+    ids = _ids(engine, body, "prompt")
+    choice = {"index": 0, "text": "", "finish_reason": "length", "prompt_logprobs": engine.read(ids, n_top)}
+    return {"object": "text_completion", "model": engine.name, "choices": [choice], "usage": _usage(len(ids), 0)}
+
+
+PAGES = {"/tokenize": tokenized, "/detokenize": detokenized, "/v1/completions": read}
+
+
 class Handler(BaseHTTPRequestHandler):
     """The protocol."""
 
@@ -208,8 +269,11 @@ class Handler(BaseHTTPRequestHandler):
             self._json(404, _error(f"there is no {self.path}"))
 
     def do_POST(self) -> None:
-        """A chat completion."""
+        """A chat completion, or what stands in `PAGES`."""
         try:
+            if self.path in PAGES:
+                self._json(200, PAGES[self.path](self.engine, self._object()))
+                return
             if self.path != "/v1/chat/completions":
                 raise Refused(404, f"there is no {self.path}")
             body = self._body()
@@ -226,16 +290,21 @@ class Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
-    def _body(self) -> dict[str, Any]:
+    def _object(self) -> dict[str, Any]:
         length = int(self.headers.get("Content-Length") or 0)
         if length > MAX_BODY_BYTES:
             raise Refused(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
         try:
             body = json.loads(self.rfile.read(length))
             assert isinstance(body, dict)
-            assert isinstance(body["messages"], list)
-        except (ValueError, KeyError, AssertionError) as error:
-            raise Refused(400, "expected a JSON object with `messages`") from error
+        except (ValueError, AssertionError) as error:
+            raise Refused(400, "expected a JSON object") from error
+        return body
+
+    def _body(self) -> dict[str, Any]:
+        body = self._object()
+        if not isinstance(body.get("messages"), list):
+            raise Refused(400, "expected a JSON object with `messages`")
         if body.get("model") != self.engine.name:
             raise Refused(404, f"the model {body.get('model')!r} is not served here, {self.engine.name!r} is")
         known = {*IGNORED, *SAMPLING, "max_tokens", "max_completion_tokens", "seed"}

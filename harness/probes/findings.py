@@ -36,43 +36,18 @@ FALSE_ALARM = 0.001
 """Chance that a sound server fails a test of distributions. The other checks together get the same chance."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lost:
-    """Requests of a check that brought nothing to judge: n of all its `of`. why: of one of them; empty if none is."""
-
-    n: int = 0
-    of: int = 0
-    why: str = ""
-
-
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The observation of one check.
 
     sent: what was sent, in words. came: what came back. p: the chance that a sound server shows something at least as
-    odd; None without a statistical test. lost: the requests that brought nothing to judge. likelihood: of the check
-    that reads replies.
+    odd; None without a statistical test. likelihood: of the check that reads replies.
     """
 
     outcome: Outcome
     sent: str
     came: str
     p: float | None = None
-    lost: Lost = Lost()
     likelihood: Likelihood | msgspec.UnsetType = msgspec.UNSET
-
-
-def without_lost(seen: Seen) -> Seen:
-    """The observation with the lost requests named; untested if they are more than `MAX_LOST` of all.
-
-    A fault that a check sees without a test of chance (no p) stands: the lost requests would not take it back.
-    """
-    if not (lost := seen.lost).n:
-        return seen
-    came = f"{seen.came}; {lost.n} of {lost.of} requests brought nothing to judge ({quoted(lost.why)})"
-    shows_fault = seen.outcome in ("spoils", "warns") and seen.p is None
-    if lost.n <= MAX_LOST * lost.of or shows_fault:
-        return msgspec.structs.replace(seen, came=came)
-    return untested(seen.sent, f"too few requests are left to judge by: {came}")
 
 
 REPLY_TEXT, FINISHED, EMPTY = "reply text", "finished streams", "empty replies"

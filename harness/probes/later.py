@@ -23,7 +23,7 @@ from harness.client.wires.completions import COMPLETIONS
 from harness.core.inert import quoted
 from harness.probes import exact
 from harness.probes.asking import Inquiry, ProbeReply, Refused, Token, first_top
-from harness.probes.findings import FALSE_ALARM, Check, Lost, Seen, sound, spoils, untested, warns
+from harness.probes.findings import FALSE_ALARM, MAX_LOST, Check, Seen, sound, spoils, untested, warns
 from harness.probes.overlap import divergence
 from harness.probes.sampling import CUTS, NEAR, SURE, core
 from harness.probes.subject import LONG, RAW_TEXTS, STORY, TOP, Subject, listed
@@ -243,9 +243,12 @@ def _written_and_read(subject: Subject) -> Seen:
                 written.append(reply.tokens[n].top)
     answers = subject.server.many(bodies, COMPLETIONS)
     refused = [answer.sentence for answer in answers if isinstance(answer, Refused)]
-    lost = Lost(n=len(refused), of=len(bodies), why=refused[0] if refused else "")
     seen = _divergence_of_kernels(sent, written, list(map(first_top, answers)))
-    return msgspec.structs.replace(seen, lost=lost)
+    if not refused:
+        return seen
+    came = f"{seen.came}; {len(refused)} of {len(bodies)} requests brought nothing to judge ({quoted(refused[0])})"
+    too_many = seen.outcome == "sound" and len(refused) > MAX_LOST * len(bodies)
+    return untested(sent, came) if too_many else msgspec.structs.replace(seen, came=came)
 
 
 def _divergence_of_kernels(

@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 
 from harness.core.nouns import count_noun
-from harness.core.records import Key
+from harness.core.records import Key, SampleRecord
 from harness.scoring.stats import Array, between, t_factor, t_two_sided
 
 LEVEL = 0.01
@@ -71,7 +71,7 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reach(self) -> float:
         """How far from 0 the gap may be, by its interval."""
-        return math.inf if self.low is None or self.high is None else max(-self.low, self.high)
+        return math.inf if self.low is None or self.high is None else max(abs(self.low), abs(self.high))
 
     def exceeds(self, floor: float) -> bool:
         """Whether the gap is farther from 0 than `floor`, but for a chance of `LEVEL`."""
@@ -85,14 +85,11 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.mean:+.4f}{interval}"
 
 
-class MovedToken(msgspec.Struct, frozen=True, kw_only=True):
+class MovedToken(SampleRecord, frozen=True, kw_only=True):
     """A token with a large gap. position: in its reply, from 1. token, before: its text and the text before it. base,
     copy: its log-probabilities in nats.
     """
 
-    benchmark: str
-    question_id: str
-    sample_index: int
     position: int
     base: float
     copy: float
@@ -122,24 +119,18 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     template: str = ""
 
     @property
-    def within(self) -> bool:
-        """Whether the gap lies within the margin, seen or not."""
-        return self.gap.reach <= self.margin
-
-    @property
     def sentence(self) -> str:
         """The verdict in words, with its figures."""
         gap = self.gap
-        words = {
-            "same": f"the same within {gap.reach:.4f} nats a token",
-            "differs": f"differs by {abs(gap.mean):.4f} nats a token",
-            "cannot tell": f"cannot tell: about {self.more_tokens:,} more tokens would",
-        }[self.verdict]
+        words = f"cannot tell: about {self.more_tokens:,} more tokens would"
+        if self.verdict != "cannot tell":
+            same = self.verdict == "same"
+            words = (
+                f"{'the same within' if same else 'differs by'} {gap.reach if same else abs(gap.mean):.4f} nats a token"
+            )
         template = f"; compare the chat templates: {self.template}" if self.template else ""
-        return (
-            f"{words}: gap {gap}, the base beside itself {self.noise}, in {gap.tokens:,} tokens of "
-            f"{count_noun(gap.questions, 'question')}{template}"
-        )
+        read = f"in {gap.tokens:,} tokens of {count_noun(gap.questions, 'question')}"
+        return f"{words}: gap {gap}, the base beside itself {self.noise}, {read}{template}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,6 @@ from harness.probes import (
     ends,
     later,
     load,
-    opening,
     protocol,
     reading,
     sampling,
@@ -39,7 +38,6 @@ from harness.probes.findings import (
     too_slow,
     unless_misled,
     untested,
-    without_lost,
 )
 from harness.probes.probed_endpoint import probed
 from harness.probes.subject import Subject
@@ -50,7 +48,6 @@ CHECKS: tuple[Check, ...] = (
     *ends.CHECKS,
     *template.CHECKS,
     *bare.CHECKS,
-    *opening.CHECKS,
     *sampling.CHECKS,
     *later.CHECKS,
     *context.CHECKS,
@@ -124,7 +121,7 @@ def examine(
             # Shown before the requests, since some checks take minutes.
             watcher.checking(check.name)
             before = server.n_tokens
-            seen = without_lost(unless_misled(check, subject, _look))
+            seen = unless_misled(check, subject, _look)
             findings.append(finding_of(check, seen, server.n_tokens - before))
             came = f": {seen.came}" if seen.outcome in ("spoils", "warns") else ""
             watcher.checked(f"{check.name}: {seen.outcome}{came}")

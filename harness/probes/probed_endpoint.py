@@ -83,11 +83,11 @@ class ProbedEndpoint(ProbedServer):
             wait = refusal.retry_after or pause
             if waited + wait > PATIENCE_SECONDS:
                 break
-            with channel.waiting(f"{wait:.0f} s, since the server refuses: {self._shown(refusal.message)}"):
+            with channel.waiting(f"{wait:.0f} s, since the server refuses: {self.shown(refusal.message)}"):
                 time.sleep(wait)
             waited, pause = waited + wait, 2 * pause
         if answer.status != 200:
-            raise Refused(answer.status, self._shown(error_words(answer.body)))
+            raise Refused(answer.status, self.shown(error_words(answer.body)))
         return answer.body
 
     def send_streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
@@ -143,7 +143,7 @@ class ProbedEndpoint(ProbedServer):
         with self._lock:  # `many` sends requests in several threads.
             self.n_requests += 1
 
-    def _shown(self, words: str) -> str:
+    def shown(self, words: str) -> str:
         """The server's words, safe to show: without the key and other secrets of the endpoint."""
         return quote_safely(words, secrets_of(self.endpoint, self.asker.spelling.secrets))
 

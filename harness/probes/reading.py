@@ -35,7 +35,7 @@ from harness.preparing.watching import Watcher
 from harness.probes import prompt_logprobs
 from harness.probes.asking import Refused
 from harness.probes.findings import Check, Outcome, Seen, untested
-from harness.probes.likelihood import MIN_GAP, ComparedReply, Likelihood, MovedToken, Verdict, compare
+from harness.probes.likelihood import ComparedReply, Likelihood, MovedToken, Verdict, compare
 from harness.probes.overlap import divergence
 from harness.probes.probed_endpoint import ProbedEndpoint, probed
 from harness.probes.subject import Subject
@@ -60,9 +60,9 @@ MIN_TOKENS = 8
 CHARS = 3
 """Characters of a token, for replies whose tokens no server counted."""
 
-NOISES = 3.0
-"""Stored lines count if a new reading of one differs by no more than this many times the base's noise, and `MIN_GAP`,
-in the mean absolute difference.
+ANOTHER_NATS = 0.1
+"""Stored lines count if a new reading of one differs by at most this, in the mean absolute difference: SmolLM2-135M
+moves by 0.02 from float32 to bfloat16, by 0.15 to 5 bits.
 """
 
 CONTEXT_TOKENS = 12
@@ -140,59 +140,43 @@ def file_of(kind: str, server: ProbedEndpoint, *more: str) -> str:
     return f"{kind}-{key[:12]}.jsonl"
 
 
-def size_of_noise(first: Mapping[Place, ReplyReading], again: Mapping[Place, ReplyReading]) -> float:
-    """The mean absolute difference of two readings, in nats; 0 without any."""
-    pairs = [(first[place].logprobs, each.logprobs) for place, each in again.items() if place in first]
-    gaps = [np.abs(np.subtract(a[: len(b)], b[: len(a)])) for a, b in pairs]
-    return float(np.concatenate(gaps).mean()) if gaps else 0.0
+def read_missing(
+    server: ProbedEndpoint, path: Path, sent: Mapping[Place, Sent], at_once: int, watcher: Watcher
+) -> dict[Place, ReplyReading]:
+    """Read and store the replies that the file lacks; return all. Raises `Refused`, `ServerError`, `StoreError`."""
+    line_file.make_folder(path.parent)
+    before = stored(path)
+    for known in [place for place in before if place in sent][:1]:
+        now = server.read(before[known].prompt, before[known].ids).logprobs
+        if np.abs(np.subtract(now, before[known].logprobs)).mean() > ANOTHER_NATS:
+            watcher.warn(f"{in_words(server)} reads otherwise than before: its values are made anew")
+            path.unlink()
+            before = {}
+    missing = [place for place, (_, ids) in sent.items() if place not in before or before[place].ids[: len(ids)] != ids]
+
+    def read(place: Place) -> None:
+        prompt, ids = sent[place]
+        seen = server.read(prompt, ids)
+        reading = ReplyReading(
+            benchmark=place[0], question_id=place[1].question_id, sample_index=place[1].sample_index,
+            server=in_words(server), prompt=prompt, ids=ids, logprobs=seen.logprobs, tops=seen.tops,
+        )  # fmt: skip
+        file.append(line_file.line(reading, sealed=True))
+
+    pool = ThreadPoolExecutor(at_once, "read")
+    with line_file.LineFile(path, durable=False) as file:
+        try:
+            for n, _ in enumerate(pool.map(read, missing), 1):
+                if n % -(-len(missing) // 10) == 0:
+                    watcher.checking(f"{in_words(server)}: {n:,} of {len(missing):,} replies read")
+        finally:
+            # After Ctrl-C nobody waits for the replies under way.
+            pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
+    return stored(path)
 
 
 @dataclass(frozen=True)
-class ReplyReader:
-    """A server that reads. noise: of the base, as `size_of_noise`. watcher: is told how far it is."""
-
-    server: ProbedEndpoint
-    watcher: Watcher
-    noise: float
-
-    def read(self, path: Path, sent: Mapping[Place, Sent], at_once: int) -> None:
-        """Read the replies that the file lacks, and store each. Raises `Refused`, `ServerError`, `StoreError`."""
-        line_file.make_folder(path.parent)
-        before = stored(path)
-        if (known := next((place for place in before if place in sent), None)) is not None:
-            prompt, ids, logprobs = before[known].prompt, before[known].ids, before[known].logprobs
-            moved = np.abs(np.subtract(self.server.read(prompt, ids).logprobs, logprobs)).mean()
-            if moved > NOISES * self.noise + MIN_GAP:
-                self.watcher.warn(f"{in_words(self.server)} reads otherwise than before: its values are made anew")
-                path.unlink()
-                before = {}
-        missing = [
-            place for place, (_, ids) in sent.items() if place not in before or before[place].ids[: len(ids)] != ids
-        ]
-
-        def read(place: Place) -> None:
-            benchmark, key = place
-            prompt, ids = sent[place]
-            seen = self.server.read(prompt, ids)
-            reading = ReplyReading(
-                benchmark=benchmark, question_id=key.question_id, sample_index=key.sample_index,
-                server=in_words(self.server), prompt=prompt, ids=ids, logprobs=seen.logprobs, tops=seen.tops,
-            )  # fmt: skip
-            file.append(line_file.line(reading, sealed=True))
-
-        pool = ThreadPoolExecutor(at_once, "read")
-        with line_file.LineFile(path, durable=False) as file:
-            try:
-                for n, _ in enumerate(pool.map(read, missing), 1):
-                    if n % -(-len(missing) // 10) == 0:
-                        self.watcher.checking(f"{in_words(self.server)}: {n:,} of {len(missing):,} replies read")
-            finally:
-                # After Ctrl-C nobody waits for the replies under way.
-                pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
-
-
-@dataclass(frozen=True)
-class Replies:
+class StoredReplies:
     """The stored replies of a run, for one probe. drawn: tokens to read of each. base: the file of its readings.
     reference: the base's server, if it is asked.
     """
@@ -204,7 +188,7 @@ class Replies:
     reference: ProbedEndpoint | None = None
 
     @classmethod
-    def of(cls, options: ProbeOptions, watcher: Watcher) -> Replies:
+    def of(cls, options: ProbeOptions, watcher: Watcher) -> StoredReplies:
         """Open the run and its base. Raises `UsageError`, `StoreError`, `ServerError`."""
         run = RunFolder.open(options.replies or "")
         manifest = Manifest.load(run)
@@ -261,18 +245,15 @@ class Replies:
 
     def look(self, server: ProbedEndpoint, margin: float, watcher: Watcher) -> Likelihood:
         """Read the replies with the copy, and compare. Raises `Refused`, `ServerError`, `StoreError`."""
-        for reader in (server, self.reference):
-            if reader is not None and (lack := prompt_logprobs.lacks(reader.engine)):
+        for reader in (server, self.reference or server):
+            if lack := prompt_logprobs.lacks(reader.engine):
                 raise Refused(0, lack, reader.endpoint.base_url)
         sent, again = self.sent(), self.base.with_name(self.base.name.replace("base", "again", 1))
-        noise = size_of_noise(stored(self.base), stored(again))
-        if self.reference is not None:
-            base = ReplyReader(self.reference, watcher, noise)
-            base.read(self.base, sent, 1)
-            base.read(again, dict(reversed(sent.items())), self.reference.at_once)
+        if (base := self.reference) is not None:
+            read_missing(base, self.base, sent, 1, watcher)
+            read_missing(base, again, dict(reversed(sent.items())), base.at_once, watcher)
         copy = self.base.with_name(file_of("copy", server, self.base.name))
-        ReplyReader(server, watcher, noise).read(copy, sent, server.at_once)
-        readings = [stored(path) for path in (self.base, again, copy)]
+        readings = stored(self.base), stored(again), read_missing(server, copy, sent, server.at_once, watcher)
         compared = []
         for place, (_, ids) in sent.items():
             n, (first, second, mine) = len(ids), (each[place] for each in readings)
@@ -287,21 +268,20 @@ class Replies:
         likelihood = compare(next(iter(readings[0].values())).server, compared, margin)
         copy.unlink()
         with contextlib.suppress(ServerError):  # A server without pages of tokens shows no texts.
-            tokenizer = tokenizer_of(server)
-            moved = [_with_texts(each, sent, tokenizer) for each in likelihood.moved]
+            moved = [_with_texts(each, sent[each.benchmark, each.key][1], server) for each in likelihood.moved]
             likelihood = msgspec.structs.replace(likelihood, moved=moved)
-            template = self._other_prompt(tokenizer, sent) or likelihood.template
+            template = self._other_prompt(server, sent) or likelihood.template
             likelihood = msgspec.structs.replace(likelihood, template=template)
         return likelihood
 
-    def _other_prompt(self, tokenizer: Tokenizer, sent: Mapping[Place, Sent]) -> str:
+    def _other_prompt(self, server: ProbedEndpoint, sent: Mapping[Place, Sent]) -> str:
         """Where the copy's chat template departs from the base's prompts, in words; empty where it does not."""
         for place, (prompt, _) in [*sent.items()][:PROMPTS]:
-            _, own = self.prompt(tokenizer, place)
+            _, own = self.prompt(tokenizer_of(server), place)
             if own != prompt:
                 n = next((i for i, pair in enumerate(zip(own, prompt, strict=False)) if pair[0] != pair[1]), 0)
-                copy, base = (tokenizer.text_of(ids[n : n + CONTEXT_TOKENS]) for ids in (own, prompt))
-                return f"its prompt has {quoted(repr(copy))} from token {n + 1} on, the base's {quoted(repr(base))}"
+                copy, base = (repr(_text_of(server, ids[n : n + CONTEXT_TOKENS])) for ids in (own, prompt))
+                return f"its prompt has {copy} from token {n + 1} on, the base's {base}"
         return ""
 
 
@@ -319,17 +299,21 @@ def _written(sample: Sample, prompt: str) -> str:
     return f"{opening}{sample.reasoning}{closing}"
 
 
-def _with_texts(token: MovedToken, sent: Mapping[Place, Sent], tokenizer: Tokenizer) -> MovedToken:
-    """The token with its text and the text before it. Raises `ServerError`."""
-    _, ids = sent[token.benchmark, Key(token.question_id, token.sample_index)]
+def _text_of(server: ProbedEndpoint, ids: list[int]) -> str:
+    """The text of token ids, safe to show. Raises `ServerError`."""
+    return quoted(server.shown(tokenizer_of(server).text_of(ids))) if ids else ""
+
+
+def _with_texts(token: MovedToken, ids: list[int], server: ProbedEndpoint) -> MovedToken:
+    """The token with its text and the text before it. ids: of its reply. Raises `ServerError`."""
     i = token.position - 1
-    texts = [tokenizer.text_of(part) if part else "" for part in (ids[i : i + 1], ids[max(0, i - CONTEXT_TOKENS) : i])]
-    return msgspec.structs.replace(token, token=texts[0], before=texts[1])
+    texts = (_text_of(server, part) for part in (ids[i : i + 1], ids[max(0, i - CONTEXT_TOKENS) : i]))
+    return msgspec.structs.replace(token, **dict(zip(("token", "before"), texts, strict=True)))
 
 
 def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Check:
-    """The check that reads the run's replies. Raises as `Replies.of`."""
-    replies = Replies.of(options, watcher)
+    """The check that reads the run's replies. Raises as `StoredReplies.of`."""
+    replies = StoredReplies.of(options, watcher)
 
     def look(_subject: Subject) -> Seen:
         sent = f"{len(replies.drawn):,} replies of {replies.run.path.name} to be read, with their log-probabilities"
@@ -338,13 +322,15 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
         except Refused as refused:
             return untested(sent, refused.whose)
         outcome = OUTCOMES[likelihood.verdict]
-        if (likelihood.verdict == "differs" and likelihood.within) or (outcome == "sound" and likelihood.template):
+        if (likelihood.verdict == "differs" and likelihood.gap.reach <= options.margin) or (
+            outcome == "sound" and likelihood.template
+        ):
             outcome = "warns"
         return Seen(outcome=outcome, sent=sent, came=likelihood.sentence, likelihood=likelihood)
 
     return Check(
         name=NAME, group="reference", look=look, quick=False, tokens=sum(replies.drawn.values()),
-        why="Replies that the model finds more or less likely than its base does come from another distribution.",
+        why="StoredReplies that the model finds more or less likely than its base does come from another distribution.",
         mend="A gap is no loss: `harness compare` shows whether scores differ. Precision, cache, attention and weights "
         "move all tokens; a template moves the first ones, sparse attention and rope scaling the late ones.",
     )  # fmt: skip

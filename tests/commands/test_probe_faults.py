@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -68,7 +67,7 @@ def test_a_sound_server_passes_every_check() -> None:
 
 
 def test_the_checks_cost_what_they_are_said_to_cost() -> None:
-    assert len(probe.CHECKS) == 24
+    assert len(probe.CHECKS) == 23
     assert sum(check.tokens for check in probe.CHECKS if check.quick) <= 6_000
     assert sum(check.tokens for check in probe.CHECKS) <= 25_000
 
@@ -106,7 +105,7 @@ def test_a_fault_is_named_behind_a_model_that_nearly_hides_it(name: str, weights
 
 @pytest.mark.parametrize("name", SOUND)
 def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
-    checks = ("protocol", "messages", "added words", "later draws at 0.5", "writing and reading", "context", "opening")
+    checks = ("protocol", "messages", "added words", "later draws at 0.5", "writing and reading", "context")
     report = findings(SOUND[name](), checks, noise=0.02)
     assert {check: finding.came for check, finding in report.items() if finding.outcome == "spoils"} == {}
 
@@ -156,8 +155,8 @@ def test_a_cut_is_called_refused_only_if_the_request_without_it_is_accepted() ->
 
 
 def test_a_name_of_no_check_is_answered_by_near_names_or_by_all() -> None:
-    with pytest.raises(UsageError, match=r"no such check\. Did you mean opening\?"):
-        probe.select(["openign"])
+    with pytest.raises(UsageError, match=r"no such check\. Did you mean context\?"):
+        probe.select(["contxet"])
     with pytest.raises(UsageError, match=r"The groups are protocol, .* the checks are reply text, "):
         probe.select(["xyzzy"])
 
@@ -282,12 +281,3 @@ def test_the_first_token_shows_of_which_temperature_log_probabilities_are() -> N
     assert later.stated_at(warm, warm, 0.5) == 1.0
     assert [later.stated_at(dict([*cold.items()][:n]), warm, 0.5) for n in (1, 2, 6)] == [None, 0.5, 0.5]
     assert later.stated_at({name: 5 * value for name, value in warm.items()}, warm, 0.5) is None
-
-
-def test_a_servers_bos_is_counted_whether_it_adds_one_to_raw_text_or_not() -> None:
-    for adds in (True, False):
-        toy = Toy(weights="3", adds=adds)
-        (of_checks,) = probe.examine(ToyAsker(toy=toy), probe.select(["opening"]), seed=1).findings
-        assert (of_checks.outcome, "Gemma" in of_checks.came) == ("sound", True), of_checks.came
-        (of_checks,) = probe.examine(ToyAsker(toy=replace(toy, bos=0)), probe.select(["opening"]), seed=1).findings
-        assert of_checks.outcome == ("untested" if adds else "spoils")

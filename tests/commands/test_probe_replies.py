@@ -49,6 +49,7 @@ class Reader:
     jitter: float = 0.0
     owner: str = "vllm"
     system: str = ""
+    echo: bool = False
     spoil: Callable[[int], list[Step] | None] = lambda _n: None
     pages: tuple[str, ...] = ("/tokenize", "/detokenize")
 
@@ -76,7 +77,8 @@ class Reader:
             text = f"{self.system} {messages[-1]['content']} <a>" if messages else request.json["prompt"]
             yield http(200, {"tokens": [self.id_of(word) for word in text.split()]})
         elif request.path == "/detokenize":
-            yield http(200, {"prompt": " ".join(self._words.get(n, "?") for n in request.json["tokens"])})
+            text = " ".join(self._words.get(n, "?") for n in request.json["tokens"])
+            yield http(200, {"prompt": text + request.headers.get("authorization", "") * self.echo})
         else:
             with self._lock:
                 nth = next(self.read)
@@ -100,7 +102,7 @@ class Reader:
         return {"choices": [{"text": "", "finish_reason": "length", "prompt_logprobs": [None, *places[1:]]}]}
 
 
-def a_run(folder: Path, n_questions: int = 20, samples: int = 3, words: int = WORDS) -> Path:
+def a_run(folder: Path, n_questions: int = 20, samples: int = 3, words: int = WORDS, name: str = "run") -> Path:
     """A run of the base: replies of so many words."""
     asked = [question(f"q{i}", f"Sum {i} ?") for i in range(n_questions)]
     replies = [
@@ -108,8 +110,8 @@ def a_run(folder: Path, n_questions: int = 20, samples: int = 3, words: int = WO
                                              for i in range(words)), usage=Usage(completion_tokens=words))
         for each in asked for n in range(samples)
     ]  # fmt: skip
-    write_run(folder / "run", asked, replies, planned=samples, identity={"model": "toy", "api": "chat"})
-    return folder / "run"
+    write_run(folder / name, asked, replies, planned=samples, identity={"model": "toy", "api": "chat"})
+    return folder / name
 
 
 def probed(folder: Path, copy: FakeServer, base: FakeServer | None, *words: str) -> tuple[int, dict[str, Any]]:
@@ -175,6 +177,20 @@ def test_the_base_is_read_once_and_kept(tmp_path: Path) -> None:
     with FakeServer(Reader("copy")) as copy:
         damaged = harness(tmp_path, "probe", copy.base_url, "--replies", "run")
     assert (damaged.code, "line 1 is damaged" in damaged.err) == (3, True)
+
+
+def test_no_server_gets_the_key_of_another_and_none_is_shown(tmp_path: Path) -> None:
+    a_run(tmp_path)
+    with FakeServer(Reader()) as base, FakeServer(Reader("copy", shift=1.0, echo=True)) as copy:
+        words = ("--replies", "run", "--reference", base.base_url, "--api-key-env", "MINE", "--json")
+        done = harness(
+            tmp_path, "probe", copy.base_url, *words, extra={"OPENAI_API_KEY": "key-shared", "MINE": "key-mine"}
+        )
+        assert done.code == 4, done.err
+        assert {"key-mine" in str(request.headers) for request in copy.requests} == {True}
+        assert not any("key-" in str(request.headers) for request in base.requests)
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
+    assert "key-" not in done.out + done.err + kept.decode()
 
 
 OTHERS = [{"7": {"logprob": -1}}] * 60
@@ -269,18 +285,13 @@ def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, ban
         (("--replies", "run", "--quick"), "leave one of the two out"),
         (("--replies", "nowhere"), "there is no run at"),
         (("--checks", "replies"), "needs the option"),
+        (("--replies", "short"), "replies to two questions or more, found 1"),
         (("--replies", "run", "--reference", "http://127.0.0.1:9/v1"), "the reference: no server answers"),
     ],
 )
 def test_what_cannot_be_read_is_said(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
     a_run(tmp_path)
+    a_run(tmp_path, n_questions=1, name="short")
     with FakeServer(Reader("copy")) as server:
         done = harness(tmp_path, "probe", server.base_url, *words)
     assert (done.code in (2, 3), says in done.err) == (True, True), done.err
-
-
-def test_a_run_of_one_question_is_refused(tmp_path: Path) -> None:
-    a_run(tmp_path, n_questions=1)
-    with FakeServer(Reader("copy")) as server:
-        done = harness(tmp_path, "probe", server.base_url, "--replies", "run", "--reference", server.base_url)
-    assert (done.code, "replies to two questions or more, found 1" in done.err) == (2, True)

@@ -274,11 +274,6 @@ def streamed(change: Callable[[str], str], says: str) -> Fault:
     return fault("copied text", says=says, answer=rewritten)
 
 
-def opens(bos: int, says: str, *, adds: bool = True) -> Fault:
-    """A chat's prompt opens with so many BOS."""
-    return fault("opening", says=says, server=lambda toy, _: replace(toy, bos=bos, adds=adds))
-
-
 def undercounts(of: float, says: str = "", *, listed: bool = True) -> Fault:
     """States this share of the new tokens, and cuts nothing. listed: whether it states log-probabilities."""
 
@@ -537,8 +532,6 @@ FAULTS: dict[str, Callable[[], Fault]] = {
         "writing and reading", says="other probabilities", bend=later(decoded)
     ),
     # Openings
-    "a doubled BOS": lambda: opens(2, "doubled BOS"),
-    "a lost BOS": lambda: opens(0, "BOS is lost", adds=False),
 }  # fmt: skip
 """By what is wrong."""
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import math
 import random
-import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -45,9 +44,6 @@ def _last_token(prompt: str) -> int:
     return TOKENS.index(word) if word in TOKENS else -1
 
 
-MARKED = re.compile(r"(<bos>)?<start_of_turn>user\n(.*)<end_of_turn>\n<start_of_turn>model\n", re.DOTALL)
-"""A raw text in the marks of the toy's chat template."""
-
 Bend = Callable[
     [np.ndarray[Any, Any], int, Mapping[str, Any], random.Random], tuple[np.ndarray[Any, Any], Mapping[str, Any]]
 ]
@@ -73,16 +69,13 @@ def _moved(prompt: int) -> np.ndarray[Any, Any]:
 @dataclass
 class Toy:
     """weights: another name is another model; spread: by how much its logits differ from those of the other names, in
-    standard deviations. noise: of the logits, from request to request, as a batch makes it. bos: tokens that open a
-    chat's prompt. adds: puts one before a raw text."""
+    standard deviations. noise: of the logits, from request to request, as a batch makes it."""
 
     weights: str = "a"
     spread: float = 0.0
     noise: float = 0.0
     context: int = CONTEXT
     names: tuple[str, ...] = ("toy",)
-    bos: int = 1
-    adds: bool = True
     chance: random.Random = field(default_factory=lambda: random.Random(1))
 
     def reply(
@@ -94,16 +87,7 @@ class Toy:
         if not 0 <= body.get("temperature", 1.0) <= 2 or body.get("max_tokens", 1) < 0 or body.get("top_p", 1) > 1:
             return 400, {"error": {"message": "temperature is 0 to 2, top_p at most 1, max_tokens at least 0"}}
         prompt = " ".join(m.get("content") or "" for m in body["messages"]) if chat else str(body["prompt"])
-        # A raw text gets a BOS if `adds`; a chat's prompt has four marks, and a BOS in its template.
-        n_prompt = len(prompt.split()) + (4 + self.bos if chat else self.adds)
-        if not chat and (marked := MARKED.fullmatch(prompt)):
-            message = {"role": "user", "content": marked[2]}
-            # The answer is written as that of a raw text.
-            opened = replace(self, bos=self.adds + bool(marked[1]))
-            status, answer = opened.reply({**body, "messages": [message]}, bend=bend)
-            for one in answer.get("choices", ()):
-                one["text"] = one.pop("message")["content"]
-            return status, answer
+        n_prompt = len(prompt.split()) + (5 if chat else 1)  # a chat's prompt has four marks and a BOS
         if n_prompt + 1 > self.context:
             return 400, {"error": {"message": f"{n_prompt} tokens exceed the context of {self.context}", "code": 400}}
         choices = [self._choice(i, prompt, body, chat, bend) for i in range(body.get("n", 1))]
@@ -120,7 +104,7 @@ class Toy:
         head = " ".join(prompt.split()[: 6 if chat else 5])
         text, reason, said, ids = "", "length", [], list[int]()
         # A raw text is the same whether it was read or written so far; a chat's prompt counts as a whole.
-        moved = _moved(zlib.crc32(prompt.encode() + b"<bos>" * abs(self.bos - 1))) if chat else 0.0
+        moved = _moved(zlib.crc32(prompt.encode())) if chat else 0.0
         last = -1 if chat else _last_token(prompt)
         natural = 10**6 if "every number" in prompt else NATURAL
         echoed = list(prompt.partition(": ")[2]) if "Copy this text" in prompt else None

@@ -182,6 +182,19 @@ def test_a_run_of_the_harness_is_complete_and_every_reply_has_usage(server: Runn
         assert tokens == 24 if sample["finish_reason"] == "length" else 0 < tokens <= 24
 
 
+def test_a_budget_is_seen_by_reading_what_the_model_says_without_one(
+    server: RunningServer, transformers: Path, tiny: Path, private_state: Path, tmp_path: Path
+) -> None:
+    given = ("run", "demo:2", "--limit", "4", "--max-tokens", "24", "--concurrency", "2", "--no-canary", "--out", "run")
+    with launched(transformers, tiny, model_class="transformers:LlamaForCausalLM") as plain:
+        url = plain.base_urls[0]
+        assert harness(tmp_path, *given, "--base-url", url).code == 0
+        itself = harness(tmp_path, "probe", url, "--replies", "run", "--reference", url)
+    sparse = harness(tmp_path, "probe", server.base_urls[0], "--replies", "run")
+    assert (itself.code, "the same within 0.0000 nats a token" in itself.out) == (0, True), itself.out
+    assert (sparse.code, "differs by" in sparse.out) == (4, True), sparse.out
+
+
 SEER_ATTENTION = """
 import json
 import transformers
