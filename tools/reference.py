@@ -32,6 +32,7 @@ from harness.options.judge import JudgeOptions
 from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
 from harness.options.score import ScoreOptions
+from harness.probes.reading import ReplyReading
 from harness.runs.engine_pages import EnginePage, EngineReading
 from harness.runs.inflight import Partial
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
@@ -56,6 +57,7 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "<benchmark>/opinions.jsonl": (Opinion,),
     "<benchmark>/overrides.jsonl": (Override,),
     "inflight.jsonl": (Partial,),
+    "likelihood/base-<key>.jsonl": (ReplyReading,),
     "engine.jsonl": (EngineReading, EnginePage),
     "<benchmark>/scores.json": (
         Score,

@@ -70,8 +70,8 @@ def _table(report: ProbeReport) -> None:
 def _likelihood(read: Likelihood) -> None:
     """Print the gaps of all tokens and of their parts, then the tokens that moved most."""
     rows = [
-        (gap.of, f"{gap.tokens:,}", f"{gap.questions:,}", f"{gap.mean:+.4f}",
-         "–" if gap.low is None else f"{gap.low:+.4f} to {gap.high:+.4f}", f"{gap.size:.4f}",
+        (gap.of, f"{gap.tokens:,}", f"{gap.questions:,}", f"{gap.mean:+z.4f}",
+         "–" if gap.low is None else f"{gap.low:+z.4f} to {gap.high:+z.4f}", f"{gap.size:.4f}",
          "–" if gap.kl is None else f"{gap.kl:.4f}")
         for gap in (read.gap, read.noise, read.opening, *read.positions, *read.benchmarks)
     ]  # fmt: skip

@@ -81,8 +81,8 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
         return self.error == 0 or t_two_sided(beyond / self.error, self.freedom) <= LEVEL
 
     def __str__(self) -> str:
-        interval = "" if self.low is None else f" ({self.low:+.4f} to {self.high:+.4f})"
-        return f"{self.mean:+.4f}{interval}"
+        interval = "" if self.low is None else f" ({self.low:+z.4f} to {self.high:+z.4f})"
+        return f"{self.mean:+z.4f}{interval}"
 
 
 class MovedToken(SampleRecord, frozen=True, kw_only=True):
@@ -216,7 +216,7 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
     opening, after = band(f"1–{OPENING}", 0, OPENING), band("", OPENING, BANDS[0])
     template = ""
     if verdict == "differs" and abs(opening.mean) > OPENING_FACTOR * abs(after.mean) + noise.reach:
-        template = f"the gap is {opening.mean:+.4f} in the first {OPENING} tokens, {after.mean:+.4f} in the next"
+        template = f"the gap is {opening.mean:+z.4f} in the first {OPENING} tokens, {after.mean:+z.4f} in the next"
     largest = heapq.nlargest(
         MOVED, ((float(size), n, i) for n, gap in enumerate(gaps) for i, size in enumerate(np.abs(gap)))
     )
