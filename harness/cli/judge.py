@@ -18,7 +18,7 @@ from harness.core.inert import visible
 from harness.core.money import Prices
 from harness.core.nouns import are, count_noun, in_percent, in_points
 from harness.generation.outcome import Outcome
-from harness.judges.costs import ExpectedJudging, expected_judging
+from harness.judges.costs import ExpectedRequests, expected_judging
 from harness.judges.judge import Judged, JudgeReport, JudgeSettings
 from harness.judges.labels import MeasuredJudge, Measurement
 from harness.options.finished import AuditCommand
@@ -89,39 +89,36 @@ def show_expected(
     for source in sources:
         with terminal.Terminal() as watcher:
             expected = expected_judging(source, options, judge, watcher)
-        for line in _lines_of_expected(source, expected, prices):
+        for line in _lines_of_expected(source, *expected, prices):
             click.echo(line)
 
 
-def _lines_of_expected(source: Path, expected: ExpectedJudging, prices: Prices | None) -> Iterator[str]:
+def _lines_of_expected(
+    source: Path, expected: ExpectedRequests, of_each: Mapping[str, ExpectedRequests], prices: Prices | None
+) -> Iterator[str]:
     """The lines to print on what the judge would be asked about one source."""
     judge, name = expected.judge, visible(str(source), 100)
     if not expected.n_answers:
         yield f"{name}: the judge has nothing to rule on: no sample is in its scope (scope={judge.scope})"
         return
-    scopes = dict.fromkeys(of.judge.scope for of in expected.benchmarks.values())
+    scopes = dict.fromkeys(of.judge.scope for of in of_each.values())
     stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
     jury = f" × {len(judge.members)} judges" if judge.jury else ""
     yield (
         f"{name}: {judge_names(judge)} would be asked {count_noun(expected.n_requests, 'time')} "
         f"({count_noun(expected.n_answers, 'distinct answer')}{jury}{stored}; scope={', '.join(scopes)})"
     )
-    if len(expected.benchmarks) > 1:
-        for benchmark, of in expected.benchmarks.items():
+    if len(of_each) > 1:
+        for benchmark, of in of_each.items():
             times = count_noun(of.n_requests, "time")
             form = f", by the form {of.judge.prompt.name}" if of.judge.of_card else ""
             yield f"  {visible(benchmark, 100)}: {times}, about {count_noun(of.n_answers, 'distinct answer')}{form}"
         # A rubric is written for one kind of answers.
-        if not all(of.judge.of_card for of in expected.benchmarks.values()):
+        if not all(of.judge.of_card for of in of_each.values()):
             yield f"  {'the others' if len(scopes) > 1 else 'all'} by the prompt {judge.prompt.name}"
-    yield (
-        f"  at most {count_noun(expected.prompt_tokens, 'prompt token')} and {expected.new_tokens:,} new tokens "
-        f"({judge.max_tokens:,} a reply)"
-    )
-    if any(of.judge.prompt.requests > 1 for of in expected.benchmarks.values()):
+    yield f"  {expected.most(prices)}"
+    if any(of.judge.prompt.requests > 1 for of in of_each.values()):
         yield "  (twice as many, as if no first reply were in the form of its card)"
-    if prices is not None:
-        yield f"  at most {expected.usd(prices):,.4f} USD"
     yield "  nothing was sent, and no grade was stored"
 
 
@@ -140,7 +137,7 @@ def _lines(report: JudgeReport) -> Iterator[str]:
     if report.by_juror:
         means = ", ".join(f"{visible(each, 100)} {in_percent(mean)}" for each, mean in report.by_juror.items())
         takes = f"the {judge.prompt.take} of their points counts" if judge.prompt.gives_points else "most votes count"
-        yield f"  spread of the judges, no interval: {means} % where all have ruled; {takes}"
+        yield f"  spread of the judges, no interval: {means} %; {takes}"
     yield from matrix_lines(report.agreement, "judge", report.first_grader)
     parts = [count_noun(report.n_answers, "distinct answer")]
     if report.n_owed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from harness.client.spelling import most_prompt_tokens, prompt_bytes
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.money import Prices
+from harness.core.nouns import count_noun
 from harness.generation.settings import BenchmarkSettings
 from harness.judges.judge import JudgeRequests, JudgeSettings, cases_of, judge_of
 from harness.options.judge import JudgeOptions
@@ -28,50 +28,42 @@ STORING = ("out", "track", "on", "also")
 """Options of a scoring that write, send or ask somewhere else, so that a dry run refuses them."""
 
 
-class AnswersToJudge(NamedTuple):
-    """Distinct answers of one benchmark in the judge's scope, and the requests about them. judge: with its form."""
-
-    judge: JudgeSettings
-    n_answers: int
-    n_requests: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedJudging:
-    """What the judge would be asked about one source.
-
-    benchmarks: by name, those with an answer in the judge's scope. n_answers, n_requests: of all; requests are for
-    replies that are missing. prompt_tokens, new_tokens: the most that these requests can take if
-    each is sent once.
+class ExpectedRequests(NamedTuple):
+    """What a judge would be asked. judge: with the form. n_answers: distinct answers in its scope. n_stored: replies
+    that are there. n_requests: for the missing ones. prompt_tokens, new_tokens: the most that these requests can take
+    if each is sent once.
     """
 
     judge: JudgeSettings
-    benchmarks: Mapping[str, AnswersToJudge]
+    n_answers: int
+    n_stored: int
+    n_requests: int
     prompt_tokens: int
     new_tokens: int
 
-    @property
-    def n_answers(self) -> int:
-        """The number of distinct answers in the judge's scope."""
-        return sum(of.n_answers for of in self.benchmarks.values())
+    @classmethod
+    def of(cls, requests: JudgeRequests) -> ExpectedRequests:
+        """What would be asked now; nothing is sent."""
+        judge, owed = requests.judge, requests.owed
+        template, again = Asker(model=judge.model).template(judge.sampling.sent()), judge.prompt.requests - 1
+        sizes = [prompt_bytes(codec.decode(template.body(question))) for question in owed]
+        prompts = (most_prompt_tokens(n) + again * most_prompt_tokens(n + REMINDER_BYTES) for n in sizes)
+        n_answers = sum(len(cases.questions) for cases in requests.cases)
+        new_tokens = len(owed) * (1 + again) * judge.max_tokens
+        return cls(judge, n_answers, len(judge.members) * n_answers - len(owed), len(owed), sum(prompts), new_tokens)
 
-    @property
-    def n_requests(self) -> int:
-        """The number of requests for replies that are missing."""
-        return sum(of.n_requests for of in self.benchmarks.values())
-
-    @property
-    def n_stored(self) -> int:
-        """The number of stored replies that are used."""
-        return sum(len(of.judge.members) * of.n_answers for of in self.benchmarks.values()) - self.n_requests
-
-    def usd(self, prices: Prices) -> float:
-        """The most that the requests cost, in USD."""
-        return prices.usd(self.prompt_tokens, self.new_tokens)
+    def most(self, prices: Prices | None) -> str:
+        """The most tokens, and the most money at these prices, in words."""
+        usd = "" if prices is None else f", {prices.usd(self.prompt_tokens, self.new_tokens):,.4f} USD"
+        tokens = f"{count_noun(self.prompt_tokens, 'prompt token')} and {self.new_tokens:,} new tokens"
+        return f"at most {tokens} ({self.judge.max_tokens:,} a reply){usd}"
 
 
-def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, watcher: Watcher) -> ExpectedJudging:
-    """Say what `score` would ask the judge about `source` now. The rules grade first; nothing is sent or stored.
+def expected_judging(
+    source: Path, options: ScoreOptions, judge: JudgeOptions, watcher: Watcher
+) -> tuple[ExpectedRequests, dict[str, ExpectedRequests]]:
+    """Say what `score` would ask the judge about `source` now: in all, and about each benchmark with an answer in the
+    judge's scope. The rules grade first; nothing is sent or stored.
 
     Raises `UsageError`, also for options that write or send, and `StoreError`.
     """
@@ -80,31 +72,14 @@ def expected_judging(source: Path, options: ScoreOptions, judge: JudgeOptions, w
             raise UsageError("dry_run sends and stores nothing: leave it out", field=name)
     settings, _ = judge_of(judge, watcher)
     folder = open_scored(source)
-    benchmarks, prompt_tokens, new_tokens = {}, 0, 0
+    of_each = {}
     for benchmark in grade_run(folder, options, watcher.graded):
         own = settings.for_form(benchmark.questions[0].rules.judge)
-        requests = JudgeRequests(folder, own, [cases_of(benchmark, own)])
-        if n_answers := len(requests.cases[0].questions):
-            benchmarks[benchmark.folder.name] = AnswersToJudge(own, n_answers, len(requests.owed))
-        tokens = most_tokens(requests)
-        prompt_tokens, new_tokens = prompt_tokens + tokens[0], new_tokens + tokens[1]
-    return ExpectedJudging(
-        judge=settings,
-        benchmarks=benchmarks,
-        prompt_tokens=prompt_tokens,
-        new_tokens=new_tokens,
-    )
-
-
-def most_tokens(requests: JudgeRequests) -> tuple[int, int]:
-    """The most prompt tokens and new tokens that the missing replies take if each request is sent once."""
-    judge = requests.judge
-    template, again = Asker(model=judge.model).template(judge.sampling.sent()), judge.prompt.requests - 1
-    prompt_tokens = 0
-    for question in requests.owed:
-        n_bytes = prompt_bytes(codec.decode(template.body(question)))
-        prompt_tokens += most_prompt_tokens(n_bytes) + again * most_prompt_tokens(n_bytes + REMINDER_BYTES)
-    return prompt_tokens, len(requests.owed) * (1 + again) * judge.max_tokens
+        expected = ExpectedRequests.of(JudgeRequests(folder, own, [cases_of(benchmark, own)]))
+        if expected.n_answers:
+            of_each[benchmark.folder.name] = expected
+    sums = (sum(column) for column in [*zip(*(each[1:] for each in of_each.values()), strict=True)] or [(0,)] * 5)
+    return ExpectedRequests(settings, *sums), of_each
 
 
 def most_requests(

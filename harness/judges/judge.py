@@ -332,8 +332,7 @@ class JudgeReport:
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
     n_owed: answers with replies missing. n_decided: samples whose verdict is now the judge's. cost: of all replies.
     first_grader: who graded before the judge, the rules or a function of the user's own. judge: with the benchmark's
-    form. by_juror: the judges of a jury by name, each with the mean of its rulings over the samples on which all have
-    ruled, a fraction; empty without a jury.
+    form. by_juror: the models of a jury, each with the mean of its rulings, a fraction; empty without a jury.
     """
 
     judge: JudgeSettings
@@ -816,16 +815,11 @@ def _apply(
     grades: list[Grade] = [
         apply_ruling(grade, by_key.get(grade.key), judge.name, override=judge.override) for grade in graded.grades
     ]
-    own = {each.name: by_sample(of.rulings) for each, of in zip(judge.members, of_each, strict=True)}
+    own = {each: by_sample(of.rulings) for each, of in zip((m.model for m in judge.members), of_each, strict=True)}
     if graded.folder.path.is_dir():
         for name, rulings in own.items():
-            opinions.replace(graded.folder, name, are_correct(rulings))
-    ruled = [key for key, ruling in by_key.items() if ruling is not None] if judge.jury else []
-    by_juror = (
-        {name: fmean(ruling.share for key in ruled if (ruling := rulings[key])) for name, rulings in own.items()}
-        if ruled
-        else {}
-    )
+            opinions.replace(graded.folder, judge_name(name, judge.prompt), are_correct(rulings))
+    given = {name: [ruling.share for ruling in of.values() if ruling is not None] for name, of in own.items()}
     compared = agreement(graded.grades, verdicts)
     decided = [
         disagreement
@@ -835,7 +829,7 @@ def _apply(
     by_rules = all(question.rules.grader == verifier.RULES for question in graded.questions)
     report = JudgeReport(
         judge=judge,
-        by_juror=by_juror,
+        by_juror={name: fmean(shares) for name, shares in given.items() if shares and judge.jury},
         benchmark=graded.folder.name,
         first_grader=verifier.RULES if by_rules else "own grader",
         agreement=msgspec.structs.replace(compared, disagreements=decided),

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.benchmarks.judge_forms import JudgeForm, criteria_of, forms_folder
 from harness.core import codec
@@ -31,14 +30,13 @@ from harness.grading.second.judge_messages import text_for_judge
 from harness.grading.second.judge_prompts import shown_answer
 from harness.grading.second.judge_rulings import JudgeRuling
 from harness.judges import audit_file
-from harness.judges.costs import most_tokens
+from harness.judges.costs import ExpectedRequests
 from harness.judges.judge import Cases, JudgeRequests, judge_of
 from harness.options.judge import JudgeOptions
 from harness.preparing.watching import Watcher
 from harness.runs import RunFolder
-from harness.scoring.audit import MISSED_ERRORS
 from harness.scoring.judging import JudgeCost
-from harness.scoring.stats import Array, Interval, between, question_limits, t_factor
+from harness.scoring.stats import Array, Interval, question_limits
 
 JUDGED = ".judged"
 """Ends the name of the folder of a judge's replies about the pairs of a file."""
@@ -136,15 +134,11 @@ class Measurement:
     @property
     def cost(self) -> str:
         """What the missing replies take at most, in a sentence."""
-        n_owed, (prompt_tokens, new_tokens) = len(self.requests.owed), most_tokens(self.requests)
-        prices = self.judge.prices
-        usd = "" if prices is None else f", at most {prices.usd(prompt_tokens, new_tokens):,.4f} USD"
-        return (
-            f"{count_noun(n_owed, 'request')} to the judge about {count_noun(len(self.pairs), 'labelled pair')}, each "
-            f"asked twice, and {len(self.requests.cases[2].case_of)} hostile answers "
-            f"({count_noun(self.requests.n_stored, 'stored reply', 'stored replies')}): at most {prompt_tokens:,} "
-            f"prompt tokens and {new_tokens:,} new tokens{usd}"
-        )
+        expected, pairs = ExpectedRequests.of(self.requests), count_noun(len(self.pairs), "labelled pair")
+        stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
+        asked = f"{pairs}, each asked twice, and {len(self.requests.cases[2].case_of)} hostile answers{stored}"
+        most = expected.most(self.judge.prices)
+        return f"{count_noun(expected.n_requests, 'request')} to the judge about {asked}: {most}"
 
     def ask(self) -> MeasuredJudge:
         """Ask for the missing replies, and return what they say. Raises what a run raises."""
@@ -226,26 +220,23 @@ def _vector(ruling: JudgeRuling) -> list[float]:
     return [float(ruling.verdict == verdict) for verdict in ("correct", "wrong", "no_answer")]
 
 
-def _numbers(questions: Sequence[str]) -> NDArray[np.intp]:
-    """The number of each question."""
-    return np.unique(questions, return_inverse=True)[1]
+def _interval(values: Array, questions: Sequence[str]) -> Interval | None:
+    """The interval of the mean of values from 0 to 1 over other questions; pairs on one question are one draw."""
+    clusters = np.unique(questions, return_inverse=True)[1]
+    return question_limits(values, clusters).interval() if clusters.any() else None
 
 
 def _share(hits: Sequence[tuple[bool, str]]) -> Share:
-    """The share of hits. hits: of each pair, with its question; pairs on one question are one draw."""
-    values, clusters = np.array([float(hit) for hit, _ in hits]), _numbers([question for _, question in hits])
-    return Share(int(values.sum()), len(hits), question_limits(values, clusters).interval() if clusters.any() else None)
+    """The share of hits. hits: of each pair, with its question."""
+    values = np.array([float(hit) for hit, _ in hits])
+    return Share(int(values.sum()), len(hits), _interval(values, [question for _, question in hits]))
 
 
 def _mean_error(gaps: Array, questions: Sequence[str]) -> tuple[float, Interval | None]:
     """The mean of the gaps between ruling and label, with its interval over other questions."""
-    mean, clusters = float(gaps.mean()), _numbers(questions)
-    if not clusters.any():
-        return mean, None
-    _, variance, _, freedom = between(gaps, clusters)
-    # Errors that these pairs may have missed, as in an audit (`scoring.audit`).
-    reach = math.hypot(t_factor(freedom) * math.sqrt(float(variance)), MISSED_ERRORS / len(gaps))
-    return mean, Interval(mean - reach, mean + reach)
+    size = max(1.0, float(np.abs(gaps).max()))  # above 1 where faults take points off
+    ends = _interval((gaps / size + 1) / 2, questions)
+    return float(gaps.mean()), ends and Interval(*(size * (2 * end - 1) for end in ends))
 
 
 def cohens_kappa(labels: Array, rulings: Array) -> float | None:

@@ -202,7 +202,7 @@ def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> di
     score = run.benchmarks[benchmark].score
     if score is not None and score.judging is not None:
         judge = score.judging.settings
-        named["judge"] = ", ".join([judge["model"], *judge.get("jury", ())])
+        named["judge"] = ", ".join([str(judge.get("model")), *judge.get("jury", ())])
     return {**unknown, **settings, **named, **run.suite.conditions}
 
 

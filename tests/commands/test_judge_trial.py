@@ -313,7 +313,7 @@ def test_stored_replies_are_not_paid_twice(tmp_path: Path) -> None:
     output = output_of(folder, "--dry-run", "--prices", "1000,2000")
     requests, prompt, new = promised(output)
     assert (requests, "3 distinct answers − 2 stored replies" in output) == (1, True)
-    assert f"  at most {(prompt * 1000 + new * 2000) / 1e6:,.4f} USD" in output
+    assert f" a reply), {(prompt * 1000 + new * 2000) / 1e6:,.4f} USD\n" in output
     with FakeServer(ruling_by({})) as server:
         judged(server, folder)
     output = output_of(folder, "--dry-run")
