@@ -156,7 +156,7 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
         "prompt": with_rubric(rubric).name, "model": "judge", "scope": "all", "override": "yes",
         "temperature": "0", "max_tokens": "4,096", "base_url": server.base_url,
     }  # fmt: skip
-    (line,) = re.findall(r"harness (score run-again [^<]*)</code>", page)
+    (line,) = re.findall(r"harness (score run-again .*?)</code>", re.sub("</?(?:span|wbr)[^>]*>", "", page))
     assert (",api_key_env=JUDGE_KEY" in line, "sk-of-the-judge" in page) == (True, False)
     run.path.rename(tmp_path / "run-again")
     again = harness(tmp_path, *shlex.split(line))  # the judge's server is gone: every reply is stored
