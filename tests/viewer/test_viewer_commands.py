@@ -177,8 +177,6 @@ def test_an_undecided_sample_says_what_the_verifier_did(
         (["a", "b"], 2, "`harness show` takes one run, and b is no question of a: show each run by a command"),
         (["a", "b", "a"], 2, "unexpected argument a: `harness show` takes RUN [QUESTION[:SAMPLE]]"),
         (["a", "--filter", "level=难"], 2, "no question has level=难; there are Level 1, Level 5"),
-        (["a", "--level", "5"], 2, "level: the level is a column of the metadata: --filter level=5"),
-        (["a", "--disagree", "b"], 2, "disagree: `harness compare A B --samples` shows where two runs differ"),
         (["c"], 3, "there is no run at"),
         (["a", "--benchmark", "dem"], 2, "run a has no benchmark 'dem'. Did you mean demo?"),
         (["a", "--grep", " "], 2, "1 to 1000 characters"),
