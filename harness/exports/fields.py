@@ -28,6 +28,10 @@ def _text(value: str | None) -> str | None:
     return None if value is None else without_lone_surrogates(value)
 
 
+def _json(value: Any) -> str:
+    return codec.encode_strictly(value).decode()
+
+
 FIELDS = (
     Field("benchmark", "string", "name of the benchmark", lambda r: r.question.benchmark),
     Field("question_id", "string", "id of the question within the benchmark", lambda r: r.sample.question_id),
@@ -36,21 +40,11 @@ FIELDS = (
         "question",
         "string",
         "the user's last turn, or the plain prompt, as sent",
-        lambda r: without_lone_surrogates(r.question.last_turn),
+        lambda r: _text(r.question.last_turn),
     ),
-    Field(
-        "references",
-        "list<string>",
-        "accepted reference answers",
-        lambda r: [without_lone_surrogates(a) for a in r.question.references],
-    ),
+    Field("references", "list<string>", "accepted reference answers", lambda r: [*map(_text, r.question.references)]),
     Field("kind", "string", "kind of the answer", lambda r: r.question.kind),
-    Field(
-        "metadata",
-        "string",
-        "level, subject … of the question, as JSON",
-        lambda r: codec.encode(r.question.metadata).decode(),
-    ),
+    Field("metadata", "string", "level, subject … of the question, as JSON", lambda r: _json(r.question.metadata)),
     Field("text", "string", "the reply as sent; null stays null", lambda r: _text(r.sample.text)),
     Field("reasoning", "string", "thinking that the server set apart", lambda r: _text(r.sample.reasoning)),
     Field("finish_reason", "string", "how the reply ended, as sent; length = cut", lambda r: r.sample.finish_reason),
@@ -95,12 +89,8 @@ _OF_A_JUDGE = (
 )
 
 
-_OF_A_TOOL = Field(
-    "steps",
-    "string",
-    "the requests of a sample with a tool, with their calls and outputs, as JSON",
-    lambda r: codec.encode_strictly(r.sample.steps).decode() if r.sample.steps else None,
-)
+_STEPS = "the requests of a sample with a tool, with their calls and outputs, as JSON"
+_OF_A_TOOL = Field("steps", "string", _STEPS, lambda r: _json(r.sample.steps) if r.sample.steps else None)
 
 
 def fields_of(benchmarks: Sequence[ExportedBenchmark]) -> tuple[Field, ...]:

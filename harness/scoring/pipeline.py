@@ -21,7 +21,7 @@ import numpy as np
 
 from harness.core.contradictions import CUT_EARLY, ENDS_AT_LIMIT
 from harness.core.errors import StoreError
-from harness.core.hidden_limit import Cuts, EarlyCut, HiddenLimit
+from harness.core.hidden_limit import Cuts, HiddenLimit
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
 from harness.grading.processes import pool
@@ -92,11 +92,6 @@ class GradedBenchmark:
     judge_errors: JudgeErrors | None = None
     judging: Judging | None = None
     judged_failures: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def early_cut(self) -> EarlyCut | None:
-        """As in `Score`."""
-        return self.cuts.early(len(self.counted_rows))
 
     @property
     def counted_positions(self) -> Rows:
@@ -251,7 +246,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         counted,
         graded.record.planned,
         ks=grading.k,
-        early_cut=graded.early_cut,
+        early_cut=graded.cuts.early(len(graded.counted_rows)),
         cut_by=graded.cuts.in_words[0],
         reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),

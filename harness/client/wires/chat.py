@@ -74,10 +74,9 @@ class _CallsReader(ChoicesReader):
 
 
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
-    functions = [{"name": call.name, "arguments": sendable(call.arguments)} for call in turn.calls]
     calls = [
-        {"id": call.id, "type": "function", "function": function}
-        for call, function in zip(turn.calls, functions, strict=True)
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": sendable(call.arguments)}}
+        for call in turn.calls
     ]
     reasoning = {name: turn.reasoning for name in turn.carry if turn.reasoning}
     assistant = {"role": "assistant", "content": turn.text or "", **reasoning, "tool_calls": calls}

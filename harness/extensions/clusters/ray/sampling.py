@@ -56,10 +56,10 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Outcome:
         n_before = stored.count()
         plain = options.for_worker() | {"out": str(folder.path)}
         names = [f"shard {i} of {n}" for i in range(1, n + 1)]
-        tools = cluster.each(tools_of_node, [(plain,)] * n, names, Watcher())
-        for name, of_node in zip(names, tools, strict=True):
-            _refuse_other_tools(name, of_node, tools[0])
-        arguments = [(plain | {"shard": f"{i}/{n}"}, tools[0]) for i in range(1, n + 1)]
+        (tools,) = cluster.each(tools_of_node, [(plain, {})], names[:1], Watcher())
+        if tools:
+            cluster.each(tools_of_node, [(plain, tools)] * n, names, Watcher())
+        arguments = [(plain | {"shard": f"{i}/{n}"}, tools) for i in range(1, n + 1)]
         watcher.standing(f"{n} shards on {cluster.n_nodes} nodes · run folder {folder.path}")
         outcomes = cluster.each(
             run_shard, arguments, names, watcher, lambda: f"{count_noun(stored.count() - n_before, 'sample')} so far"
@@ -94,19 +94,20 @@ class _Stored:
         return self._n
 
 
-def tools_of_node(fields: dict[str, Any]) -> dict[str, Any]:
+def tools_of_node(fields: dict[str, Any], tools: dict[str, Any]) -> dict[str, Any]:
     """Runs on a node, before the first request: the tool of each benchmark that has one, with the versions of the
-    node's sandbox. fields: the run's `RunOptions`. Raises `UsageError`, also without a sandbox.
+    node's sandbox.
+
+    fields: the run's `RunOptions`. tools: of the first node; empty: this is the first. Raises `UsageError` if they
+    differ, and without a sandbox.
     """
-    return {name: tool.identity for name, tool in tools_of(RunOptions(**fields)).items()}
-
-
-def _refuse_other_tools(node: str, own: dict[str, Any], tools: dict[str, Any]) -> None:
-    if own != tools:
+    own = {name: tool.identity for name, tool in tools_of(RunOptions(**fields)).items()}
+    if tools and own != tools:
         raise UsageError(
-            f"{node} has another sandbox ({visible(str(own), 400)}) than the first node ({visible(str(tools), 400)}), "
-            "and their samples do not mix: install the same Python and packages on all nodes", field="tool",
+            f"another sandbox ({visible(str(own), 400)}) than that of the first node ({visible(str(tools), 400)}), and "
+            "their samples do not mix: install the same Python and packages on all nodes", field="tool",
         )  # fmt: skip
+    return own
 
 
 def run_shard(fields: dict[str, Any], tools: dict[str, Any]) -> Outcome:
@@ -116,7 +117,7 @@ def run_shard(fields: dict[str, Any], tools: dict[str, Any]) -> Outcome:
     """
     options = RunOptions(**fields)
     if tools:
-        _refuse_other_tools("this node", tools_of_node(fields), tools)
+        tools_of_node(fields, tools)
     deadline = time.monotonic() + FREED_SECONDS
     while True:
         try:
