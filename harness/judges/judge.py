@@ -595,7 +595,7 @@ def _agreeable(stored: Sequence[Replies]) -> str:
         return ""
     return (
         f"the judge called {verdicts['correct']:,} distinct answers of this run correct and none wrong: it may call "
-        "every answer correct. Let it rule on wrong answers that you know, or measure its errors by `harness audit`"
+        "every answer correct. Measure it by `harness audit`, or on labelled replies by `harness audit --labels`"
     )
 
 

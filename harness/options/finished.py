@@ -158,10 +158,6 @@ class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
     harness audit --labels labelled.jsonl --judge MODEL@URL,prompt=proofbench
     """
 
-    refused: ClassVar = {
-        "labels": "only the command line measures a judge: `harness audit --labels FILE --judge MODEL`"
-    }
-
     run: Annotated[Path | None, Option(argument=True)] = None
     """The scored run."""
     labels: Annotated[Path | None, Option()] = None

@@ -169,7 +169,7 @@ def test_a_run_is_audited_by_a_person_and_pairs_measure_a_judge(tmp_path: Path, 
 
 
 def test_kappa_is_cohens() -> None:
-    """Worked by hand: 20 of 50 pairs yes by both, 15 no by both, 5 and 10 apart; and of points, where 1 − 0.5/2.5."""
+    """Worked by hand: 20 of 50 pairs yes by both, 15 no by both, 5 and 10 apart; and of points, 1 − 0.5/2."""
     labels = np.repeat([[1.0, 0], [1, 0], [0, 1], [0, 1]], [20, 5, 10, 15], axis=0)
     rulings = np.repeat([[1.0, 0], [0, 1], [1, 0], [0, 1]], [20, 5, 10, 15], axis=0)
     assert cohens_kappa(labels, rulings) == pytest.approx(0.4)
