@@ -6,7 +6,7 @@ Pure: makes requests and reads replies; `judges.judge` sends the requests.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean, median
 from typing import Literal
 
@@ -122,7 +122,7 @@ def _from_threshold(ruling: JudgeRuling, question: Question) -> JudgeRuling:
     return ruling._replace(verdict="correct" if given >= (question.rules.right_from or most) else "wrong")
 
 
-_TAKE = {"median": median, "mean": fmean, "lowest": min}
+_TAKE: dict[str, Callable[[list[float]], float]] = {"median": median, "mean": fmean, "lowest": min}
 """How the points of a jury combine."""
 
 
