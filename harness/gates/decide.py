@@ -25,11 +25,14 @@ from harness.scoring.stats import Array, effective_samples
 from harness.scoring.tally import CORRECT, UNDECIDED, QuestionTally
 from harness.scoring.tokens import n_cut
 
-State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "waived"]
+State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "same", "waived"]
 """How a benchmark stands; `Checked` says what each word means."""
 
 HALTED = ("missing", "stopped", "probe")
 """States in which the samples have not decided; the same command goes on."""
+
+PASSING = frozenset({"pass", "same", "waived"})
+"""States of a critical benchmark with which a gate passes."""
 
 TEACHING = ("pass", "undecided")
 """States of a run that may teach by how much runs differ. Of the runs that passed alone, the deviation would come out
@@ -59,7 +62,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
     state: pass, fail or undecided by the samples; waived: it failed, and a waiver is in force; missing: samples are;
     truncated: more replies were cut than was sound; canary: the first replies looked wrong; probe: a probe accuses the
-    server; stopped: another rule ended the sampling. reference: the floor, or the baseline's accuracy. rounds: samples
+    server; stopped: another rule ended the sampling; same: the build is its base, which the policy takes for enough,
+    and nothing is sampled. reference: the floor, or the baseline's accuracy. rounds: samples
     of each question that decided, 0.25 if one sample of a quarter of them did. bounds: the accuracy if all undecided
     answers were wrong, and right; absent if there are none. copies: samples repeat each other, and count as one.
     variance: of the sampling error. deviation: of runs, beyond sampling; known_runs: former runs that taught it. odd:
@@ -93,7 +97,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
     """The decision of a gate, the content of `gate.json` and a line of `history.jsonl`. run: names its folders.
 
-    verdict: fail if a critical benchmark fails; else undecided if any of them neither passes nor is waived; else pass.
+    verdict: fail if a critical benchmark fails; else undecided if any of them is in no state of `PASSING`; else pass.
     sampled: when its run began, ISO 8601, UTC. forgotten: its accuracies teach no deviation of runs (`--forget`).
     """
 
@@ -237,7 +241,7 @@ def decide(
     verdict: Literal["pass", "fail", "undecided"] = "undecided"
     if "fail" in critical_states:
         verdict = "fail"
-    elif critical_states <= {"pass", "waived"}:
+    elif critical_states <= PASSING:
         verdict = "pass"
     return Gated(
         gate=policy.name, run=label, verdict=verdict, exit_code=EXIT_CODES[verdict], checks=tuple(checks),

@@ -65,6 +65,17 @@ class Watched(Part):
         return self.loss / 100
 
 
+class Likeness(Part):
+    """Whether the build is still its base, asked first. replies: the base's run, read by the build; its values must be
+    there (`harness probe --replies RUN --reference URL`). loss: nats a token. enough: whether a build that is the same
+    within the loss passes without samples.
+    """
+
+    replies: Path
+    loss: Annotated[float, Field(gt=0, le=10)] = 0.01
+    enough: bool = False
+
+
 class Waiver(Part):
     """A benchmark whose failure does not count up to and including a day."""
 
@@ -84,6 +95,7 @@ class Policy(Part):
     run_deviation: Annotated[float, Field(ge=0, le=20)] = 0.5
     history: Path | None = None
     probe: bool = False
+    likelihood: Likeness | None = None
     waivers: tuple[Waiver, ...] = ()
 
     @model_validator(mode="after")

@@ -13,6 +13,8 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+from msgspec import UNSET
+
 from harness.benchmarks.questions import QuestionSet
 from harness.commands.compare import counted_questions
 from harness.commands.graded import grade_new
@@ -46,6 +48,7 @@ from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import questions_of
 from harness.preparing.session import sample_to
 from harness.preparing.watching import Watcher
+from harness.probes.findings import ProbeReport
 from harness.probes.probe import probe
 from harness.reports.scored import ScoredRun, read_runs
 from harness.runs.layout import GATE_PLAN, RESULTS, RunFolder
@@ -136,7 +139,9 @@ class Session:
     def __init__(self, policy: Policy, prepared: Prepared, baselines: Mapping[str, ScoredRun], watcher: Watcher | None):
         self._prepared, self._policy, self._watcher = prepared, policy, watcher
         self.ids = _ids_to_sample(policy, prepared.sets, baselines, prepared.settings.seed)
-        self.halt = None if prepared.folder.manifest.exists() else _accusation(policy, prepared, watcher)
+        self.halt = None
+        if not prepared.folder.manifest.exists():
+            self.halt = _accusation(policy, prepared, watcher) or _likeness(policy, prepared, watcher)
         prepared.folder.create()
 
     def runs(self) -> list[ScoredRun]:
@@ -242,17 +247,35 @@ def new_folder(policy: Policy, now: datetime, commit: str = "") -> Path:
     return parent / now.strftime(time)
 
 
+def _probed(policy: Policy, prepared: Prepared, watcher: Watcher | None, **asked: Any) -> ProbeReport:
+    """A probe of the gate's server, with the options of its run. asked: options of the probe."""
+    given = {name: value for name, value in policy.run.items() if name in options_of(ProbeOptions)}
+    dropped, server = policy.options(None).drop, prepared.settings.endpoints[0].base_url
+    given |= {"base_url": server, "drop": [name for name in dropped if name in DROPPABLE]}
+    return probe(ProbeOptions.of(**given, **asked), watcher)
+
+
 def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
     """The first fault by which a quick probe says that a score of this server would be wrong; None without one."""
     if not policy.probe:
         return None
-    given = {name: value for name, value in policy.run.items() if name in options_of(ProbeOptions)}
-    dropped, server = policy.options(None).drop, prepared.settings.endpoints[0].base_url
-    given |= {"base_url": server, "quick": True, "drop": [name for name in dropped if name in DROPPABLE]}
-    spoilt = [finding for finding in probe(ProbeOptions.of(**given), watcher).findings if finding.outcome == "spoils"]
-    if "stream" in dropped:
+    report = _probed(policy, prepared, watcher, quick=True)
+    spoilt = [finding for finding in report.findings if finding.outcome == "spoils"]
+    if "stream" in policy.options(None).drop:
         spoilt = [finding for finding in spoilt if finding.check != "streaming"]
     return ("probe", f"{spoilt[0].check}: {spoilt[0].came}. {spoilt[0].mend}") if spoilt else None
+
+
+def _likeness(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
+    """What reading the base's replies says, if the policy takes it for enough; else it is said, and sampling begins."""
+    if (asked := policy.likelihood) is None:
+        return None
+    (finding,) = _probed(policy, prepared, watcher, replies=asked.replies, margin=asked.loss).findings
+    read = finding.likelihood
+    if asked.enough and read is not UNSET and read.gap.reach <= asked.loss and not read.template:
+        return "same", finding.came
+    (watcher or Watcher()).standing(f"likelihood: {finding.came}")
+    return None
 
 
 def _ids_to_sample(

@@ -13,7 +13,7 @@ from harness.core.errors import UsageError
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
 from harness.gates.chart import chart
-from harness.gates.decide import Gated
+from harness.gates.decide import PASSING, Gated
 from harness.gates.policy import Policy
 from harness.reports.formats import to_markdown
 from harness.reports.page import tables_page
@@ -96,7 +96,7 @@ def junit(gated: Gated) -> str:
     cases = []
     for check in gated.checks:
         kind = ""
-        if check.tier == "critical" and check.state not in ("pass", "waived"):
+        if check.tier == "critical" and check.state not in PASSING:
             kind = "failure" if check.state == "fail" else "error"
         why = quoteattr(f"{check.state}: {visible(check.why, 400)}")
         inner = f"<{kind} message={why}/>" if kind else f"<system-out>{why[1:-1]}</system-out>"

@@ -26,6 +26,7 @@ from harness.gates.decide import Gated, nights_of
 from harness.gates.policy import EXAMPLE, read
 from harness.scoring import gate
 from harness.testing import STALL, FakeServer, Request, Step, completion
+from tests.commands.test_probe_replies import Reader, a_run
 from tests.faults.able import able, sums
 from tests.patience import until
 from tests.pins.server import solving
@@ -410,6 +411,34 @@ def test_a_server_that_a_probe_or_the_canary_accuses_is_no_failure(
             done = harness(tmp_path, "gate", "gate.yaml", "--out", "run", "--json")
             assert (done.code, f'"state": "{state}"' in done.out) == (code, code == 4), done.out + done.err
     assert (tmp_path / "run" / "sums").exists() == (state == "canary")
+
+
+@pytest.mark.parametrize(
+    ("shift", "asked", "state"),
+    [(0.0, ", enough: true", "same"), (0.0, "", "pass"), (0.02, ", enough: true", "pass"),
+     (0.02, ", loss: 0.1, enough: true", "same")],
+)  # fmt: skip
+def test_a_build_that_reads_as_its_base_does_needs_no_samples_if_the_policy_says_so(
+    tmp_path: Path, shift: float, asked: str, state: str
+) -> None:
+    sums(tmp_path, 40)
+    a_run(tmp_path, name="base")
+    base, copy = Reader(), Reader("copy", shift=shift, rounding=0.01)
+    with FakeServer(base) as server:
+        assert (
+            harness(tmp_path, "probe", server.base_url, "--replies", "base", "--reference", server.base_url).code == 0
+        )
+
+    def answer(request: Request) -> Iterable[Step]:
+        return able(0.95)(request) if request.path.endswith("/chat/completions") else copy(request)
+
+    with FakeServer(answer) as server:
+        policy(tmp_path, server.base_url, more=f"likelihood: {{replies: base{asked}}}\n")
+        done = harness(tmp_path, "gate", "gate.yaml", "--out", "run", "--json")
+        chats = sum(request.path.endswith("/chat/completions") for request in server.requests)
+    assert (done.code, f'"state": "{state}"' in done.out) == (0, True), done.out + done.err
+    assert (chats == 0) == (state == "same")
+    assert "nats a token" in (done.out if state == "same" else done.err), done.err
 
 
 def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from harness.core import http_get
 from harness.core.errors import ServerError
 from harness.options.probing import ProbeOptions
 from harness.probes import later, overlap, probe
-from harness.probes.findings import Check, Finding
+from harness.probes.findings import Finding
 from harness.testing import FakeServer, Request, Step, http
 from server_launchers.keeping.launch import RunningServer
 from tests.commands.toy_faults import (
@@ -53,9 +53,9 @@ def sound() -> Answer:
     return answering(Toy(chance=random.Random(2)), Fault())
 
 
-def sound_but(odd: Callable[[int], list[Step] | None], path: str = "", toy: Toy | None = None) -> Answer:
+def sound_but(odd: Callable[[int], list[Step] | None], path: str = "") -> Answer:
     """A sound server, but for what `odd` gives for the n-th request (from 1) that is posted to this page."""
-    well = answering(toy or Toy(chance=random.Random(2)), Fault())
+    well = sound()
     numbers, lock = itertools.count(1), threading.Lock()
 
     def answer(request: Request) -> Iterable[Step]:
@@ -68,10 +68,6 @@ def sound_but(odd: Callable[[int], list[Step] | None], path: str = "", toy: Toy 
 
 def refusal(status: int, words: str, **headers: str) -> list[Step]:
     return [http(status, {"error": {"message": words}}, **headers)]
-
-
-def examined(server: ToyAsker, *checks: Check) -> dict[str, Finding]:
-    return {one.check: one for one in probe.examine(server, checks, seed=3).findings}
 
 
 # ---- the command
@@ -140,18 +136,17 @@ def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> No
         def whole(self, fields: Mapping[str, Any], path: str = "") -> Any:
             raise ServerError("connection refused")
 
-    seen = examined(Gone(toy=Toy()), *probe.select(["protocol"]))
+    report = probe.examine(Gone(toy=Toy()), probe.select(["protocol"]), seed=3)
+    seen = {finding.check: finding for finding in report.findings}
     assert len(seen) == len(probe.select(["protocol"]))
     assert (seen["stop texts"].outcome, "connection refused" in seen["stop texts"].came) == ("spoils", True)
 
 
-SWITCHED = {"extra_body": {"top_k": 7, "chat_template_kwargs": {"enable_thinking": False}}}
-
-
-@pytest.mark.parametrize("fields", [SWITCHED, {}])
+@pytest.mark.parametrize("fields", [{"top_k": 7, "chat_template_kwargs": {"enable_thinking": False}}, {}])
 def test_further_fields_are_in_all_requests(fields: dict[str, Any]) -> None:
     with FakeServer(answering(Toy(), Fault())) as server:
-        product.probe(server.base_url, checks=("ends", "writing and reading", "later cuts"), seed=1, **fields)
+        checks = ("ends", "writing and reading", "later cuts")
+        product.probe(server.base_url, checks=checks, seed=1, extra_body=fields)
         sent = [request for request in server.requests if request.method == "POST"]
     assert {request.json.get("top_k") for request in sent} == ({7, 2} if fields else {None, 2})
     chats = [request.json for request in sent if request.path.endswith("/chat/completions")]
@@ -179,8 +174,6 @@ def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_pat
 
 # ---- keys
 
-KEYS = {"OPENAI_API_KEY": "key-shared", "MINE": "key-mine"}
-
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
@@ -193,7 +186,7 @@ def test_a_named_variable_that_is_not_set_is_refused_before_a_check(
     tmp_path: Path, words: tuple[str, ...], sentence: str
 ) -> None:
     with FakeServer(answering(Toy(), Fault())) as server:
-        done = harness(tmp_path, "probe", server.base_url, *words, extra=KEYS)
+        done = harness(tmp_path, "probe", server.base_url, *words, extra={"OPENAI_API_KEY": "key-shared"})
         assert not [request for request in server.requests if request.method == "POST"]
     assert done.code == 2
     assert sentence in done.err
