@@ -272,7 +272,7 @@ def _likeness(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Ha
         return None
     (finding,) = _probed(policy, prepared, watcher, replies=asked.replies, margin=asked.loss).findings
     read = finding.likelihood
-    if asked.enough and read is not UNSET and read.gap.reach <= asked.loss and not read.template:
+    if asked.enough and read is not UNSET and read.reach <= asked.loss and not read.template:
         return "same", finding.came
     (watcher or Watcher()).standing(f"likelihood: {finding.came}")
     return None

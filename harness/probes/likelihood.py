@@ -4,12 +4,14 @@ The gap of a token is the base's log-probability less the copy's, in nats; it is
 base's word less likely. The mean over tokens is a ratio of two sums over questions, whose clusters are independent
 (`stats.between`). A gap is no loss: the verdicts are *same*, *differs* and *cannot tell*, never *worse*.
 
-    differs      |gap| exceeds `floor`, two-sided t test at `LEVEL`
-    same         else, if the 95 % interval lies within ±margin
+    differs      the gap, or the divergence, is farther from 0 than its floor: two-sided t test at `LEVEL`
+    same         else, if the gap's 95 % interval lies within ±margin
     cannot tell  else
 
-The floor is the outer end of the interval of the noise (the base read twice), and at least `MIN_GAP`. All functions
-are pure.
+Where the base drew the replies at temperature 1, the gap's expectation at a place is the Kullback-Leibler divergence
+there; so the mean divergence, of which the lists of likeliest tokens give a lower bound, shows the same with less
+chance. A floor is the outer end of the noise's interval (the base read twice), and at least `MIN_GAP` or
+`MIN_DIVERGENCE`. All functions are pure.
 """
 
 from __future__ import annotations
@@ -34,6 +36,11 @@ LEVEL = 0.01
 MIN_GAP = 0.001
 """Smallest gap that counts as a difference, in nats a token. Between float32 and bfloat16, or with 8 bits in groups of
 32, SmolLM2-135M has less than 0.0005; with 6 bits, 0.012.
+"""
+
+MIN_DIVERGENCE = 0.002
+"""Smallest divergence that counts, in nats a token: SmolLM2-135M has 0.0007 between float32 and bfloat16 in vLLM, and
+0.008 with 6 bits.
 """
 
 BANDS = (256, 1024, 4096, 16384)
@@ -71,6 +78,8 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reach(self) -> float:
         """How far from 0 the gap may be, by its interval."""
+        if not self.tokens:
+            return 0.0
         return math.inf if self.low is None or self.high is None else max(abs(self.low), abs(self.high))
 
     def exceeds(self, floor: float) -> bool:
@@ -83,6 +92,10 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         interval = "" if self.low is None else f" ({self.low:+z.4f} to {self.high:+z.4f})"
         return f"{self.mean:+z.4f}{interval}"
+
+
+NONE = Gap(of="", tokens=0, questions=0, mean=0.0)
+"""A gap of no tokens."""
 
 
 class MovedToken(SampleRecord, frozen=True, kw_only=True):
@@ -100,14 +113,16 @@ class MovedToken(SampleRecord, frozen=True, kw_only=True):
 class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     """What two servers make of the same replies.
 
-    base: the base's server. gap: over all tokens; noise: of the base beside itself; opening: of the first tokens of the
-    replies. positions, benchmarks: parts of the tokens. moved: the tokens with the largest gaps. margin: in nats a
-    token. more_tokens: how many more would tell; 0 where the verdict stands. template: what says that
-    the chat templates differ; empty if nothing does.
+    base: the base's server. gap: over all tokens; divergence: the same of the Kullback-Leibler divergences, of no token
+    where they are not stated; noise: of the base beside itself; opening: of the first tokens of the replies. positions,
+    benchmarks: parts of the tokens. moved: the tokens with the largest gaps. margin: in nats a token. more_tokens: how
+    many more would tell; 0 where the verdict stands. template: what says that the chat templates differ; empty if
+    nothing does.
     """
 
     base: str
     gap: Gap
+    divergence: Gap
     noise: Gap
     opening: Gap
     positions: list[Gap]
@@ -119,25 +134,31 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     template: str = ""
 
     @property
+    def reach(self) -> float:
+        """How far the copy may be from its base, in nats a token."""
+        return max(self.gap.reach, self.divergence.reach)
+
+    @property
     def sentence(self) -> str:
         """The verdict in words, with its figures."""
-        gap = self.gap
+        gap, apart = self.gap, self.divergence
         words = f"cannot tell: about {self.more_tokens:,} more tokens would"
-        if self.verdict != "cannot tell":
-            same = self.verdict == "same"
-            words = (
-                f"{'the same within' if same else 'differs by'} {gap.reach if same else abs(gap.mean):.4f} nats a token"
-            )
+        if self.verdict == "same":
+            words = f"the same within {self.reach:.4f} nats a token"
+        elif self.verdict == "differs":
+            words = f"differs by {max(abs(gap.mean), apart.mean):.4f} nats a token"
         template = f"; compare the chat templates: {self.template}" if self.template else ""
         read = f"in {gap.tokens:,} tokens of {count_noun(gap.questions, 'question')}"
-        return f"{words}: gap {gap}, the base beside itself {self.noise}, {read}{template}"
+        kl = f"divergence {apart}, " if apart.tokens else ""
+        return f"{words}: gap {gap}, {kl}the base beside itself {self.noise}, {read}{template}"
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedReply:
     """One reply as base and copy read it. cluster: the label of its question's cluster. base,
     again, copy: (n,) log-probabilities of its tokens in nats: of the base, of its second reading, and of the copy.
-    divergences: (n,) of the copy from the base in nats, NaN where either lists no likeliest tokens.
+    divergences, noise: (n,) of the copy, and of the second reading, from the base in nats; NaN where likeliest tokens
+    are not listed.
     """
 
     benchmark: str
@@ -147,6 +168,7 @@ class ComparedReply:
     again: Array
     copy: Array
     divergences: Array
+    noise: Array
 
     def moved(self, i: int) -> MovedToken:
         """The token at index i, without texts."""
@@ -165,7 +187,7 @@ def mean_gap(of: str, parts: Sequence[tuple[str, Array, Array]]) -> Gap:
         if gaps.size:
             sums[cluster] = sums.get(cluster, np.zeros(3)) + np.array([gaps.sum(), gaps.size, np.abs(gaps).sum()])
     if not sums:
-        return Gap(of=of, tokens=0, questions=0, mean=0.0)
+        return msgspec.structs.replace(NONE, of=of)
     totals, tokens, sizes = np.array([*sums.values()]).T
     divergences = np.concatenate([part[2] for part in parts])
     known = divergences[~np.isnan(divergences)]
@@ -181,12 +203,15 @@ def mean_gap(of: str, parts: Sequence[tuple[str, Array, Array]]) -> Gap:
     return msgspec.structs.replace(gap, low=gap.mean - half, high=gap.mean + half, error=error, freedom=spread.freedom)
 
 
-def verdict_of(gap: Gap, noise: Gap, margin: float) -> tuple[Verdict, int]:
-    """The verdict, and about how many more tokens would give another one than *cannot tell*."""
+def verdict_of(gap: Gap, noise: Gap, margin: float, apart: Gap = NONE, apart_noise: Gap = NONE) -> tuple[Verdict, int]:
+    """The verdict, and about how many more tokens would give another one than *cannot tell*.
+
+    apart, apart_noise: mean divergences of the copy and of the base's second reading.
+    """
     floor = max(MIN_GAP, noise.reach)
-    if gap.exceeds(floor):
+    if gap.exceeds(floor) or apart.exceeds(max(MIN_DIVERGENCE, apart_noise.reach)):
         return "differs", 0
-    if gap.reach <= margin:
+    if max(gap.reach, apart.reach) <= margin:
         return "same", 0
     # An error falls with the root of the tokens; the nearer of the two verdicts is reached first.
     room = max(margin - abs(gap.mean), abs(gap.mean) - floor, margin / 10)
@@ -212,7 +237,14 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
     noise = mean_gap(
         "base beside itself", [(reply.cluster, reply.base - reply.again, np.empty(0)) for reply in replies]
     )
-    verdict, more = verdict_of(gap, noise, margin)
+    apart, apart_noise = (
+        mean_gap(
+            "divergence",
+            [(r.cluster, values[~np.isnan(values)], np.empty(0)) for r, values in zip(replies, each, strict=True)],
+        )
+        for each in ([reply.divergences for reply in replies], [reply.noise for reply in replies])
+    )
+    verdict, more = verdict_of(gap, noise, margin, apart, apart_noise)
     opening, after = band(f"1–{OPENING}", 0, OPENING), band("", OPENING, BANDS[0])
     template = ""
     if verdict == "differs" and abs(opening.mean) > OPENING_FACTOR * abs(after.mean) + noise.reach:
@@ -221,7 +253,7 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
         MOVED, ((float(size), n, i) for n, gap in enumerate(gaps) for i, size in enumerate(np.abs(gap)))
     )
     return Likelihood(
-        base=base, gap=gap, noise=noise, opening=opening,
+        base=base, gap=gap, divergence=apart, noise=noise, opening=opening,
         positions=[each for each in bands if each.tokens],
         benchmarks=[mean_gap(name, each) for name, each in of_benchmark.items()],
         moved=[replies[n].moved(i) for _, n, i in largest], verdict=verdict, margin=margin,

@@ -43,6 +43,7 @@ from harness.runs import line_file, questions
 from harness.runs.journal_state import read_samples
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest, changes_of
+from harness.scoring.stats import Array
 from harness.scoring.tally import cluster_of
 
 NAME = "replies"
@@ -257,13 +258,12 @@ class StoredReplies:
         compared = []
         for place, (_, ids) in sent.items():
             n, (first, second, mine) = len(ids), (each[place] for each in readings)
-            apart = [divergence(p, q) if len(p) > 1 < len(q) else np.nan
-                     for p, q in zip(first.tops[:n], mine.tops[:n], strict=True)]  # fmt: skip
             question = self.questions[place[0], place[1].question_id]
             compared.append(ComparedReply(
                 benchmark=place[0], key=place[1], cluster=f"{place[0]}\0{cluster_of(question)}",
                 base=np.array(first.logprobs[:n]), again=np.array(second.logprobs[:n]),
-                copy=np.array(mine.logprobs[:n]), divergences=np.array(apart),
+                copy=np.array(mine.logprobs[:n]), divergences=divergences(first, mine, n),
+                noise=divergences(first, second, n),
             ))  # fmt: skip
         likelihood = compare(next(iter(readings[0].values())).server, compared, margin)
         copy.unlink()
@@ -283,6 +283,12 @@ class StoredReplies:
                 copy, base = (repr(_text_of(server, ids[n : n + CONTEXT_TOKENS])) for ids in (own, prompt))
                 return f"its prompt has {copy} from token {n + 1} on, the base's {base}"
         return ""
+
+
+def divergences(base: ReplyReading, other: ReplyReading, n: int) -> Array:
+    """The divergence of another reading from the base's at each of n tokens, NaN where either lists too few."""
+    pairs = zip(base.tops[:n], other.tops[:n], strict=True)
+    return np.array([divergence(p, q) if len(p) > 1 < len(q) else np.nan for p, q in pairs])
 
 
 def tokenizer_of(server: ProbedEndpoint) -> Tokenizer:
@@ -322,7 +328,7 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
         except Refused as refused:
             return untested(sent, refused.whose)
         outcome = OUTCOMES[likelihood.verdict]
-        if (likelihood.verdict == "differs" and likelihood.gap.reach <= options.margin) or (
+        if (likelihood.verdict == "differs" and likelihood.reach <= options.margin) or (
             outcome == "sound" and likelihood.template
         ):
             outcome = "warns"

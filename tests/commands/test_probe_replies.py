@@ -134,7 +134,8 @@ def probed(folder: Path, copy: FakeServer, base: FakeServer | None, *words: str)
         (Reader("copy", shift=-0.05, rounding=0.05, owner="sglang"), (), "spoils", "differs"),
         (Reader("copy", shift=0.005, rounding=0.01), (), "warns", "differs"),
         (Reader("copy", shift=0.005, rounding=0.01), ("--margin", "0.002"), "spoils", "differs"),
-        (Reader("copy", rounding=1.0), (), "untested", "cannot tell"),
+        (Reader("copy", rounding=0.05), ("--margin", "0.0005"), "untested", "cannot tell"),
+        (Reader("copy", rounding=1.0), (), "spoils", "differs"),
         (Reader("copy", system="You are kind ."), (), "warns", "same"),
     ],
 )  # fmt: skip
