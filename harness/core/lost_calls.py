@@ -12,8 +12,9 @@ from harness.core.finish_words import TOOL_WORDS
 _MARKS = re.compile(
     r"<tool_call>|<\|tool_calls?_(?:section_)?begin\|>|\[TOOL_CALLS\]|<function=|<｜tool▁calls?▁begin｜>"
     r"|to=functions\.|<minimax:tool_call>|<\|python_tag\|>"
+    r'|\{\s*"name":\s*"\w+",\s*"(?:arguments|parameters)":'
 )
-"""The marks that models' own templates write around a call."""
+"""The marks that models' own templates write around a call, and a call without any."""
 
 _PARSERS = """
 gpt-oss openai gpt-oss, qwen3-coder qwen3_coder qwen3_coder, qwen hermes qwen25, deepseek-v4 deepseek_v4 deepseekv4,

@@ -47,6 +47,7 @@ pytestmark = needs_sandbox
 TOOL = PythonTool(seconds=1, steps=4, memory_mb=512, facts={"packages": {"numpy": "2.0"}})
 ANSWER = "So \\boxed{42}"
 CODE = '{"code": "print(6*7)"}'
+BARE = f'```json\n{{"name": "python", "arguments": {CODE}}}'
 
 
 def settings_of(
@@ -87,6 +88,7 @@ ENDS: dict[str, tuple[list[str | Calls], str, list[list[str]], str]] = {
     "stopped": ([calls("while True: pass"), ANSWER], "stop", [["stopped"], []], ANSWER),
     "no step left": ([calls("1", text="On.")], "max_steps", [["ran"]] * 3 + [["not run"]], "On."),
     "lost in its text": (["<tool_call>\n{}</tool_call>"], "stop", [[]], "<tool_call>\n{}</tool_call>"),
+    "lost without a mark": ([BARE], "stop", [[]], BARE),
     "lost by its word": ([Calls((), text="Hm.")], "tool_calls", [[]], "Hm."),
 }  # fmt: skip
 
@@ -361,12 +363,7 @@ def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) ->
         "server with its parser of calls (vLLM: --enable-auto-tool-choice --tool-call-parser hermes; SGLang: "
         "--tool-call-parser qwen25)"
     ]
-    parsers = {"openai/gpt-oss-120b": "openai", "Qwen/Qwen3-Coder-30B": "qwen3_coder", "zai-org/GLM-4.6": "glm45"}
-    parsers |= {
-        "deepseek-ai/DeepSeek-V3.2": "deepseek_v32",
-        "moonshotai/Kimi-K2": "kimi_k2",
-        "x/unknown": "the model's",
-    }
+    parsers = {"openai/gpt-oss-120b": "openai", "Qwen/Qwen3-Coder-30B": "qwen3_coder", "x/unknown": "the model's"}
     for model, parser in parsers.items():
         assert f"--tool-call-parser {parser}" in remedy(model)
 
