@@ -227,9 +227,12 @@ def reply_text(sample: Sample, *, reasoning: bool) -> str:
     return text
 
 
-def json_line(value: object) -> bytes:
-    """A line of JSON. Unicode's line separators are escaped, since Python's `splitlines` would end the line at them."""
-    line = codec.inert(codec.encode(value))
+def json_line(value: object, *, strict: bool = True) -> bytes:
+    """A line of JSON. Unicode's line separators are escaped, since Python's `splitlines` would end the line at them.
+
+    strict: as `codec.encode_strictly` writes it; else a lone surrogate stays.
+    """
+    line = codec.inert(codec.encode_strictly(value) if strict else codec.encode(value))
     return line.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029") + b"\n"
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.core import codec
-from harness.core.codec import without_lone_surrogates
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.core.records import Question
@@ -30,21 +29,19 @@ def llama_factory(benchmarks: Sequence[ExportedBenchmark], out: Path, line: Line
 
 def training_file(benchmark: ExportedBenchmark, out: Path, line: Line) -> File:
     """Write the benchmark's file, with a line for each chosen sample."""
-
-    def values() -> Iterator[dict[str, Any]]:
-        for row in benchmark.rows():
-            reply = without_lone_surrogates(reply_text(row.sample, reasoning=benchmark.choice.reasoning))
-            yield line(row, reply)
-
-    return lines_file(benchmark, out, values())
+    reasoning = benchmark.choice.reasoning
+    rows = (line(row, reply_text(row.sample, reasoning=reasoning)) for row in benchmark.rows())
+    return lines_file(benchmark, out, rows)
 
 
-def lines_file(benchmark: ExportedBenchmark, out: Path, values: Iterable[dict[str, Any]]) -> File:
-    """Write the benchmark's file in the folder `out`, with each value as a line of JSON."""
+def lines_file(
+    benchmark: ExportedBenchmark, out: Path, values: Iterable[dict[str, Any]], *, strict: bool = True
+) -> File:
+    """Write the benchmark's file in the folder `out`, with each value as a line of JSON (`json_line`)."""
     path, n = out / f"{safe_name(benchmark.name)}.jsonl", 0
     with replacing(path) as file:
         for value in values:
-            file.write(json_line(value))
+            file.write(json_line(value, strict=strict))
             n += 1
     return File(path, n)
 
@@ -55,8 +52,8 @@ def conversation(question: Question) -> tuple[str, list[tuple[str, str]]]:
     The system prompt is empty if there is none. A prompt without roles is one user message.
     """
     if not question.messages:
-        return "", [("user", without_lone_surrogates(question.prompt))]
-    messages = [(message.role, without_lone_surrogates(message.content)) for message in question.messages]
+        return "", [("user", question.prompt)]
+    messages = [(message.role, message.content) for message in question.messages]
     # Formats of training data have one place for a system prompt, before the turns.
     system = "\n\n".join(text for role, text in messages if role == "system")
     return system, [(role, text) for role, text in messages if role != "system"]

@@ -149,14 +149,11 @@ def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
 def _instance(benchmark: ExportedBenchmark, identifier: str, row: SampleRow) -> dict[str, Any]:
     """The instance-level record of one sample."""
     question, sample, grade = row.question, row.sample, row.grade
-    text = without_lone_surrogates(question.last_turn)
-    references = [without_lone_surrogates(reference) for reference in question.references]
+    text, references = question.last_turn, question.references
     model = benchmark.manifest.model
     right = grade is not None and grade.verdict == "correct"
-    extracted = "" if grade is None or grade.extracted is None else without_lone_surrogates(grade.extracted)
-    output = {"raw": [without_lone_surrogates(sample.text or "")]}
-    if sample.reasoning:
-        output["reasoning_trace"] = [without_lone_surrogates(sample.reasoning)]
+    extracted = "" if grade is None or grade.extracted is None else grade.extracted
+    output = {"raw": [sample.text or ""], **({"reasoning_trace": [sample.reasoning]} if sample.reasoning else {})}
     prompt, completion, first = sample.usage.prompt_tokens, sample.usage.completion_tokens, sample.timing.first_token
     tokens = {"input_tokens": prompt, "output_tokens": completion, "total_tokens": (prompt or 0) + (completion or 0)}
     return {
@@ -166,13 +163,9 @@ def _instance(benchmark: ExportedBenchmark, identifier: str, row: SampleRow) -> 
         "evaluation_name": benchmark.name,
         "evaluation_result_id": f"{benchmark.name}/accuracy",
         "sample_id": question.question_id,
-        "sample_hash": hashlib.sha256((text + "".join(references[:1])).encode()).hexdigest(),
+        "sample_hash": hashlib.sha256(without_lone_surrogates(text + "".join(references[:1])).encode()).hexdigest(),
         "interaction_type": "single_turn",
-        "input": {
-            "raw": text,
-            "reference": references,
-            "choices": [without_lone_surrogates(c) for c in question.choices] or None,
-        },
+        "input": {"raw": text, "reference": references, "choices": question.choices or None},
         "output": output,
         "answer_attribution": [
             {

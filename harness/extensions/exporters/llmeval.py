@@ -12,11 +12,12 @@ from harness.exports.lines import conversation, lines_file
 
 def llmeval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Write lines with `prompt`, `answer` and `gen` (a list of one text), and with `doc_id`, `reasoning` and the other
-    fields that `harness score` reads."""
-    return [
-        lines_file(benchmark, out, (_generation(row, benchmark.manifest.model) for row in benchmark.rows()))
-        for benchmark in benchmarks
-    ]
+    fields that `harness score` reads, each text to the byte."""
+    files = []
+    for benchmark in benchmarks:
+        lines = (_generation(row, benchmark.manifest.model) for row in benchmark.rows())
+        files.append(lines_file(benchmark, out, lines, strict=False))
+    return files
 
 
 def _generation(row: SampleRow, model: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.core.codec import without_lone_surrogates
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.lines import training_file
 
@@ -16,17 +15,11 @@ def trl(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     with `solution`, from which `harness.rewards` and open-r1's rewards take the reference."""
 
     def line(row: SampleRow, reply: str) -> dict[str, Any]:
-        """One sample as a line. A prompt of messages is written as a conversation, any other as a text.
-
-        reply: without lone surrogates already, unlike the question's texts.
-        """
-        question = row.question
-        solution = without_lone_surrogates(question.references[0])
+        """One sample as a line. A prompt of messages is written as a conversation, any other as a text."""
+        question, solution = row.question, row.question.references[0]
         if not question.messages:
-            return {"prompt": without_lone_surrogates(question.prompt), "completion": reply, "solution": solution}
-        prompt = [
-            {"role": message.role, "content": without_lone_surrogates(message.content)} for message in question.messages
-        ]
+            return {"prompt": question.prompt, "completion": reply, "solution": solution}
+        prompt = [{"role": message.role, "content": message.content} for message in question.messages]
         return {"prompt": prompt, "completion": [{"role": "assistant", "content": reply}], "solution": solution}
 
     return [training_file(benchmark, out, line) for benchmark in benchmarks]
