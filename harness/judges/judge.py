@@ -349,8 +349,7 @@ class JudgeReport:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """A judged run. scores: after the judge. outcomes: of the judge's sessions; empty if no reply was missing, so that
-    the judge was not asked. n_stored: number of replies that were stored before. folder: of the judge's replies; where
-    the cards name several forms, of those by the last.
+    the judge was not asked. n_stored: number of replies that were stored before.
 
     mute: a sentence if the judge gave no verdict at all, with the place of its replies; else empty. The scores carry
     the same warning.
@@ -360,7 +359,6 @@ class Judged:
     reports: list[JudgeReport]
     outcomes: tuple[Outcome, ...]
     n_stored: int
-    folder: Path
     mute: str
 
     @property
@@ -407,7 +405,6 @@ def score_with_judge(
         reports=[written[benchmark.folder.name][1] for benchmark in graded],
         outcomes=tuple(outcome for each in judgings for outcome in each.requests.outcomes),
         n_stored=sum(each.requests.n_stored for each in judgings),
-        folder=judgings[-1].requests.folders[-1].path,
         mute=next(filter(None, (each.where_mute for each in judgings)), ""),
     )
 
