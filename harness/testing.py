@@ -274,9 +274,10 @@ def chunk(body: bytes) -> bytes:
 
 def event(value: Any) -> bytes:
     """One server-sent event."""
-    if not isinstance(value, bytes):  # half a character is escaped, as servers do
-        value = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    return b"data: " + value + b"\n\n"
+    if isinstance(value, bytes):
+        return b"data: " + value + b"\n\n"
+    # Half a character is escaped, as servers do.
+    return b"data: " + json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n\n"
 
 
 def delta(text: str | None = None, *, finish: str | None = None, usage: Any = None, **fields: Any) -> bytes:
