@@ -133,9 +133,8 @@ def probed(folder: Path, copy: FakeServer, base: FakeServer | None, *words: str)
         (Reader("copy", owner="someone"), (), "sound", "same"),
         (Reader("copy", shift=-0.05, rounding=0.05, owner="sglang"), (), "spoils", "differs"),
         (Reader("copy", shift=0.005, rounding=0.01), (), "warns", "differs"),
-        (Reader("copy", shift=0.005, rounding=0.01), ("--margin", "0.002"), "spoils", "differs"),
+        (Reader("copy", shift=0.005, rounding=1.0), ("--margin", "0.002"), "spoils", "differs"),
         (Reader("copy", rounding=0.05), ("--margin", "0.0005"), "untested", "cannot tell"),
-        (Reader("copy", rounding=1.0), (), "spoils", "differs"),
         (Reader("copy", system="You are kind ."), (), "warns", "same"),
     ],
 )  # fmt: skip
@@ -149,8 +148,7 @@ def test_a_copy_is_told_from_its_base_and_rounding_is_not(
     assert (finding["outcome"], read["verdict"]) == (outcome, verdict), finding["came"]
     assert code == {"sound": 0, "warns": 0, "spoils": 4, "untested": 2}[outcome]
     assert (read["gap"]["tokens"], read["gap"]["questions"]) == (20 * 3 * WORDS, 20)
-    assert (read["more_tokens"] > 0) == (verdict == "cannot tell")
-    assert bool(read["template"]) == bool(copy.system)
+    assert (read["more_tokens"] > 0, read["template"] != "") == (verdict == "cannot tell", copy.system != "")
     assert "worse" not in finding["came"]
     assert 0 < read["noise"]["size"] < 0.02
 
