@@ -28,7 +28,7 @@ class ProbeRules(Options):
     read_tokens: Annotated[int, Option(metavar="TOKENS", least=512, most=1_000_000)] = 50_000
     """Largest number of tokens of `replies` to read, evenly from its questions. Default: 50,000."""
     margin: Annotated[float, Option(metavar="NATS", above=0, most=10)] = 0.01
-    """The smallest gap that matters, in nats a token: `replies` are the same if theirs surely lies below. Default: 0.01."""
+    """The smallest gap of `replies` that matters, in nats a token: below it they are the same. Default: 0.01."""
     checks: Annotated[tuple[str, ...], Option(metavar="NAME[,NAME...]", kind=COMMAS)] = ()
     """Only these checks, or groups of them. Default: all."""
     context: Annotated[int | None, Option(metavar="TOKENS", least=1024)] = None
