@@ -158,8 +158,8 @@ class ComparedReply:
     """One reply as base and copy read it.
 
     cluster: the label of its question's cluster. base, again, copy: (n,) log-probabilities of its tokens in nats: of
-    the base, of its second reading, and of the copy. divergences, noise: (n,) of the copy, and of the second reading, from the base in nats; NaN where likeliest tokens
-    are not listed.
+    the base, of its second reading, and of the copy. divergences, noise: (n,) of the copy, and of the second reading,
+    from the base in nats; NaN where the likeliest tokens are not listed.
     """
 
     benchmark: str
