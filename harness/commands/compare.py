@@ -29,6 +29,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
+from harness.scoring import speculation
 from harness.scoring.beside import overall_verdict
 from harness.scoring.comparison import PairedComparison, compare_runs, pairs
 from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
@@ -63,13 +64,14 @@ class RunComparison:
     """One comparison: the decision, the counts of samples, and the settings that differ.
 
     baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
-    settings: the settings that differ.
+    settings: the settings that differ. engine: sentences on the engines' own figures of both.
     """
 
     decision: Decision
     baseline_samples: SampleKinds
     samples: SampleKinds
     settings: Sequence[Difference]
+    engine: Sequence[str] = ()
 
 
 class Comparisons(list[RunComparison]):
@@ -101,11 +103,13 @@ def _comparison(decision: Decision, ours: Side, baseline: Side) -> RunComparison
     """The decision with the counts of samples of both sides, and the settings that differ."""
     shared = pairs(baseline.benchmark.questions, ours.benchmark.questions)
     servers = baseline.run.manifest.provenance, ours.run.manifest.provenance
+    scores = baseline.benchmark.score, ours.benchmark.score
     return RunComparison(
         decision=decision,
         baseline_samples=_kinds_of([item for item, _ in shared]),
         samples=_kinds_of([item for _, item in shared]),
         settings=[*setting_differences(baseline.record, ours.record, servers), *server_differences(*servers)],
+        engine=speculation.beside(*((score.engine, score.speculation) for score in scores if score is not None)),
     )
 
 

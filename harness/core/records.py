@@ -145,12 +145,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Token counts as the server states them; None: the server did not say."""
+    """Token counts as the server states them; None: the server did not say. spec_tokens, spec_steps: tokens that came
+    of steps with speculative decoding, and these steps; unset where a reply does not count them.
+    """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    spec_tokens: int | msgspec.UnsetType = msgspec.UNSET
+    spec_steps: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):

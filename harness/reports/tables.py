@@ -184,17 +184,27 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         if score.engine:
-            yield [_engine_cell(score.engine, *ENGINE_COLUMNS[head]) for head in heads]
+            cells = [_engine_cell(score.engine, *ENGINE_COLUMNS[head]) for head in heads]
+            yield [*cells, *([_by_replies(score)] if replies else [])]
 
+    replies = ["tokens a step, by replies"] if any(score.speculation for _, score in scores) else []
     missing = [head for head in ENGINE_COLUMNS if head not in heads]
     notes = (f"unknown by the servers' pages: {', '.join(missing)}",) if missing else ()
     title = "The engine's own figures over the whole run: tokens/s by the engine and, at full load, by the client"
     return _if_any(
         _by_score(
-            f"{title}; mean times in ms", heads, scores, cells_of, notes,
+            f"{title}; mean times in ms", [*heads, *replies], scores, cells_of, notes,
             remarks_of=lambda score: score.engine.remarks if score.engine else (),
         )
     )  # fmt: skip
+
+
+def _by_replies(score: Score) -> str:
+    """The tokens a step that the replies count, with the 95 % interval for other questions."""
+    if not score.speculation:
+        return UNKNOWN
+    ends = score.speculation.low, score.speculation.high
+    return f"{score.speculation.length:.3f}" + ("" if None in ends else f" ({ends[0]:.3f}–{ends[1]:.3f})")
 
 
 def engine_lines(figures: EngineFigures) -> Iterator[str]:

@@ -17,7 +17,7 @@ import msgspec
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.runs.engine_pages import EnginePage, EngineReading, Series
-from server_launchers.engines.metrics import BY_PREFIX, GAUGES
+from server_launchers.engines.metrics import APPEARING, GAUGES
 
 TOLERANCE = 0.02
 """Largest difference between the tokens on the pages and the client's own, as a share of the larger number. Streams
@@ -106,8 +106,8 @@ def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
         return {}, "the server was restarted while the run went on"
     first, last = counted[0], counted[-1]
     quantities = {each: rise(first[each], last[each]) for each in last if each in first and each not in GAUGES}
-    for each in BY_PREFIX[pages[-1].engine].appearing - first.keys():
-        if "queries" in quantities:
+    for each in APPEARING.get(pages[-1].engine, ()):
+        if each not in first and "queries" in quantities:
             quantities[each] = rise({}, last.get(each, {"": 0.0}))
     if unclear := sorted(each for each, rose in quantities.items() if rose is None):
         remark = f"unknown are {', '.join(unclear)}: a series is gone, is stated twice, or is no number"

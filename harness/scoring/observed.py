@@ -168,6 +168,7 @@ class Observed:
         self.gap_p50, self.gap_p99, self.lag = Column(), Column(), Column()
         self.attempts = Column()
         self.prompt_tokens, self.completion_tokens, self.reasoning_tokens = Column(), Column(), Column()
+        self.spec_tokens, self.spec_steps = Column(), Column()
         self._cut_tokens = Column()
         """Length of each sample cut by max_tokens as `cut_tokens` gives it, -1 if unknown; -2 and -3: cut by another
         limit, as `_CUT_BY` has them; unused for others."""
@@ -203,6 +204,8 @@ class Observed:
         self.prompt_tokens.put(row, usage.prompt_tokens)
         self.completion_tokens.put(row, usage.completion_tokens)
         self.reasoning_tokens.put(row, usage.reasoning_tokens)
+        self.spec_tokens.put(row, usage.spec_tokens or None)
+        self.spec_steps.put(row, usage.spec_steps or None)
         # Few samples are cut, so the column takes little memory.
         if (limit := limit_of(sample.finish_reason)) is not None:
             tokens = cut_tokens(usage.completion_tokens, timing.events)

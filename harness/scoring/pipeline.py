@@ -55,6 +55,7 @@ from harness.scoring.observed import (
     takeover_warnings,
 )
 from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors
+from harness.scoring.speculation import speculation
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.tool_use import tool_use
 from harness.scoring.uncertainty import accuracy_of
@@ -269,6 +270,10 @@ def score_of(graded: GradedBenchmark) -> Score:
     figures = engine_figures(pages, str(graded.record.identity.get("model")))
     if figures is not None and figures.engine:
         score = msgspec.structs.replace(score, engine=figures)
+    if observed.spec_steps.stated:
+        replies = [grade.question_id for grade in counted]
+        acceptance = speculation(observed.spec_tokens.of(rows), observed.spec_steps.of(rows), replies)
+        score = msgspec.structs.replace(score, speculation=acceptance or msgspec.UNSET)
     if graded.from_reasoning is not None:
         with_reasoning = tally(graded.questions, graded.counted(graded.from_reasoning), graded.record.planned).questions
         score = msgspec.structs.replace(score, accuracy_from_reasoning=accuracy_of(with_reasoning))

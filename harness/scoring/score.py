@@ -37,6 +37,7 @@ from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.engine_figures import EngineFigures
 from harness.scoring.judging import Judging
 from harness.scoring.measures import measures, uneven_parts
+from harness.scoring.speculation import Speculation
 from harness.scoring.stats import Estimate, Interval
 from harness.scoring.tally import GradeKind, QuestionTally, cluster_numbers, slim, tally
 from harness.scoring.tokens import (
@@ -180,8 +181,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     and other samples. budgets: accuracy within fewer tokens, by tokens; empty where a sample's tokens are unknown.
     speed: None where nothing was streamed. workload: the work for the servers. tool: what the samples did with the tool
     that they were offered; unset without one. engine: the engine's own figures over the whole run; unset where no
-    server showed a page of metrics. breakdowns: metadata field → value → score. endpoints: by URL; empty where there
-    was only one.
+    server showed a page of metrics. speculation: tokens a step by the replies' own counts; unset without any.
+    breakdowns: metadata field → value → score. endpoints: by URL; empty where there was only one.
 
     Wide: it is the record of `scores.json`, and its fields are the columns of that file.
     """
@@ -227,6 +228,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload | None = None
     tool: ToolUse | msgspec.UnsetType = msgspec.UNSET
     engine: EngineFigures | msgspec.UnsetType = msgspec.UNSET
+    speculation: Speculation | msgspec.UnsetType = msgspec.UNSET
     endpoints: dict[str, EndpointScore] = {}
     breakdowns: dict[str, dict[str, GroupScore]] = {}
     anomalies: Anomalies | None = None

@@ -13,7 +13,21 @@ from harness.generation import engine_watch
 from harness.runs.engine_pages import read_engine_pages
 from harness.runs.layout import RunFolder
 from harness.scoring.engine_figures import EngineFigures, engine_figures
-from harness.testing import CLOSE, RESET, STALL, FakeServer, Pause, Request, Step, http, scripted
+from harness.testing import (
+    CLOSE,
+    RESET,
+    STALL,
+    FakeServer,
+    Pause,
+    Request,
+    Step,
+    delta,
+    event,
+    event_stream,
+    http,
+    models,
+    scripted,
+)
 
 KEY = "sk-very-secret-0123456789"
 
@@ -117,6 +131,34 @@ def test_a_page_that_lies_or_hangs_changes_nothing_but_the_figures(
     assert made is not None
     assert (made.tokens, made.acceptance_length, made.own) == (None, None, False)
     assert words in " ".join(made.remarks)
+
+
+COUNTS: dict[str, tuple[dict[str, object], tuple[int, int] | None]] = {
+    "vLLM": ({"metrics": {"speculative_decoding": {"num_spec_steps": 4, "num_accepted_draft_tokens": 6}}}, (10, 4)),
+    "SGLang": ({"sglext": {"spec_tokens_details": {"spec_verify_ct": 4, "spec_num_correct_drafts": 5}}}, (12, 4)),
+    "llama.cpp": ({"timings": {"predicted_n": 12, "draft_n": 20, "draft_n_accepted": 7}}, (12, 5)),
+    "llama.cpp without drafts": ({"timings": {"predicted_n": 12}}, None),
+    "no steps": ({"metrics": {"speculative_decoding": {"num_spec_steps": 0, "num_accepted_draft_tokens": 0}}}, None),
+    "more steps than tokens": ({"sglext": {"spec_tokens_details": {"spec_verify_ct": 40}}}, None),
+    "words": ({"metrics": {"speculative_decoding": {"num_spec_steps": "4", "num_accepted_draft_tokens": 9}}}, None),
+    "lists": ({"metrics": [1], "sglext": "x", "timings": {"predicted_n": -1, "draft_n": 1e300}}, None),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_the_counts_of_a_reply_are_kept_and_those_that_cannot_be_true_are_not(name: str, tmp_path: Path) -> None:
+    fields, counts = COUNTS[name]
+    last = event({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 12}, **fields})
+
+    def answer(request: Request) -> Iterable[Step]:
+        stream = event_stream(delta(r"\boxed{4}"), delta(finish="stop"), last)
+        return [models("test-model")] if request.method == "GET" else stream
+
+    with FakeServer(answer) as server:
+        run(tmp_path / "r", server, limit=2)
+    (score,) = harness.score(tmp_path / "r", workers=1)
+    counted = score.speculation or None
+    assert (counted and (counted.length, counted.steps)) == (counts and (counts[0] / counts[1], 4 * counts[1]))
 
 
 def test_the_page_gets_the_key_and_the_file_never_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,8 @@ UNPINNED = {
     "test_engine_figures": "engine.acceptance_length, engine.acceptance_rate, engine.cache_hit_rate, engine.gap_s, "
     "engine.client_tokens, engine.client_tokens_per_s, engine.concurrency, engine.draft_share, engine.first_token_s, "
     "engine.kv_cache, engine.preempted, engine.running, engine.tokens, engine.tokens_per_s, engine.waiting, "
-    "engine.waiting_share",
+    "engine.waiting_share, speculation.length, speculation.error, speculation.low, speculation.high, "
+    "speculation.steps, speculation.n_questions",
     "test_judge_trial": "judging.cost.usd",
     "test_tool": "tool.n_samples, tool.with_call, tool.lost, tool.cut_by_steps, tool.steps, tool.calls, tool.failed, "
     "tool.stopped, tool.repeated, tool.prompt_tokens, tool.new_tokens",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import csv
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +19,7 @@ from harness.client.facts.metrics import parse
 from harness.reports.plots.load import MOMENTS, load_plots
 from harness.runs.engine_pages import EnginePage, EngineReading
 from harness.scoring.engine_figures import EngineFigures, engine_figures, moments
+from harness.scoring.speculation import Side, Speculation, beside, speculation
 from server_launchers.engines.metrics import ENGINES, GAUGES
 
 MODEL = "Qwen/Qwen3-8B"
@@ -113,14 +118,14 @@ def test_each_hostile_page_gives_unknown_with_its_reason_or_what_stands_on_it(pa
 
 # ---- pages of our own
 
-COUNTERS = {engine.prefix: sorted(engine.names.keys() - GAUGES) for engine in ENGINES}
+COUNTERS = {prefix: sorted(names.keys() - GAUGES) for prefix, names in ENGINES.items()}
 
 
 def page_of(prefix: str, values: Mapping[tuple[str, str], object], noise: str = "") -> str:
     """A page of an engine. values: (quantity, replica) → value, as it is to stand there."""
-    names = next(engine.names for engine in ENGINES if engine.prefix == prefix)
+    names = {quantity: names.split()[0] for quantity, names in ENGINES[prefix].items()}
     return "".join(
-        f'{noise}{prefix}:{names[quantity][0]}_total{{model_name="{MODEL}",engine="{replica}"}} {value}\n'
+        f'{noise}{prefix}:{names[quantity]}_total{{model_name="{MODEL}",engine="{replica}"}} {value}\n'
         for (quantity, replica), value in values.items()
     )
 
@@ -128,7 +133,7 @@ def page_of(prefix: str, values: Mapping[tuple[str, str], object], noise: str = 
 @st.composite
 def runs(draw: st.DrawFn) -> Iterator[Any]:
     """(engine, values before, what they rise by)."""
-    prefix = draw(st.sampled_from([engine.prefix for engine in ENGINES]))
+    prefix = draw(st.sampled_from(sorted(ENGINES)))
     keys = [(quantity, str(n)) for quantity in COUNTERS[prefix] for n in range(draw(st.integers(1, 3)))]
     before = {key: draw(st.integers(0, 10**9)) for key in keys}
     return prefix, before, {key: draw(st.integers(1, 10**6)) for key in keys}  # type: ignore[return-value]
@@ -214,3 +219,42 @@ def test_ranks_that_share_the_work_and_priorities_count_once() -> None:
     page = parse("".join(f"sglang:num_retracted_requests_total{{{each}}} 5\n" for each in labels))
     assert sum(value or 0.0 for value in page.models[""]["preempted"].values()) == 10
     assert parse("sglang:num_retracted_reqs 5\n").models == {}
+
+
+# ---- counts of replies
+
+
+def test_the_error_of_a_ratio_is_that_of_its_questions_drawn_anew() -> None:
+    made = speculation(np.array([6.0, 3, 2, 9, np.nan]), np.array([2.0, 1, 2, 3, 9]), ["a", "a", "b", "c", "c"])
+    assert made is not None
+    assert (made.length, made.steps, made.n_questions) == (2.5, 8, 3)
+    assert made.error == pytest.approx(math.sqrt(3 / 2 * (1.5**2 + 3**2 + 1.5**2)) / 8)  # residuals 1.5, -3, 1.5
+    assert speculation(np.array([np.nan]), np.array([np.nan]), ["a"]) is None
+    alone = speculation(np.array([6.0, 3]), np.array([2.0, 1]), ["a", "a"])
+    assert alone is not None
+    assert (alone.length, alone.error, alone.low) == (3.0, None, None)
+    rng, covered = np.random.default_rng(1), 0
+    names = [str(n) for n in range(60) for _ in range(4)]
+    for _ in range(400):
+        steps, rate = rng.lognormal(5, 0.8, 240).round() + 1, np.repeat(rng.normal(3, 0.6, 60).clip(1), 4)
+        drawn = speculation(steps * rate + rng.normal(0, 9, 240), steps, names)
+        assert drawn is not None
+        covered += (drawn.low or 0) <= 3 <= (drawn.high or 0)
+    assert 0.91 <= covered / 400 <= 0.98
+
+
+def test_two_runs_are_compared_at_one_load_only_and_with_an_interval_where_replies_count() -> None:
+    def side(length: float, concurrency: int = 8, error: float | None = 0.03) -> Side:
+        counted = Speculation(length=length, error=error, low=None, high=None, steps=900, n_questions=50)
+        load = msgspec.structs.replace(figures(page_of("vllm", {}), page_of("vllm", {})), concurrency=concurrency)
+        return msgspec.structs.replace(load, acceptance_length=length), counted if error else msgspec.UNSET
+
+    sentence, speed = beside(side(4.0), side(3.0))
+    low, high = map(float, re.findall(r"ratio 0.750 \(([\d.]+) to ([\d.]+)", sentence)[0])
+    assert low < 0.75 * (1 - 1.9 * 0.0125) < 0.75 < 0.75 * (1 + 1.9 * 0.0125) < high < 0.78
+    assert speed.startswith("tokens/s at full load 2400, baseline 2400: ratio 1.000; its spread within a run")
+    assert beside(side(4.0, error=None), side(3.0))[1].startswith("acceptance length 3, baseline 4: ratio 0.750; its")
+    assert beside(side(4.0), side(3.0, 64)) == [
+        "the engines' figures are not compared, since the load differs (up to 64 requests in flight, baseline 8)"
+    ]
+    assert beside((msgspec.UNSET, msgspec.UNSET), side(3.0)) == []

@@ -15,7 +15,7 @@ from harness.client.address.endpoint import Endpoint, quote_safely, redact, secr
 from harness.core import http_get
 from harness.core.inert import visible
 from harness.runs.engine_pages import EnginePage
-from server_launchers.engines.metrics import BY_PREFIX, ENGINES
+from server_launchers.engines.metrics import ENGINES
 
 PATHS = ("/metrics", "/engine_metrics")
 """Where a page may stand at a server's root; the second is that of SGLang's router, on which all workers stand."""
@@ -32,9 +32,9 @@ MAX_SAMPLES = 5_000
 MAX_LABELS_CHARS = 500
 """Longest labels of a sample, in characters, and longest name of a model."""
 
-_NAMES = sorted({name for engine in ENGINES for names in engine.names.values() for name in names})
+_NAMES = sorted({name for quantities in ENGINES.values() for names in quantities.values() for name in names.split()})
 _SAMPLE = re.compile(
-    rf"^(?:ray_)?({'|'.join(BY_PREFIX)})[:_]({'|'.join(_NAMES)})(_total|_created)?"
+    rf"^(?:ray_)?({'|'.join(ENGINES)})[:_]({'|'.join(_NAMES)})(_total|_created)?"
     r'(?:\{((?:[^"}\n]|"(?:[^"\\\n]|\\.)*+")*+)\})?[ \t]+([^\s#]+)',
     re.MULTILINE,
 )
@@ -94,8 +94,8 @@ def parse(text: str, started: str = "") -> EnginePage:
         return EnginePage(why="the page has no figures of an engine")
     models: dict[str, dict[str, dict[str, float | None]]] = defaultdict(dict)
     for model in {model for model, _ in samples}:
-        for quantity, names in BY_PREFIX[engine].names.items():
-            series = next((samples[model, name] for name in names if (model, name) in samples), {})
+        for quantity, names in ENGINES[engine].items():
+            series = next((samples[model, name] for name in names.split() if (model, name) in samples), {})
             if counted := _lowest_ranks(series):
                 models[model][quantity] = counted
     start = [*([min(created)] if created else []), *_PROCESS_START.findall(text)[:1], *([started] if started else [])]

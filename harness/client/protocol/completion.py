@@ -93,7 +93,8 @@ class Completion:
     def add(self, event: Event, arrived: float) -> None:
         """Add an event, or a whole body; `arrived`: when it arrived. Raises `BadEvent`."""
         if event.usage is not None:
-            self._usage, self._total = stated_usage(event.usage), stated_count(event.usage.get("total_tokens"))
+            self._usage = stated_usage(event.usage, event.metrics, event.sglext, event.timings)
+            self._total = stated_count(event.usage.get("total_tokens"))
         if event.id != self._first_id or event.model != self._server_model:
             self._name(event.id, event.model)
         if event.system_fingerprint and event.system_fingerprint != self._fingerprint:

@@ -12,20 +12,41 @@ MAX_STATED_TOKENS = 100_000_000
 """Largest token count that is believed."""
 
 
-def stated_usage(usage: dict[str, Any]) -> Usage:
-    """The counts in a decoded `usage` object; a value that is no count becomes None."""
+def stated_usage(usage: dict[str, Any], metrics: Any = None, sglext: Any = None, timings: Any = None) -> Usage:
+    """The counts in a decoded `usage` object; a value that is no count becomes None.
+
+    metrics, sglext, timings: what vLLM, SGLang and llama.cpp state beside it of speculative decoding.
+    """
     reasoning, cached = usage.get("reasoning_tokens"), usage.get("prompt_cache_hit_tokens")  # SGLang, DeepSeek
     prompt_details, details = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     if type(details) is dict and "reasoning_tokens" in details:
         reasoning = details["reasoning_tokens"]
     if type(prompt_details) is dict and "cached_tokens" in prompt_details:
         cached = prompt_details["cached_tokens"]
-    return Usage(
+    counts = Usage(
         prompt_tokens=stated_count(usage.get("prompt_tokens")),
         completion_tokens=stated_count(usage.get("completion_tokens")),
         reasoning_tokens=stated_count(reasoning),
         cached_tokens=stated_count(cached),
     )
+    of_vllm, of_sglang = _part(metrics, "speculative_decoding"), _part(sglext, "spec_tokens_details")
+    steps, tokens = stated_count(of_vllm.get("num_spec_steps")), stated_count(of_vllm.get("num_accepted_draft_tokens"))
+    if steps is not None and tokens is not None:
+        tokens += steps
+    elif (steps := stated_count(of_sglang.get("spec_verify_ct"))) is not None:
+        tokens = counts.completion_tokens
+    elif isinstance(timings, dict) and stated_count(timings.get("draft_n")):
+        tokens, accepted = (stated_count(timings.get(name)) for name in ("predicted_n", "draft_n_accepted"))
+        steps = None if tokens is None or accepted is None else tokens - accepted
+    if not steps or steps < 0 or tokens is None or tokens < steps:
+        return counts
+    return msgspec.structs.replace(counts, spec_tokens=tokens, spec_steps=steps)
+
+
+def _part(value: object, name: str) -> dict[str, Any]:
+    """The object at a key of an object; empty if either is none."""
+    part = value.get(name) if isinstance(value, dict) else None
+    return part if isinstance(part, dict) else {}
 
 
 def believed(usage: Usage, *, has_text: bool, has_reasoning: bool) -> Usage:

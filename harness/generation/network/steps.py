@@ -246,7 +246,9 @@ class StepByStep:
         reply, steps = talk.last[0], (*talk.steps, talk.step(is_last=True))
         if not reply.calls and loses_call(reply.text, reply.reasoning, finish_reason):
             talk.notes[LOST_CALL] = None
-        usage = Usage(**{name: _sum([getattr(step.usage, name) for step in steps]) for name in Usage.__struct_fields__})
+        counts = {name: [getattr(step.usage, name) for step in steps] for name in Usage.__struct_fields__}
+        sums = {name: _sum(each) for name, each in counts.items() if msgspec.UNSET not in each}
+        usage = msgspec.structs.replace(Usage(), **sums)
         reply = msgspec.structs.replace(
             reply, finish_reason=finish_reason, notes=tuple(talk.notes), usage=usage, timing=talk.timing
         )
