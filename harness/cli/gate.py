@@ -39,7 +39,7 @@ def carry_out(options: GateCommand) -> int:
     read = policies.read(options.policy)
     if options.dry_run:
         with terminal.Terminal() as watcher:
-            return _foretell(running.expected(read, watcher), read.power)
+            return _foretell(running.expected(read, watcher), read.power, running.expected_lines(read))
     if options.forget:
         n = written.forget(read, options.forget)
         click.echo(f"{count_noun(n, 'run')} of the history will teach no deviation of runs")
@@ -61,8 +61,8 @@ def carry_out(options: GateCommand) -> int:
     if options.as_json:
         say(gated)
     else:
-        for check in gated.checks:
-            click.echo(f"{visible(check.benchmark)} ({check.tier}): {check.state}: {visible(check.why)}")
+        for check in gated.lines:
+            click.echo(f"{visible(check.label)} ({check.tier}): {check.state}: {visible(check.why)}")
         click.echo(f"gate {gated.gate}: {gated.verdict} ({visible(str(folder))})")
     return gated.exit_code
 
@@ -75,8 +75,10 @@ def _print_states(gated: Gated) -> None:
             click.echo(f"  {visible(check.benchmark)}: {check.state} after {rounds}", err=True)
 
 
-def _foretell(benchmarks: list[Expected], power: float) -> int:
-    """Print what the gate will cost and find; power: wanted, in percent. Returns the exit code."""
+def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, bool]]) -> int:
+    """Print what the gate will cost and find; power: wanted, in percent. lines: of its figures, with whether each finds
+    its loss. Returns the exit code.
+    """
     for each in benchmarks:
         seen = each.forecast  # by simulation
         n = each.n_questions
@@ -98,4 +100,7 @@ def _foretell(benchmarks: list[Expected], power: float) -> int:
         )
         if each.mend:
             click.echo(f"  {power:g}% is not reached; it is with {each.mend}; with all samples {each.limit}")
-    return EXIT_OWED if any(each.mend for each in benchmarks) else EXIT_COMPLETE
+    for sentence, finds in lines:
+        click.echo(f"{visible(sentence)}{'' if finds else f'; its loss is not found in {power:g}%'}")
+    found = all(finds for _, finds in lines) and not any(each.mend for each in benchmarks)
+    return EXIT_COMPLETE if found else EXIT_OWED

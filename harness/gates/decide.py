@@ -1,4 +1,7 @@
-"""The decision of a gate: a pure function of the policy, the scored runs, the former decisions, and the day."""
+"""The decision of a gate: a function of the policy, the scored runs, the former decisions, and the day.
+
+Long: the samples' own decision and the steps that may replace it stand in their order.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
 from itertools import takewhile, zip_longest
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -16,6 +19,7 @@ from numpy.typing import NDArray
 from harness.core import codec
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
+from harness.gates.figures import OF_A_GATE, FigureCheck, check_lines
 from harness.gates.policy import Policy, Watched
 from harness.generation.dispatch.canary import BEGINNING
 from harness.reports.scored import ScoredBenchmark, ScoredRun
@@ -53,9 +57,6 @@ DIGEST_CHARS = 12
 MAX_CHANGED = 4
 """Largest number of differences from the baseline that a decision names."""
 
-OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "questions_digest"}
-"""Settings that a gate chooses: where they differ from the baseline's, no score does."""
-
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """The decision on one benchmark. Fractions.
@@ -89,6 +90,11 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
 
     @property
+    def label(self) -> str:
+        """Its name in a table."""
+        return self.benchmark
+
+    @property
     def is_open(self) -> bool:
         """Whether more samples may change the state."""
         return self.state in HALTED or (self.state == "undecided" and self.rounds < self.max_rounds)
@@ -97,7 +103,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
     """The decision of a gate, the content of `gate.json` and a line of `history.jsonl`. run: names its folders.
 
-    verdict: fail if a critical benchmark fails; else undecided if any of them is in no state of `PASSING`; else pass.
+    figures: the lines on figures, once no more samples come. verdict: fail if a critical benchmark or line fails; else
+    undecided if any of them is in no state of `PASSING`; else pass.
     sampled: when its run began, ISO 8601, UTC. forgotten: its accuracies teach no deviation of runs (`--forget`).
     """
 
@@ -109,6 +116,12 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[Checked, ...]
     sampled: str = ""
     forgotten: bool = False
+    figures: tuple[FigureCheck, ...] = ()
+
+    @property
+    def lines(self) -> tuple[Checked | FigureCheck, ...]:
+        """All that was decided."""
+        return (*self.checks, *self.figures)
 
     @property
     def is_open(self) -> bool:
@@ -237,7 +250,11 @@ def decide(
             changed = _changed(name, baselines[name], runs[0])
             check = msgspec.structs.replace(check, why="; ".join([check.why, *changed[:MAX_CHANGED]]))
         checks.append(_with_waivers(check, policy, today))
+    figures: list[FigureCheck] = []
+    if not any(check.is_open for check in checks):
+        figures = [_with_waivers(line, policy, today) for line in check_lines(policy, runs, teaching(former))]
     critical_states = {check.state for check in checks if check.tier == "critical"}
+    critical_states |= {line.state for line in figures if line.tier == "critical"}
     verdict: Literal["pass", "fail", "undecided"] = "undecided"
     if "fail" in critical_states:
         verdict = "fail"
@@ -245,15 +262,23 @@ def decide(
         verdict = "pass"
     return Gated(
         gate=policy.name, run=label, verdict=verdict, exit_code=EXIT_CODES[verdict], checks=tuple(checks),
-        sampled=runs[0].manifest.created if runs else "",
+        figures=tuple(figures), sampled=runs[0].manifest.created if runs else "",
     )  # fmt: skip
 
 
-def _with_waivers(check: Checked, policy: Policy, today: date) -> Checked:
+def teaching(history: Iterable[Gated]) -> list[FigureCheck]:
+    """The lines on figures in former decisions that are not forgotten."""
+    return [line for entry in history if not entry.forgotten for line in entry.figures]
+
+
+C = TypeVar("C", Checked, FigureCheck)
+
+
+def _with_waivers(check: C, policy: Policy, today: date) -> C:
     """The check, "waived" if it failed and a waiver is in force; the reason names each waiver of its benchmark."""
     for waiver in policy.waivers:
         if waiver.benchmark == check.benchmark and check.state == "fail":
-            state: State = "waived" if waiver.until >= today else "fail"
+            state: Literal["waived", "fail"] = "waived" if waiver.until >= today else "fail"
             until = "waived until" if state == "waived" else "its waiver ended on"
             why = f"{check.why}; {until} {waiver.until}: {visible(waiver.reason, 200)}"
             check = msgspec.structs.replace(check, state=state, why=why)

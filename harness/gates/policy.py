@@ -28,10 +28,39 @@ Percent = Annotated[str, Field(pattern=r"^\d{1,2}(\.\d+)? ?%$")]
 Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
+FigureName = Literal["acceptance_length", "tokens_per_second", "first_token_p99", "reply_length", "cache_hit_rate"]
+"""The figures that a gate may hold a line on (`harness.gates.figures`)."""
+
+
+class FigureLine(Part):
+    """A line on a figure: a floor or a ceiling of its true value, or the loss beside a baseline that must be found.
+    baseline: a scored run, or `history`, the mean of the former runs.
+    """
+
+    floor: Annotated[float, Field(gt=0)] | None = None
+    ceiling: Annotated[float, Field(gt=0)] | None = None
+    baseline: str | None = None
+    loss: Percent | None = None
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> FigureLine:
+        """Refuse several limits or none, and a loss that belongs to no baseline, or misses."""
+        if sum(each is not None for each in (self.floor, self.ceiling, self.baseline)) != 1:
+            raise ValueError("expected a floor, a ceiling or a baseline")
+        if (self.loss is None) != (self.baseline is None) or self.share == 0:
+            raise ValueError("a baseline has a loss, such as `5 %`; a floor or a ceiling has none")
+        return self
+
+    @property
+    def share(self) -> float | None:
+        """The loss as a share of the baseline."""
+        return None if self.loss is None else float(self.loss.rstrip("% ")) / 100
+
+
 class Watched(Part):
-    """One benchmark of a gate. floor_unit: of the floor's last digit. baseline: a run, or `published`. loss: points, or
-    a percentage of the reference, `3 %`. truncated: the percentage of replies cut by max_tokens that is still sound;
-    default: what the baseline had, or 5.
+    """One benchmark of a gate. figures: lines on its figures, of the same tier. floor_unit: of the floor's last digit.
+    baseline: a run, or `published`. loss: points, or a percentage of the reference, `3 %`. truncated: the percentage of
+    replies cut by max_tokens that is still sound; default: what the baseline had, or 5.
     """
 
     floor: Points | None = None
@@ -42,6 +71,7 @@ class Watched(Part):
     max_samples: Count = 8
     tier: Literal["critical", "supporting", "advisory"] = "critical"
     truncated: Points | None = None
+    figures: dict[FigureName, FigureLine] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_reference(self) -> Watched:
@@ -120,8 +150,11 @@ class Policy(Part):
 
     @property
     def critical(self) -> int:
-        """The number of critical benchmarks, which share the chance of a false alarm; at least 1."""
-        return max(1, sum(watched.tier == "critical" for watched in self.benchmarks.values()))
+        """The number of critical benchmarks and of lines on their figures, which share the chance of a false alarm; at
+        least 1.
+        """
+        critical = [watched for watched in self.benchmarks.values() if watched.tier == "critical"]
+        return max(1, len(critical) + sum(len(watched.figures) for watched in critical))
 
     def options(self, out: Path | None) -> RunOptions:
         """The options of the run in the folder `out`. Raises `UsageError`."""

@@ -38,7 +38,9 @@ from harness.gates.decide import (
     reference_key,
     reference_of,
     rules_of,
+    teaching,
 )
+from harness.gates.figures import check_lines
 from harness.gates.policy import Policy, seed_of
 from harness.gates.written import read_history, written_in
 from harness.generation.forecast import Forecast
@@ -65,6 +67,7 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
     Raises `UsageError` if it lacks the benchmark, and `StoreError` if its score is missing or older than its samples.
     """
     baselines = {}
+    check_lines(policy, (), ())  # for its errors, before hours of sampling
     for name, watched in policy.benchmarks.items():
         if watched.baseline is not None:
             (run,) = read_runs([open_scored(watched.baseline)])
@@ -368,6 +371,16 @@ def expected(policy: Policy, watcher: Watcher | None = None) -> list[Expected]:
     return [
         _expected_of(policy, name, len(ids), baselines.get(name), history)
         for name, ids in _ids_to_sample(policy, sets, baselines, 0).items()
+    ]
+
+
+def expected_lines(policy: Policy) -> list[tuple[str, bool]]:
+    """What each line on a figure can find with this history, in words, and whether that is its loss, if it has one."""
+    checks = check_lines(policy, (), teaching(read_history(policy)))
+    losses = [policy.benchmarks[each.benchmark].figures[each.figure].share for each in checks]
+    return [
+        (f"{each.label}: {each.why}", loss is None or (each.findable or math.inf) <= loss)
+        for each, loss in zip(checks, losses, strict=True)
     ]
 
 

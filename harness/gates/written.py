@@ -78,7 +78,7 @@ def write(policy: Policy, gated: Gated, folder: Path) -> None:
 
 def table(gated: Gated) -> Table:
     """The decision as a table."""
-    rows = tuple((each.benchmark, each.tier, each.state, each.why) for each in gated.checks)
+    rows = tuple((each.label, each.tier, each.state, each.why) for each in gated.lines)
     return Table(f"Gate {gated.gate}: {gated.verdict}", ("benchmark", "tier", "state", "why"), rows)
 
 
@@ -94,13 +94,13 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
 def junit(gated: Gated) -> str:
     """The decision as JUnit XML: a critical failure is a failure, what is not known an error, the rest passes."""
     cases = []
-    for check in gated.checks:
+    for check in gated.lines:
         kind = ""
         if check.tier == "critical" and check.state not in PASSING:
             kind = "failure" if check.state == "fail" else "error"
         why = quoteattr(f"{check.state}: {visible(check.why, 400)}")
         inner = f"<{kind} message={why}/>" if kind else f"<system-out>{why[1:-1]}</system-out>"
-        named = f"classname={quoteattr(visible(gated.gate, 80))} name={quoteattr(visible(check.benchmark, 80))}"
+        named = f"classname={quoteattr(visible(gated.gate, 80))} name={quoteattr(visible(check.label, 80))}"
         cases.append(f"  <testcase {named}>{inner}</testcase>\n")
     counts = {kind: sum(f"<{kind} " in case for case in cases) for kind in ("failure", "error")}
     head = f'name={quoteattr(visible(gated.gate, 80))} tests="{len(cases)}" failures="{counts["failure"]}"'

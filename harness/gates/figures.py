@@ -1,0 +1,205 @@
+"""Lines of a gate on figures: acceptance, speed, first token, length of replies, cache hits.
+
+A run's figure differs from the next run's of the same server by more than its own samples show, even with the same
+questions. So a line is decided by the spread between runs: that of the history, from `MIN_RUNS` runs on, else a default
+where there is ground for one. Figures are compared by their logarithms, worse in one direction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from statistics import NormalDist, fmean, stdev
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from harness.core import codec
+from harness.gates.policy import FigureLine, FigureName, Policy
+from harness.preparing.outputs import open_scored
+from harness.reports.scored import ScoredRun, read_without_grades
+from harness.scoring.stats import t_two_sided
+
+MIN_RUNS = 5
+"""Fewest former runs by which the spread between runs is known."""
+
+DEFAULTS = {"acceptance_length": 0.026, "tokens_per_second": 0.03}
+"""Spread between runs until the history knows it, as a share: the larger of two public histories of acceptance, each of
+four runs, and of several of speed at 8 requests or more. For the other figures no history is public.
+"""
+
+MAX_RUNS = 30
+"""Most former runs that count, the latest."""
+
+IN_FLIGHT = "requests in flight"
+"""The word for a run's concurrency."""
+
+MIN_IN_FLIGHT = 8
+"""Below so many requests at a time, tokens a second differ between runs by up to 20 %."""
+
+LEAST_SPREAD = 1e-4
+"""Smallest spread that is believed: figures are printed to so many digits."""
+
+HISTORY = "history"
+"""The baseline of a line that is held against the mean of its former runs."""
+
+RISING = ("first_token_p99", "reply_length")
+"""Figures that are worse when they rise; the others when they fall."""
+
+OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "questions_digest"}
+"""Settings that a gate chooses: where they differ from the baseline's, no score does."""
+
+
+class FigureCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision on one line. value, reference: None if unknown; reference is the floor, the ceiling, the baseline's.
+
+    findable: the least loss, a share, that this line finds with the wanted power; None: none yet. known_runs: former
+    runs by which that is known. key: digest of settings, engine, load and source; of another key no run teaches.
+    """
+
+    benchmark: str
+    figure: FigureName
+    tier: str
+    state: Literal["pass", "fail", "undecided", "waived"] = "undecided"
+    value: float | None = None
+    reference: float | None = None
+    findable: float | None = None
+    known_runs: int = 0
+    key: str = ""
+    why: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name in a table."""
+        return f"{self.benchmark} {self.figure}"
+
+
+class Figure(NamedTuple):
+    """A figure of one run. value: None if it is unknown, for the reason `why`; else `why` says more of it. load: by a
+    word for each, what must be alike in runs that are compared.
+    """
+
+    value: float | None
+    why: str
+    load: Mapping[str, Any]
+
+
+def figure_of(run: ScoredRun, benchmark: str, name: FigureName) -> Figure:
+    """A run's figure, with what it depends on."""
+    scored = run.benchmarks.get(benchmark)
+    score = None if scored is None else scored.score
+    if scored is None or score is None:
+        return Figure(None, "the run has no score of it", {})
+    engine, servers = score.engine, run.manifest.provenance.servers.values()
+    identity = {each: value for each, value in scored.record.identity.items() if each not in (*OF_A_GATE, "model")}
+    by_replies = name == "acceptance_length" and bool(score.speculation)
+    load = {
+        IN_FLIGHT: engine.concurrency if engine else None, "servers": len(servers), "settings": codec.digest(identity),
+        "engine": sorted({str(facts.host.get("engine")) for facts in servers}), "source": by_replies,
+    }  # fmt: skip
+    plain = {
+        "reply_length": (score.mean_completion_tokens, "no server states tokens"),
+        "first_token_p99": (score.speed and score.speed.first_token_p99, "no reply was streamed"),
+        "tokens_per_second": (engine and engine.client_tokens_per_s, "no time at full load was seen: too short a run"),
+    }
+    if name in plain:
+        value, why = plain[name]
+        return Figure(value or None, "" if value else why, load)
+    share = f"{engine.draft_share:.1%} of the steps had a draft" if engine and engine.draft_share else ""
+    if by_replies and score.speculation:
+        return Figure(score.speculation.length, share, load)
+    if not engine:
+        return Figure(None, "no server shows a page of metrics", load)
+    value = engine.acceptance_length if name == "acceptance_length" else engine.cache_hit_rate
+    if value is None or not engine.own:
+        return Figure(None, "; ".join(engine.remarks) or "the servers' pages do not give it", load)
+    return Figure(value, share if name == "acceptance_length" else "", load)
+
+
+@lru_cache(maxsize=256)
+def factor(freedom: int, chance: float) -> float:
+    """How many standard deviations a run exceeds with this chance, in one direction: Student's t; of a normal value for
+    0 degrees of freedom, which stand for a deviation that is no estimate.
+    """
+    if not freedom:
+        return NormalDist().inv_cdf(1 - chance)
+    low, high = 0.0, 1e4
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_two_sided(middle, freedom) > 2 * chance else (low, middle)
+    return high
+
+
+@lru_cache(maxsize=256)
+def findable(freedom: int, false_alarm: float, power: float) -> float:
+    """The loss, in true standard deviations, that is found with this power: by simulation."""
+    rng = np.random.default_rng(1)
+    deviations = np.sqrt(rng.chisquare(freedom, 200_000) / freedom) if freedom else np.ones(200_000)
+    return float(np.quantile(factor(freedom, false_alarm) * deviations - rng.standard_normal(200_000), power))
+
+
+def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[FigureCheck]) -> list[FigureCheck]:
+    """The decisions on all lines; without runs, what each can find. history: checks of the former gates that teach.
+
+    Raises `StoreError` for a baseline that is no scored run.
+    """
+    checks, former = [], list(history)
+    for benchmark, watched in policy.benchmarks.items():
+        for name, line in watched.figures.items():
+            figures, baseline = [figure_of(run, benchmark, name) for run in runs], None
+            if line.baseline not in (None, HISTORY):
+                baseline = figure_of(read_without_grades(open_scored(str(line.baseline))), benchmark, name)
+            of_line = [each for each in former if (each.benchmark, each.figure) == (benchmark, name)]
+            key = codec.digest([name, figures[0].load])[:12] if figures else of_line[-1].key if of_line else ""
+            check = FigureCheck(benchmark=benchmark, figure=name, tier=watched.tier, key=key)
+            values = [each.value for each in of_line if each.key == key and each.value and each.state != "fail"]
+            checks.append(_decided(check, policy, line, figures, baseline, values[-MAX_RUNS:]))
+    return checks
+
+
+def _decided(
+    check: FigureCheck, policy: Policy, line: FigureLine, figures: Sequence[Figure], baseline: Figure | None,
+    former: Sequence[float],
+) -> FigureCheck:  # fmt: skip
+    """The check with its state. figures: of the runs; empty before any. baseline: of a run. former: of runs alike."""
+    alarm, power = policy.false_alarm / 100 / policy.critical, policy.power / 100
+    sign = -1 if line.ceiling or (line.baseline and check.figure in RISING) else 1  # +1: worse when it falls
+    limit, of_limit = line.floor or line.ceiling or (baseline and baseline.value), float(baseline is not None)
+    sd, freedom, by = DEFAULTS.get(check.figure), 0, f"the usual spread, until {MIN_RUNS} runs alike are in the history"
+    if check.figure == "tokens_per_second" and figures and (figures[0].load[IN_FLIGHT] or 0) < MIN_IN_FLIGHT:
+        sd = None
+    if len(former) >= MIN_RUNS:
+        logs = [math.log(value) for value in former]
+        sd, freedom, by = max(LEAST_SPREAD, stdev(logs)), len(former) - 1, f"{len(former)} former runs alike"
+        if line.baseline == HISTORY:
+            limit, of_limit = math.exp(fmean(logs)), 1 / len(former)
+    reach, least = math.inf, None
+    finds = f"by how much runs differ is unknown: it takes {MIN_RUNS} runs alike, and the history has {len(former)}"
+    if sd is not None:
+        reach = sd * math.sqrt(1 / max(1, len(figures)) + of_limit)
+        least = -sign * math.expm1(-sign * findable(freedom, alarm, power) * reach)
+        finds = f"a {'fall' if sign > 0 else 'rise'} of {least:.1%} can be found, by {by}"
+    # The mean of several runs is no further run, and teaches nothing.
+    value = figures[0].value if len(figures) == 1 else None
+    stated = partial(
+        msgspec.structs.replace, check, reference=limit, findable=least, known_runs=len(former), value=value
+    )
+    sides = [*figures, *([baseline] if baseline else [])]
+    if not figures:
+        return stated(why=finds)
+    if other := {each for side in sides for each, value in side.load.items() if figures[0].load.get(each) != value}:
+        return stated(why=f"not compared, since there are other {', '.join(sorted(other))}")
+    if limit is None or not all(side.value for side in sides):
+        return stated(why=f"unknown: {next((side.why for side in sides if not side.value), finds)}")
+    mean = math.exp(fmean(math.log(each.value) for each in figures if each.value))
+    beyond, allowed = sign * math.log(limit / mean), -sign * math.log1p(-sign * (line.share or 0.0))
+    state: Literal["pass", "fail", "undecided"] = "undecided"
+    if beyond > factor(freedom, alarm) * reach:
+        state = "fail"
+    elif beyond <= (0.0 if line.share is None else allowed - factor(freedom, 1 - power) * reach):
+        state = "pass"
+    what = "a floor" if line.floor else "a ceiling" if line.ceiling else "a baseline"
+    why = "; ".join(filter(None, [f"{mean:.4g}, {what} of {limit:.4g}", figures[0].why, finds]))
+    return stated(state=state, why=why)

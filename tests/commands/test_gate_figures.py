@@ -1,0 +1,194 @@
+"""Lines of a gate on figures: what each finds, false alarms over all of them, and what is unknown.
+
+For: harness.gates.figures, harness.gates.policy, harness.gates.decide.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace as Named
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import yaml
+
+from harness.gates.figures import RISING, FigureCheck, check_lines
+from harness.gates.policy import Policy
+from harness.reports.scored import ScoredRun
+from harness.testing import FakeServer
+from tests.budget import examples
+from tests.faults.able import able, sums
+from tests.system.command import harness
+
+LINES = {
+    "acceptance_length": {"baseline": "history", "loss": "5 %"},
+    "tokens_per_second": {"baseline": "history", "loss": "5 %"},
+    "first_token_p99": {"baseline": "history", "loss": "50 %"},
+    "reply_length": {"baseline": "history", "loss": "10 %"},
+}
+
+
+def policy_of(figures: Any, **more: Any) -> dict[str, Any]:
+    watched = {"floor": 85, "loss": 15, "max_samples": 2, "figures": figures} | more
+    run = {"base_url": "http://127.0.0.1:1", "data": "sums.jsonl", "id_key": "id"}
+    return {"name": "t", "run": run, "benchmarks": {"sums": watched}, "history": "hist"}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a scored run, `base`, that passes its floor."""
+    folder = tmp_path_factory.mktemp("gate")
+    sums(folder, 40)
+    with FakeServer(able(1.0)) as server:
+        words = f"--data sums.jsonl --id-key id --base-url {server.base_url} --samples 2 --out base".split()
+        assert harness(folder, "run", *words).code == 0
+    assert harness(folder, "score", "base").code == 0
+    return folder
+
+
+ENGINE: dict[str, Any] = {
+    **dict.fromkeys(("tokens", "tokens_per_s", "acceptance_rate", "cache_hit_rate", "gap_s", "preempted"), 1.0),
+    "first_token_s": 0.2, "running": 9.0,
+    "engine": "vllm", "client_tokens": 1, "own": True, "client_tokens_per_s": 1000.0, "acceptance_length": 3.0,
+    "draft_share": 0.9, "waiting": 0.0, "waiting_share": 0.0, "kv_cache": 0.5, "concurrency": 64,
+}  # fmt: skip
+
+
+def night(base: Path, name: str, **figures: Any) -> str:
+    """A run like `base`, whose engine had these figures. Returns its name."""
+    shutil.copytree(base / "base", base / name)
+    scores = base / name / "sums" / "scores.json"
+    scores.write_text(json.dumps(json.loads(scores.read_text()) | {"engine": ENGINE | figures}))
+    return name
+
+
+def decision(base: Path, policy: dict[str, Any], run: str) -> tuple[int, dict[str, FigureCheck]]:
+    """The exit code of the gate on a run that exists, and its lines by figure."""
+    (base / "gate.yaml").write_text(yaml.safe_dump(policy))
+    done = harness(base, "gate", "gate.yaml", run, "--json")
+    return done.code, {each["figure"]: Named(**each) for each in json.loads(done.out or "{}").get("figures", [])}  # type: ignore[misc]
+
+
+def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: Path) -> None:
+    def state(line: dict[str, Any], figure: str = "acceptance_length", **engine: Any) -> tuple[int, str, str]:
+        run = night(base, f"limit-{len(list(base.iterdir()))}", **engine)
+        code, lines = decision(base, policy_of({figure: line}) | {"history": f"of-{run}"}, run)
+        return code, lines[figure].state, lines[figure].why
+
+    assert state({"floor": 2.9})[:2] == (0, "pass")
+    assert state({"floor": 3.1})[:2] == (4, "undecided")  # within what runs differ by
+    assert state({"floor": 4.0})[:2] == (1, "fail")
+    assert state({"ceiling": 900.0}, "tokens_per_second")[:2] == (1, "fail")
+    assert state({"floor": 2.9}, own=False)[:2] == (4, "undecided")
+    code, word, why = state({"floor": 2.9}, acceptance_length=None, remarks=["the server was restarted"])
+    assert (code, word, why) == (4, "undecided", "unknown: the server was restarted")
+    assert "90.0% of the steps had a draft" in state({"floor": 2.9})[2]
+    assert state({"floor": 1100.0}, "tokens_per_second", concurrency=2)[:2] == (4, "undecided")
+    assert "it takes 5 runs alike, and the history has 0" in state({"floor": 0.9}, "cache_hit_rate")[2]
+    assert state({"baseline": "base", "loss": "30 %"})[2].startswith(
+        "not compared, since there are other requests in flight"
+    )
+    with_engine = night(base, "with-engine")
+    assert state({"baseline": with_engine, "loss": "30 %"})[:2] == (0, "pass")
+    assert state({"baseline": with_engine, "loss": "1 %"})[:2] == (4, "undecided")
+    assert state({"baseline": with_engine, "loss": "30 %"}, acceptance_length=2.0)[:2] == (1, "fail")
+    assert state({"baseline": with_engine, "loss": "30 %"}, concurrency=8)[1] == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ({}, "expected a floor, a ceiling or a baseline"),
+        ({"floor": 3, "ceiling": 4}, "expected a floor, a ceiling or a baseline"),
+        ({"floor": 3, "loss": "3 %"}, "a floor or a ceiling has none"),
+        ({"baseline": "history"}, "a baseline has a loss"),
+        ({"baseline": "nowhere", "loss": "3 %"}, "nowhere"),
+        ({"floor": -1}, "greater than 0"),
+    ],
+)
+def test_a_bad_line_is_one_sentence_before_anything_is_sampled(base: Path, line: Any, words: str) -> None:
+    (base / "gate.yaml").write_text(yaml.safe_dump(policy_of({"acceptance_length": line})))
+    for command in (("gate", "gate.yaml"), ("gate", "gate.yaml", "--dry-run")):
+        done = harness(base, *command)
+        assert done.code in (2, 3)
+        assert words in done.err
+        assert len(done.err.splitlines()) == 1
+
+
+def stub(values: dict[str, float]) -> ScoredRun:
+    engine = Named(concurrency=64, own=True, remarks=(), draft_share=None, cache_hit_rate=None, **{
+        "client_tokens_per_s": values["tokens_per_second"], "acceptance_length": values["acceptance_length"],
+    })  # fmt: skip
+    score = Named(
+        engine=engine, speculation=None, speed=Named(first_token_p99=values["first_token_p99"]),
+        mean_completion_tokens=values["reply_length"],
+    )  # fmt: skip
+    scored = Named(score=score, record=Named(identity={}))
+    return cast(ScoredRun, Named(benchmarks={"sums": scored}, manifest=Named(provenance=Named(servers={}))))
+
+
+@pytest.mark.parametrize("n_former", [5, 10, 30])
+def test_false_alarms_over_all_lines_hold_and_each_line_finds_what_its_dry_run_says(n_former: int) -> None:
+    """Runs that differ by 0.5 to 20 %, by figure."""
+    policy, rng = Policy.model_validate(policy_of(LINES)), np.random.default_rng(n_former)
+    spread: dict[str, float] = dict(zip(LINES, (0.009, 0.005, 0.2, 0.03), strict=True))
+    n = examples(1200)
+    alarms, finds = 0, dict.fromkeys(LINES, 0)
+
+    def drawn(shift: Mapping[Any, float]) -> ScoredRun:
+        noise = {name: math.exp(rng.normal(0, sd)) for name, sd in spread.items()}
+        return stub({name: 100 * shift.get(name, 1.0) * noise[name] for name in spread})
+
+    for _ in range(n):
+        former = [check for _ in range(n_former) for check in check_lines(policy, [drawn({})], ())]
+        alarms += any(check.state == "fail" for check in check_lines(policy, [drawn({})], former))
+        shift = dict[str, float]()
+        for check in check_lines(policy, (), former):
+            # The loss that the line names by its estimate of the spread, for the true one.
+            seen = np.std([math.log(each.value or 1) for each in former if each.figure == check.figure], ddof=1)
+            loss = (check.findable or 0.0) * (1 if check.figure in RISING else -1)
+            shift[check.figure] = (1 + loss) ** float(spread[check.figure] / seen)
+        for check in check_lines(policy, [drawn(shift)], former):
+            finds[check.figure] += check.state == "fail"
+    assert alarms / n <= 0.01 + 2 * np.sqrt(0.01 / n)
+    for name, found in finds.items():
+        assert abs(found / n - 0.95) <= 0.01 + 3 * np.sqrt(0.05 * 0.95 / n), (name, found / n)
+
+
+HISTORIES = {"tokens/step": "acceptance_length", "tokens/s": "tokens_per_second", "fraction": "cache_hit_rate"}
+
+
+def test_public_histories_replayed_through_the_command_ring_no_alarm_and_a_true_fall_does(
+    base: Path, shared_data: Path
+) -> None:
+    file = shared_data.parent / "metrics" / "histories.csv"
+    if not file.is_file():
+        pytest.skip(f"no histories of others: put them into {file.parent}")
+    n_nights, alarms = 0, 0
+    for number, row in enumerate(csv.DictReader(file.read_text().splitlines())):
+        values = [float(word) for word in row["values_or_mean_sd"].split() if re.fullmatch(r"[\d.]+", word)]
+        if row["unit"] not in HISTORIES or not row["n_runs"].isdecimal() or len(values) != int(row["n_runs"]):
+            continue
+        figure = HISTORIES[row["unit"]]
+        field = "client_tokens_per_s" if figure == "tokens_per_second" else figure
+        policy = policy_of({figure: {"baseline": "history", "loss": "5 %"}}) | {"history": f"hist-{number}"}
+        for each, value in enumerate(values):
+            _, lines = decision(base, policy, night(base, f"h{number}-{each}", **{field: value}))
+            n_nights, alarms = n_nights + 1, alarms + (lines[figure].state == "fail")
+        if len(values) < 5:
+            continue
+        (base / "gate.yaml").write_text(yaml.safe_dump(policy))
+        foretold = harness(base, "gate", "gate.yaml", "--dry-run").out
+        least = float(re.findall(rf"{figure}: a fall of ([\d.]+)% can be found, by \d+ former runs", foretold)[0]) / 100
+        fallen = float(np.exp(np.mean(np.log(values)))) * (1 - least)
+        code, lines = decision(base, policy, night(base, f"h{number}-fallen", **{field: fallen}))
+        assert (code, lines[figure].state) == (1, "fail"), row["history"]
+    assert n_nights >= 20
+    assert alarms == 0
