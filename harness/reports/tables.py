@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from harness.core.inert import visible
 from harness.scoring.engine_figures import EngineFigures
 from harness.scoring.score import Score, accuracy_cell, cut_cell
@@ -184,7 +186,7 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         if score.engine:
-            cells = [_engine_cell(score.engine, *ENGINE_COLUMNS[head]) for head in heads]
+            cells = [engine_cell(score.engine, head) for head in heads]
             yield [*cells, *([_by_replies(score)] if replies else [])]
 
     replies = ["tokens a step, by replies"] if any(score.speculation for _, score in scores) else []
@@ -210,7 +212,7 @@ def _by_replies(score: Score) -> str:
 def engine_lines(figures: EngineFigures) -> Iterator[str]:
     """The engine's own figures that are known, in two lines: the load, and what the caches and drafts saved."""
     for name, heads in (("engine", [*ENGINE_COLUMNS][:8]), ("caches and drafts", [*ENGINE_COLUMNS][8:])):
-        cells = {head: _engine_cell(figures, *ENGINE_COLUMNS[head]) for head in heads}
+        cells = {head: engine_cell(figures, head) for head in heads}
         if shown := [f"{head} {cell}" for head, cell in cells.items() if cell != UNKNOWN]:
             yield f"{name}: {', '.join(shown)}"
 
@@ -219,9 +221,10 @@ UNKNOWN = "unknown"
 """The cell of a figure that the servers' pages do not give."""
 
 
-def _engine_cell(figures: EngineFigures, field: str, form: str, factor: float) -> str:
-    """A figure, never 0 and never empty where it is unknown."""
-    value = getattr(figures, field)
+def engine_cell(figures: EngineFigures | msgspec.UnsetType, head: str) -> str:
+    """The figure of a column, never 0 and never empty where it is unknown."""
+    field, form, factor = ENGINE_COLUMNS[head]
+    value = getattr(figures, field, None)
     return UNKNOWN if value is None else format(factor * value, form)
 
 

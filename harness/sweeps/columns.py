@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from harness.core.inert import visible
 from harness.reports import published
-from harness.reports.tables import AT_MOST
+from harness.reports.tables import AT_MOST, engine_cell
 from harness.scoring import beside
 from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.score import Score, accuracy_cell
@@ -179,6 +179,8 @@ COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
         "reported_error": ("reported error", _own(lambda one: percent(one.published.standard_error))),
         "tokens": ("mean tokens", _scored(lambda score: _number(score.mean_completion_tokens))),
         "reported_tokens": ("reported tokens", _own(lambda one: _number(one.published.mean_tokens))),
+        "acceptance_length": ("acceptance", _scored(lambda score: engine_cell(score.engine, "acceptance length"))),
+        "tokens_per_second": ("tokens/s", _scored(lambda score: engine_cell(score.engine, "at full load"))),
         "training_samples": ("training samples", _training_samples),
         "previous": ("previous best", _own(lambda one: one.published.previous)),
         "improvement": ("improvement", _our_improvement),

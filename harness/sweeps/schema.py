@@ -63,8 +63,8 @@ class Suite(Part):
 
 ColumnName = Literal[
     "samples", "accuracy", "reported", "pass_at_k", "reported_at_k", "sources", "vendor", "quoted", "verdict",
-    "error", "error_per_question", "reported_error", "tokens", "reported_tokens", "training_samples", "previous",
-    "improvement", "reported_improvement",
+    "error", "error_per_question", "reported_error", "tokens", "reported_tokens", "acceptance_length",
+    "tokens_per_second", "training_samples", "previous", "improvement", "reported_improvement",
 ]  # fmt: skip
 
 
