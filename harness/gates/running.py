@@ -1,4 +1,7 @@
-"""Carries out a gate: samples in rounds until it is decided, or decides on runs that exist; says what it will cost."""
+"""Carries out a gate: samples in rounds until it is decided, or decides on runs that exist; says what it will cost.
+
+Long: what a gate does and what it will cost stand beside each other, since both follow one policy.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ HURRIED_S = 0.5
 STILL_S = 0.5
 """Two readings this far apart that agree are the last; histograms may come later than the last byte of a reply."""
 
-INTERVAL_S = 2.0
+INTERVAL_S = 5.0
 """Shortest time between two readings of an endpoint."""
 
 SPREAD_S = 0.5
@@ -110,7 +110,7 @@ class _Watch:
         try:
             self._follow(endpoint, first)
         except Exception as error:  # noqa: BLE001 - whatever a page or the disk does, the run goes on
-            with contextlib.suppress(StoreError):
+            with contextlib.suppress(Exception):
                 self._write(endpoint, EnginePage(why=f"reading it failed ({type(error).__name__})"))
         finally:
             first.set()

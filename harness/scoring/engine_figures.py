@@ -188,9 +188,11 @@ def engine_figures(readings: Iterable[EngineReading], model: str) -> EngineFigur
     for (_, endpoint), lines in segments.items():
         pages = [line.page for line in lines if line.page.models]
         engines.update(page.engine for page in pages)
-        quantities, remark = rises(pages, model) if pages else ({}, f"it shows no figures ({lines[-1].page.why})")
+        quantities, remark = (
+            rises(pages, model) if pages else ({}, f"it shows no figures ({visible(lines[-1].page.why, 200)})")
+        )
         sums.append(quantities)
-        if remark and (sentence := f"{endpoint}: {remark}") not in remarks:
+        if remark and (sentence := f"{visible(endpoint, 200)}: {remark}") not in remarks:
             remarks.append(sentence)
     total = {quantity: _sum([each.get(quantity) for each in sums]) for quantity in set().union(*sums)}
     return _figures(total, readings, "+".join(sorted(engines)), remarks)
