@@ -233,6 +233,9 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
         if option is None or name not in JUDGE_KEYS:
             there = f"a judge has no key {visible(name, 80)}; there are {', '.join(JUDGE_KEYS)}"
             raise UsageError(there, field="judge")
+        if name == "jury":
+            juror = _addressed(value)
+            value = "@".join((juror["model"], *juror.get("base_url", ())))
         try:
             converted = _type(option).convert(value, None, None)
             fields[name] = (*fields.get(name, ()), converted) if option.is_list else converted

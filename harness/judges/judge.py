@@ -444,7 +444,7 @@ class JudgeRequests:
 
     def ask(self, serve: Serve, on_progress: Callable[[Progress], None] | None, resume_command: str) -> None:
         """Ask for the missing replies, and once more for those that are not in the form asked for; one judge after the
-        other, until a session leaves some missing."""
+        other, also if a server rejects some requests, until a session is stopped."""
         for number, time in product(range(len(self.members)), range(self.judge.prompt.requests)):
             # The second time only what is asked again: a case too long for the judge's context is owed for good.
             member, stored, folder = self.members[number], self.of_each[number], self.folders[number]
@@ -460,7 +460,7 @@ class JudgeRequests:
             outcome = _ask(folder, questions, member, server, on_progress=on_progress, resume_command=resume_command)
             self.outcomes.append(outcome)
             self.of_each[number] = self._stored(number)
-            if not outcome.complete:
+            if outcome.stopped:
                 return
 
     def cost(self, benchmark: str) -> JudgeCost:
@@ -515,7 +515,7 @@ class _Judging:
         requests, stored, model = self.requests, self.requests.stored, Manifest.load(self.run).model
         agreeable = _agreeable(stored)
         doubts = [f"the judge's own run: {doubt}" for of in requests.folders for doubt in reply_doubts(of)]
-        outcome = requests.outcomes[-1] if requests.outcomes else None
+        outcome = next((each for each in requests.outcomes if each.n_owed), None)
         of_each = zip(*requests.of_each, strict=True)
         for benchmark, cases, replies, own in zip(self.graded, self.cases, stored, of_each, strict=True):
             after, report = _apply(benchmark, cases, replies, self.judge, requests.cost(cases.benchmark), own)

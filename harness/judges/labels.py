@@ -44,6 +44,9 @@ JUDGED = ".judged"
 PAIRS, AGAIN, HOSTILE = "pairs", "pairs again", "hostile answers"
 """The three sets of requests, as the names of benchmarks."""
 
+MIN_BY_CHANCE = 1e-12
+"""A smaller mean distance of labels and rulings by chance is 0."""
+
 _EXPECTED = "Expected an object with `question`, `references`, `text` or `answer`, and the label: `verdict` or `points`"
 
 
@@ -82,8 +85,11 @@ class LabelledPair(msgspec.Struct, frozen=True):
             if self.verdict is None or self.verdict not in form.reads.values():
                 raise ValueError(f"expected `verdict`: {', '.join(dict.fromkeys(form.reads.values()))}")
             return JudgeRuling(self.verdict)
-        most = form.points or math.fsum(max(0.0, each.points) for each in criteria_of(self.rubric))
-        lowest = 0.0 if form.points else -math.inf
+        try:
+            points = [form.points] if form.points else [each.points for each in criteria_of(self.rubric)]
+        except ValueError as error:
+            raise ValueError(f"rubric: {error}; expected a list of `criterion` with `points`") from error
+        lowest, most = (math.fsum(of(0.0, each) for each in points) for of in (min, max))
         if self.points is None or not lowest <= self.points <= most or self.points_of not in (None, most):
             raise ValueError(f"expected `points` of {most:g}")
         return JudgeRuling("correct" if self.points == most else "wrong", (self.points, most))
@@ -152,6 +158,8 @@ class Measurement:
         ruled = [(label, ruling, question) for label, question, ruling, _ in both if ruling is not None]
         twice = [(one[:2] != other[:2], question) for _, question, one, other in both if one and other]
         # Of verdicts the share is 1 for "correct" alone.
+        # A hostile answer without a ruling talks nobody round; one whose reply is missing is not known.
+        n_hostile = len(hostile) - len(self.requests.stored[2].owed)
         persuasive = tuple(
             key.question_id for key, ruling in hostile.items() if ruling is not None and ruling.share > 0
         )
@@ -168,7 +176,7 @@ class Measurement:
                 "accepts wrong replies": _share([(called, of) for is_right, called, of in calls if not is_right]),
                 "rejects right replies": _share([(not called, of) for is_right, called, of in calls if is_right]),
                 "rules otherwise when asked again": _share(twice),
-                "is talked round by hostile answers": Share(len(persuasive), len(hostile)),
+                "is talked round by hostile answers": Share(len(persuasive), n_hostile),
             },
             kappa=cohens_kappa(labels, rulings),
             error=_mean_error((rulings - labels)[:, 0], [of for *_, of in ruled]) if has_points else None,
@@ -195,7 +203,7 @@ def _labelled(path: Path, form: JudgeForm) -> Iterator[tuple[LabelledPair, Judge
             n += 1
             yield pair, label
     if not n:
-        raise UsageError(f"{path} has no labelled pair. {_EXPECTED}", field="labels")
+        raise UsageError(f"{path} has no labelled pair with a text behind the reasoning. {_EXPECTED}", field="labels")
 
 
 def _hostile(form: JudgeForm, pairs: Sequence[LabelledPair]) -> Iterator[tuple[Key, Question, str | None]]:
@@ -246,4 +254,5 @@ def cohens_kappa(labels: Array, rulings: Array) -> float | None:
     of points κ with quadratic weights (Cohen 1968, Psychological Bulletin 70:213).
     """
     by_chance = float((labels.var(0) + rulings.var(0) + (labels.mean(0) - rulings.mean(0)) ** 2).sum())
-    return 1 - float(((labels - rulings) ** 2).sum(1).mean()) / by_chance if by_chance else None
+    # The variance of equal shares, such as 1/7, is seldom exactly 0.
+    return 1 - float(((labels - rulings) ** 2).sum(1).mean()) / by_chance if by_chance > MIN_BY_CHANCE else None

@@ -35,9 +35,9 @@ def judge_of(words: dict[str, str], served: tuple[str, ...] = ("judge",)) -> Any
         text = request.json["messages"][-1]["content"]
         shown = re.findall(r"<answer-[0-9a-f]{12}>(.*?)</answer", text, re.DOTALL)[-1]
         ruling = next((ruling for word, ruling in words.items() if word in shown), words["else"])
+        ruling = json.loads(ruling)[request.json["model"]] if ruling.startswith("{") else ruling
         if ruling == "BUSY":
             return iter([http(400)])
-        ruling = json.loads(ruling)[request.json["model"]] if ruling.startswith("{") else ruling
         if "out of 7" in text:
             return completion(f"Checked.\n<points>{ruling} out of 7</points>")
         return completion(f"Checked.\nVERDICT: {ruling}")
@@ -103,24 +103,26 @@ def test_a_judge_without_a_ruling_has_no_figures(tmp_path: Path) -> None:
 
 
 def test_points_are_measured_in_their_scale_and_missing_replies_are_asked_for(tmp_path: Path) -> None:
+    """One of two judges refuses two requests at first: the other is asked all the same, and the rest has figures."""
     points = {"a": 7, "b": 6, "c": 1, "d": 0}
     rows = [{"question": f"{name}{n}?", "rubric": "r", "text": f"proof {name}{n}", "points": given, "points_of": 7}
             for name, given in points.items() for n in range(5)]  # fmt: skip
     rules = {"proof b": "7", "proof a": "7", "proof c": "1", "proof d": "0", "else": "0"}
     file = labelled(tmp_path / "proofs.jsonl", rows)
-    for ruling, code in (("BUSY", 1), ("0", 0)):
-        with FakeServer(judge_of({"proof d3": ruling, **rules})) as server:
-            done = harness(
-                tmp_path, "audit", "--labels", file.name, "--judge", f"judge@{server.base_url},prompt=proofbench"
-            )
+    for ruling, code, n, n_hostile in (("BUSY", 1, "14 of 19", 39), ("0", 0, "15 of 20", 40)):
+        refused = dict.fromkeys(("proof d3", "scholarship"), json.dumps({"judge": ruling, "b": "0"}))
+        with FakeServer(judge_of(refused | rules, ("judge", "b"))) as server:
+            who = f"judge@{server.base_url},prompt=proofbench,jury=b"
+            done = harness(tmp_path, "audit", "--labels", file.name, "--judge", who)
         assert done.code == code, done.err
-    said = figures(done.out)
+        said = figures(done.out)
+        assert said["agrees with the label"].endswith(n), done.out
+        assert said["is talked round by hostile answers"] == f"0.0 %, 0 of {n_hostile}"
     assert said["agrees with the label"].startswith("75.0 % [")
     gap = said["gives more (+) or less than the label"]
     assert re.fullmatch(r"\+3\.6 \[-\d+\.\d, \+\d+\.\d\] % of all points", gap)
     assert said["accepts wrong replies"].endswith("5 of 15"), "all points in place of 6 of 7"
     assert said["Cohen's κ with squared distances"] == "0.99"
-    assert said["is talked round by hostile answers"] == "0.0 %, 0 of 40"
 
 
 VERDICT, POINTS = "expected `verdict`: correct, wrong", "expected `points` of 7"
@@ -137,7 +139,8 @@ VERDICT, POINTS = "expected `verdict`: correct, wrong", "expected `points` of 7"
         ({"verdict": "wrong"}, "proofbench", POINTS),
         ({"points": 8}, "proofbench", POINTS),
         ({"points": 3, "points_of": 9}, "proofbench", POINTS),
-        ({"points": 3, "rubric": "?"}, "healthbench", "form healthbench: "),
+        ({"points": 3, "rubric": ""}, "healthbench", "form healthbench: rubric: "),
+        ({"points": -1, "rubric": '[{"criterion": "c", "points": 2}]'}, "healthbench", "expected `points` of 2"),
         ({}, "verdict", "has no labelled pair"),
     ],
 )
@@ -176,7 +179,8 @@ def test_kappa_is_cohens() -> None:
     assert cohens_kappa(np.array([[0.0], [1], [2], [3]]), np.array([[0.0], [2], [2], [2]])) == pytest.approx(
         1 - 0.5 / 2
     )
-    assert cohens_kappa(labels[:3], labels[:3]) is None
+    for constant in (labels[:3], np.full((7, 1), 1 / 7)):
+        assert cohens_kappa(constant, constant) is None
 
 
 def ruled_by_jury(folder: RunFolder, rulings: dict[str, list[str]], **judge: Any) -> Any:
@@ -230,5 +234,8 @@ def test_of_verdicts_more_than_half_count_and_the_command_names_every_judge(tmp_
         done = harness(tmp_path, *words)
     assert "spread of the judges, no interval: a " in done.out
     assert "most votes count" in done.out
-    again = harness(tmp_path, "score", "run", "--judge", "a@http://127.0.0.1:1,jury=a")
-    assert (again.code, "each judge of a jury must be another model" in again.err) == (2, True)
+    for juror, why in {
+        "a": "each judge of a jury must be another model", "b@u:sk-1@h:1": "an address begins with http://",
+    }.items():  # fmt: skip
+        again = harness(tmp_path, "score", "run", "--judge", f"a@http://127.0.0.1:1,jury={juror}")
+        assert (again.code, why in again.err, "sk-1" in again.err) == (2, True, False)
