@@ -124,8 +124,9 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reas
             )
         )
     columns = ("run", "benchmark", "metric", "this run", "published", "p", "detectable", "verdict")
+    measured = ", in %; detectable: the smallest true difference seen in 80 % of repetitions" if rows else ""
     return Table(
-        "Beside published scores, in %; detectable: the smallest true difference seen in 80 % of repetitions",
+        f"Beside published scores{measured}",
         (*columns, "settings that differ"),
         tuple(rows),
         (*notes, *reasons),

@@ -38,7 +38,7 @@ def to_terminal(tables: Sequence[Table]) -> RenderableType:
         # If a table is too wide, its other columns go on below, and the names stand there again.
         names = [column for column in _NAME_COLUMNS if column < len(table.columns) and column not in table.numeric]
         fitted = Fitted(table.columns, table.rows, numeric=table.numeric, names=names)
-        parts += [Text(visible(table.title), style="bold"), fitted]
+        parts += [Text(visible(table.title), style="bold"), *([fitted] if table.rows else [])]
         parts.extend(Text(f"[{number}] {visible(note)}", style="dim") for number, note in enumerate(table.notes, 1))
         parts.append(Text(""))
     return Group(*parts[:-1])
@@ -49,8 +49,9 @@ def to_markdown(tables: Sequence[Table]) -> str:
     blocks = []
     for table in tables:
         ruler = ("---:" if column in table.numeric else "---" for column in range(len(table.columns)))
-        lines = [f"**{_markdown(table.title)}**", "", _markdown_row(table.columns), f"| {' | '.join(ruler)} |"]
-        lines += [_markdown_row(row) for row in table.rows]
+        lines = [f"**{_markdown(table.title)}**"]
+        if table.rows:
+            lines += ["", _markdown_row(table.columns), f"| {' | '.join(ruler)} |", *map(_markdown_row, table.rows)]
         if table.notes:
             lines += ["", *(f"{number}. {_markdown(note)}" for number, note in enumerate(table.notes, 1))]
         blocks.append("\n".join(lines))

@@ -144,7 +144,7 @@ def test_a_file_under_the_name_of_a_card_has_none_of_its_published_scores_beside
     printed = json.loads(harness(tmp_path, "verify", "own", "--json").out)
     assert (printed[0]["comparisons"], printed[0]["reason"][:35]) == ([], sentence[:35])
     report = harness(tmp_path, "report", "own").out
-    assert sentence in report
+    assert (sentence in report, "detectable" in report.partition("Beside published")[2]) == (True, False)
     assert "78.65" not in report
     assert compare.published_beside(RunFolder.open(tmp_path / "own"), "aime24").startswith(sentence)
 
