@@ -37,6 +37,7 @@ OTHERS: dict[str, set[str]] = {
     # the package's metadata and code
     "harness/core/about.py": {"metadata.distribution(_DISTRIBUTION).read_text", "path.read_bytes"},
     "harness/cli/gate.py": {"policies.EXAMPLE.read_text"},  # the example, of the package
+    "harness/judges/labels.py": {"(forms_folder() / 'hostile.jsonl').read_bytes"},  # likewise: hostile answers
     "harness/grading/verifier.py": {"source.read_bytes"},  # the module of a trusted verifier
     "harness/extensions/answers/program/carried.py": {"path.read_text"},  # modules of the package
     "harness/extensions/answers/program/inside/cell.py": {"os.open"},  # in the sandbox

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
 from harness.benchmarks.card import from_mapping
-from harness.cli.main import cli
 from harness.core.errors import UsageError
 from harness.core.records import Form, GradeRules
 from harness.grading import grade
@@ -224,6 +222,3 @@ def test_a_score_counts_near_misses(tmp_path: Path) -> None:
     score = score_benchmark(questions, grade_file.read(demo), 4)
     assert score.near_misses == {"rounded": 1}
     assert "1 wrong answer is a near miss: the exact value of a rounded reference" in score.sentences
-    refused = CliRunner().invoke(cli, ["grade", "--near-misses", str(folder.path)])
-    assert isinstance(refused.exception, UsageError)
-    assert "`harness show RUN --near-miss` prints" in refused.exception.sentence

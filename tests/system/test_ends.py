@@ -55,7 +55,7 @@ ASKED = "--data sums.jsonl --concurrency 1 --id-key id --no-canary --no-fingerpr
 ROWS = {
     "serve": Row("serve status", stops=""),  # tests/server_launchers: test_foreground, test_state_folder
     # Its threads need a process that ends: tests/commands/test_probe.py sends the signal.
-    "probe": Row("probe URL --checks usage,streaming --save-reference made.json", stops="", writes=True),
+    "probe": Row("probe URL --checks usage,streaming", stops=""),
     "run": Row(f"run {ASKED} 2", 0, "new", "MQS", "POST", writes=True, prints=False, resumes=True),
     "sweep": Row("sweep sweep.yaml --out new", 0, "new/sums", "MQSGD", "POST", writes=True, resumes=True),
     "benchmarks": Row("benchmarks show own.yaml", refuses="C", stops="own.yaml"),

@@ -294,8 +294,7 @@ def test_what_asks_a_server_in_other_ways_keeps_the_keys(
     commands("export", "a", "--to", "parquet")
     race = ("--candidate", "cool temperature=0.6", "--candidate", "hot temperature=1.0", "--margin", "60")
     commands("race", *asked("race", *where)[1:], *race, code=(*seen,), **key)
-    page = ("--save-reference", "reference.json")
-    commands("probe", where[1], "--quick", *page, code=(*seen,), **key)
+    commands("probe", where[1], "--quick", code=(*seen,), **key)
     commands("probe", where[1], "--checks", "protocol", "--json", code=(*seen,), **key)
 
     rows = [{"problem": f"What is {i} mod 2?", "answer": str(i % 2), "response": "It is one."} for i in range(2)]

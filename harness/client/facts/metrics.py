@@ -35,10 +35,10 @@ MAX_LABELS_CHARS = 500
 _NAMES = sorted({name for quantities in ENGINES.values() for names in quantities.values() for name in names.split()})
 _SAMPLE = re.compile(
     rf"^(?:ray_)?({'|'.join(ENGINES)})[:_]({'|'.join(_NAMES)})(_total|_created)?"
-    r'(?:\{((?:[^"}\n]|"(?:[^"\\\n]|\\.)*+")*+)\})?[ \t]+([^\s#]+)',
+    r'(?:\{((?>(?:[^"}\n]|"(?>(?:[^"\\\n]|\\.)*)")*))\})?[ \t]+([^\s#]+)',
     re.MULTILINE,
 )
-_LABEL = re.compile(r'([a-zA-Z_]\w*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*+)"')
+_LABEL = re.compile(r'([a-zA-Z_]\w*)[ \t]*=[ \t]*"((?>(?:[^"\\]|\\.)*))"')
 _ESCAPE = re.compile(r"\\(.)")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _PROCESS_START = re.compile(r"^process_start_time_seconds[ \t]+(\S+)", re.MULTILINE)
