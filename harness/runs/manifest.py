@@ -400,13 +400,15 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
     A missing field differs from any value except null. `true` is not 1; 1 is 1.0.
     """
     # Through JSON, since a tuple in memory is a list on disk.
-    return list(_compare("", *(_with_template(codec.decode(codec.encode(each))) for each in (old, new))))
+    return list(_compare("", *(_stated_as_now(codec.decode(codec.encode(each))) for each in (old, new))))
 
 
-def _with_template(identity: dict[str, Any]) -> dict[str, Any]:
-    """The identity with the arguments of the chat template in their own field; earlier versions left those of
-    `extra_body` there.
+def _stated_as_now(identity: dict[str, Any]) -> dict[str, Any]:
+    """The identity with the arguments of the chat template in their own field, where earlier versions left those of
+    `extra_body` there, and with a tool's `calls`, which they did not state.
     """
+    if isinstance(tool := identity.get("tool"), dict):
+        identity = identity | {"tool": {"calls": 100} | tool}
     body = identity.get("extra_body")
     if not isinstance(body, dict) or "chat_template_kwargs" not in body:
         return identity

@@ -89,12 +89,14 @@ def test_the_order_of_fields_and_the_spelling_of_a_number_are_no_difference() ->
     assert differences(IDENTITY, {**reordered, "seed": 1.0}) == []
 
 
-def test_arguments_of_the_template_are_the_same_in_the_body_of_an_earlier_version() -> None:
+def test_what_an_earlier_version_stated_elsewhere_or_not_is_no_difference() -> None:
     former = {"chat_template_kwargs": {}, "extra_body": {"chat_template_kwargs": {"thinking": True}, "lora": "a"}}
     present = {"chat_template_kwargs": {"thinking": True}, "extra_body": {"lora": "a"}}
     assert differences(former, present) == []
     other = present | {"chat_template_kwargs": {"thinking": False}}
     assert differences(former, other) == [Difference("chat_template_kwargs.thinking", True, False)]
+    before, now, more = ({"tool": {"steps": 8, **calls}} for calls in ({}, {"calls": 100}, {"calls": 5}))
+    assert (differences(before, now), differences(before, more)) == ([], [Difference("tool.calls", 100, 5)])
 
 
 @pytest.mark.parametrize(("old", "new"), [(True, 1), ([True], [1]), ([1, 2], [2, 1]), ("1", 1), ({}, None), ([], {})])
