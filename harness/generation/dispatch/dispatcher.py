@@ -31,7 +31,7 @@ from harness.client.address.providers import leaving_out, refused_fields
 from harness.client.protocol.reply import Reply, RequestFailed
 from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, UsageError
-from harness.core.finish_words import limit_of
+from harness.core.finish_words import CONTEXT, limit_of
 from harness.core.hidden_limit import Cuts, cut_tokens
 from harness.core.inert import quoted
 from harness.core.records import Sample, Usage
@@ -251,7 +251,9 @@ class Dispatcher:
         max_tokens = self.settings.benchmarks[task.benchmark].sampling.max_tokens
         # First what holds whatever becomes of the sample: its tokens came, they are billed, its endpoint answers.
         self._arrivals.finished(flight, new, sample.timing.events or 0)
-        if sample.steps:
+        if sample.steps and sample.steps[-1].calls and sample.finish_reason == CONTEXT:
+            billed = Spent()  # a refused step took nothing, and the last one whose calls have run is billed
+        elif sample.steps:
             billed = self._billing.step(flight.work, sample.steps[-1].usage)
         else:
             billed = self._billing.billed(sample)
