@@ -507,14 +507,19 @@ class _Judging:
     @property
     def where_mute(self) -> str:
         """The sentence `mute` with the place of the replies; else empty."""
-        shown = shlex.quote(str(self.requests.folders[0].path))
+        jurors = zip(self.requests.folders, self.requests.of_each, strict=True)
+        of_mute = next((folder for folder, stored in jurors if _all_mute(stored)), self.requests.folders[0])
+        shown = shlex.quote(str(of_mute.path))
         return self.mute and f"{self.mute}; its replies: harness show {shown}. To ask it again, delete {shown}"
 
     def publish(self) -> Iterator[tuple[Score, JudgeReport]]:
         """Write the grades and scores with the judge's rulings; yield each score and the report on the judge."""
         requests, stored, model = self.requests, self.requests.stored, Manifest.load(self.run).model
         agreeable = _agreeable(stored)
-        doubts = [f"the judge's own run: {doubt}" for of in requests.folders for doubt in reply_doubts(of)]
+        doubts = [
+            f"the judge{f' {visible(each.model, 80)}' if self.judge.jury else ''}'s own run: {doubt}"
+            for each, of in zip(requests.members, requests.folders, strict=True) for doubt in reply_doubts(of)
+        ]  # fmt: skip
         outcome = next((each for each in requests.outcomes if each.n_owed), None)
         of_each = zip(*requests.of_each, strict=True)
         for benchmark, cases, replies, own in zip(self.graded, self.cases, stored, of_each, strict=True):

@@ -234,6 +234,10 @@ def test_of_verdicts_more_than_half_count_and_the_command_names_every_judge(tmp_
         done = harness(tmp_path, *words)
     assert "spread of the judges, no interval: a " in done.out
     assert "most votes count" in done.out
+    write_run(tmp_path / "mute", {"p": (PROSE, ["both"])}, "proofs")
+    with FakeServer(judge_of({"else": json.dumps({"a": yes, "b": "perhaps"})}, ("a", "b"))) as server:
+        mute = harness(tmp_path, "score", "mute", "--judge", f"a@{server.base_url},jury=b")
+    assert (mute.code, "/mute/judge/b-" in mute.err) == (1, True), mute.err
     for juror, why in {
         "a": "each judge of a jury must be another model", "b@u:sk-1@h:1": "an address begins with http://",
     }.items():  # fmt: skip
