@@ -176,8 +176,8 @@ def secrets_in(value: Any) -> Iterator[Secret]:
 # ---- what a person typed
 
 
-# Up to a slash only: an @ in the path of a URL ends no password.
-_USER_INFO = re.compile(r"(?<=://)[^/\s@]+@")
+# Up to a slash or a juror only: an @ in the path of a URL, or behind the name of the next judge, ends no password.
+_USER_INFO = re.compile(r"(?<=://)(?:(?!,jury=)[^/\s@])+@")
 """Name and password in a URL: `name:password@`."""
 _BEFORE_HOST = re.compile(r"^(?!unix:)(?:[^\s/=]*//)?([^\s=?#]+)@")
 """Name and password in an address that may have no scheme."""
@@ -294,7 +294,7 @@ def _read(words: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
         else:
             is_key = awaits_key or names_a_secret(flag)
             secrets = [value] if is_key else [*_secrets_in_argument(option, value)]
-            for secret in filter(None, secrets):
+            for secret in sorted(filter(None, secrets), key=len, reverse=True):
                 value = value.replace(secret, HIDDEN)
             value, awaits_key = without_user_info(value), False
         yield f"{flag}{equals}{value}", secrets

@@ -195,6 +195,8 @@ def test_the_printed_command_hides_the_keys_of_any_option_and_nothing_else(flag:
         (f"serve vllm m --port 8000 -- --api-key {WORD}", f"serve vllm m --port 8000 -- --api-key {HIDDEN}"),
         (f"serve vllm m --port 8000 -- --api-key -{WORD}", f"serve vllm m --port 8000 -- --api-key {HIDDEN}"),
         (f"--judge m@http://h/v1?key={WORD},scope=wrong", f"--judge m@http://h/v1?key={HIDDEN},scope=wrong"),
+        (f"--judge m@http://u:{WORD}@h?key={WORD},jury=n@http://i:1,jury=o@http://u:{WORD}@i?key={WORD}2",
+         f"--judge m@http://h?key={HIDDEN},jury=n@http://i:1,jury=o@http://i?key={HIDDEN}"),
         (f"run --header 'X-Team: {WORD}' --header '' x", f"run --header 'X-Team: {HIDDEN}' --header '' x"),
         (f"run --env=HF_TOKEN={WORD}", f"run --env=HF_TOKEN={HIDDEN}"),
         (f"report https://me:{WORD}@h/v1", "report https://h/v1"),
