@@ -103,8 +103,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
     """The decision of a gate, the content of `gate.json` and a line of `history.jsonl`. run: names its folders.
 
-    figures: the lines on figures, once no more samples come. verdict: fail if a critical benchmark or line fails; else
-    undecided if any of them is in no state of `PASSING`; else pass.
+    figures: the lines on figures, undecided where a halt leaves samples out. verdict: fail if a critical benchmark or
+    line fails; else undecided if any of them is in no state of `PASSING`; else pass.
     sampled: when its run began, ISO 8601, UTC. forgotten: its accuracies teach no deviation of runs (`--forget`).
     """
 
@@ -250,9 +250,11 @@ def decide(
             changed = _changed(name, baselines[name], runs[0])
             check = msgspec.structs.replace(check, why="; ".join([check.why, *changed[:MAX_CHANGED]]))
         checks.append(_with_waivers(check, policy, today))
-    figures: list[FigureCheck] = []
-    if not any(check.is_open for check in checks):
-        figures = [_with_waivers(line, policy, today) for line in check_lines(policy, runs, teaching(former))]
+    # A look before more samples come would be one more chance of a false alarm. Of runs that exist none come.
+    sampled = runs if halt is None or not any(check.is_open for check in checks) else ()
+    figures = [_with_waivers(line, policy, today) for line in check_lines(policy, sampled, teaching(former))]
+    if not sampled:
+        figures = [msgspec.structs.replace(line, why=f"without samples; {line.why}") for line in figures]
     critical_states = {check.state for check in checks if check.tier == "critical"}
     critical_states |= {line.state for line in figures if line.tier == "critical"}
     verdict: Literal["pass", "fail", "undecided"] = "undecided"

@@ -37,8 +37,8 @@ class FigureLine(Part):
     baseline: a scored run, or `history`, the mean of the former runs.
     """
 
-    floor: Annotated[float, Field(gt=0)] | None = None
-    ceiling: Annotated[float, Field(gt=0)] | None = None
+    floor: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    ceiling: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     baseline: str | None = None
     loss: Percent | None = None
 
@@ -47,7 +47,7 @@ class FigureLine(Part):
         """Refuse several limits or none, and a loss that belongs to no baseline, or misses."""
         if sum(each is not None for each in (self.floor, self.ceiling, self.baseline)) != 1:
             raise ValueError("expected a floor, a ceiling or a baseline")
-        if (self.loss is None) != (self.baseline is None) or self.share == 0:
+        if (self.loss is None) != (self.baseline is None) or self.share in (0, 1):
             raise ValueError("a baseline has a loss, such as `5 %`; a floor or a ceiling has none")
         return self
 

@@ -370,6 +370,8 @@ class Expected:
 def expected(policy: Policy, watcher: Watcher | None = None) -> list[Expected]:
     """Simulate this very policy for each of its benchmarks; no request is sent. Raises `UsageError`."""
     baselines, history = read_baselines(policy), read_history(policy)
+    if policy.likelihood is not None:
+        RunFolder.open(policy.likelihood.replies)  # for its error
     sets = questions_of(policy.options(None), watcher).sets
     return [
         _expected_of(policy, name, len(ids), baselines.get(name), history)

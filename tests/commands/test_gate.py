@@ -456,6 +456,8 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
     for given in ("--json", "RUN"):
         done = harness(tmp_path, "gate", "gate.yaml", "--dry-run", given)
         assert (done.code, f"leave out {given}" in done.err) == (2, True)
+    policy(tmp_path, "http://127.0.0.1:9", more="likelihood: {replies: nowhere}\n")
+    assert "there is no run at" in harness(tmp_path, "gate", "gate.yaml", "--dry-run").err
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,10 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     assert state({"baseline": with_engine, "loss": "1 %"})[:2] == (4, "undecided")
     assert state({"baseline": with_engine, "loss": "30 %"}, acceptance_length=2.0)[:2] == (1, "fail")
     assert state({"baseline": with_engine, "loss": "30 %"}, concurrency=8)[1] == "undecided"
+    policy = policy_of({"acceptance_length": {"floor": 4.0}}) | {"run": {}}
+    policy["benchmarks"]["demo"] = {"floor": 85, "loss": 15, "tier": "supporting"}  # of which there are no samples
+    code, lines = decision(base, policy, with_engine)
+    assert (code, lines["acceptance_length"].state) == (1, "fail")
 
 
 @pytest.mark.parametrize(
@@ -111,6 +115,8 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
         ({"baseline": "history"}, "a baseline has a loss"),
         ({"baseline": "nowhere", "loss": "3 %"}, "nowhere"),
         ({"floor": -1}, "greater than 0"),
+        ({"floor": math.inf}, "finite"),
+        ({"baseline": "history", "loss": "99.99999999999999999 %"}, "a baseline has a loss"),
     ],
 )
 def test_a_bad_line_is_one_sentence_before_anything_is_sampled(base: Path, line: Any, words: str) -> None:
