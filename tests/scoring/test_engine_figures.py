@@ -149,7 +149,7 @@ def test_the_rise_is_the_sum_over_replicas_and_one_bad_series_makes_it_unknown_a
     made = figures(page_of(prefix, before), page_of(prefix, after, noise), tokens=total)
     assert (made.tokens, made.own) == (total, True)
     hurt = data.draw(st.sampled_from([key for key in after if key[0] == "tokens"]))
-    bad = data.draw(st.sampled_from(["NaN", "1_000", "0x10", "+Inf", "-1", "gone", "twice"]))
+    bad = data.draw(st.sampled_from(["NaN", "1_000", "0x10", "+Inf", "-1", "1e308", "gone", "twice"]))
     values: dict[tuple[str, str], object] = {**after, hurt: bad}
     if bad == "gone":
         del values[hurt]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 
@@ -28,6 +27,9 @@ MAX_PAGE_BYTES = 4 * 1024 * 1024
 
 MAX_SAMPLES = 5_000
 """Largest number of wanted samples on a page; 100 engines have 1,600."""
+
+MAX_VALUE = 2.0**53
+"""A counter beyond it no longer counts by one."""
 
 MAX_LABELS_CHARS = 500
 """Longest labels of a sample, in characters, and longest name of a model."""
@@ -79,7 +81,7 @@ def parse(text: str, started: str = "") -> EnginePage:
     for match in _SAMPLE.finditer(text):
         prefix, name, ending, labels_text, digits = match.groups()
         engine = engine or prefix
-        value = float(digits) if _NUMBER.fullmatch(digits) and math.isfinite(float(digits)) else None
+        value = float(digits) if _NUMBER.fullmatch(digits) and abs(float(digits)) < MAX_VALUE else None
         if ending == "_created" and value is not None:
             created.append(value)
         if ending == "_created" or prefix != engine:
