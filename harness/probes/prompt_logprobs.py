@@ -8,6 +8,7 @@ functions are pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,6 +18,10 @@ from server_launchers.engines import table as engines
 
 TOP = 5
 """Number of likeliest tokens that are asked for at each place."""
+
+
+LEAST, MOST = -1e4, 0.1
+"""Bounds of a log-probability in nats: vLLM states -9,999 for minus infinity, and rounding may exceed 0."""
 
 
 class NoLogprobs(ValueError):
@@ -92,6 +97,9 @@ def read(engine: str | None, body: bytes, reply: Sequence[int]) -> ReadTokens:
     except (codec.DecodeError, IndexError) as error:
         raise NoLogprobs(f"its reply states no log-probabilities of the prompt ({error})") from error
     logprobs = [value for value in stated if value is not None]
+    values = chain(logprobs, *(top.values() for top in tops))
+    if odd := [value for value in values if not LEAST <= value <= MOST]:
+        raise NoLogprobs(f"it states {odd[0]:g} as a log-probability: expected {LEAST:g} to 0")
     if len(logprobs) != len(reply):
         raise NoLogprobs(f"it states log-probabilities of {len(logprobs)} of the {len(reply)} tokens that were sent")
     return ReadTokens(logprobs, tops if len(tops) == len(reply) else [{} for _ in reply])

@@ -86,7 +86,7 @@ class ReplyReading(SampleRecord, frozen=True, kw_only=True):
     """One reading of a reply: a line of a file of `likelihood/`.
 
     server: that read it, in words. prompt, ids: the token ids. logprobs: of the reply's tokens in nats. tops: token id
-    → log-probability of the likeliest tokens at each place.
+    → log-probability of the likeliest tokens at each place. whole: the reply has no tokens more.
     """
 
     server: str
@@ -94,6 +94,7 @@ class ReplyReading(SampleRecord, frozen=True, kw_only=True):
     ids: list[int]
     logprobs: list[float]
     tops: list[dict[str, float]]
+    whole: bool = False
 
 
 def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place, int]:
@@ -106,7 +107,7 @@ def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place
         for sample in read_samples(run.benchmark(name)):
             text = (sample.reasoning or "") + (sample.text or "")
             if text and sample.steps is msgspec.UNSET:
-                n = sample.usage.completion_tokens or len(text) // CHARS
+                n = sample.usage.completion_tokens or max(1, len(text) // CHARS)
                 lengths.setdefault((name, sample.question_id), []).append((sample.key, n))
     if len(lengths) < 2:
         raise UsageError(f"expected replies to two questions or more, found {len(lengths)}", field="replies")
@@ -142,7 +143,12 @@ def file_of(kind: str, server: ProbedEndpoint, *more: str) -> str:
 
 
 def read_missing(
-    server: ProbedEndpoint, path: Path, sent: Mapping[Place, Sent], at_once: int, watcher: Watcher
+    server: ProbedEndpoint,
+    path: Path,
+    drawn: Mapping[Place, int],
+    sent: Mapping[Place, Sent],
+    at_once: int,
+    watcher: Watcher,
 ) -> dict[Place, ReplyReading]:
     """Read and store the replies that the file lacks; return all. Raises `Refused`, `ServerError`, `StoreError`."""
     line_file.make_folder(path.parent)
@@ -161,6 +167,7 @@ def read_missing(
         reading = ReplyReading(
             benchmark=place[0], question_id=place[1].question_id, sample_index=place[1].sample_index,
             server=in_words(server), prompt=prompt, ids=ids, logprobs=seen.logprobs, tops=seen.tops,
+            whole=len(ids) < drawn[place],
         )  # fmt: skip
         file.append(line_file.line(reading, sealed=True))
 
@@ -196,12 +203,16 @@ class StoredReplies:
         drawn, folder = draw(run, manifest.benchmarks, options.read_tokens), run.path / FOLDER
         if options.reference is None:
             for path in sorted(folder.glob("again-*.jsonl"), key=lambda path: path.stat().st_mtime)[-1:]:
-                again = stored(path)
-                if all(place in again and 2 * len(again[place].ids) >= n for place, n in drawn.items()):
-                    return cls(run, manifest, drawn, path.with_name(path.name.replace("again", "base", 1)))
+                base = path.with_name(path.name.replace("again", "base", 1))
+                first, again = stored(base), stored(path)
+                if all(
+                    place in first and place in again and first[place].ids[:n] == again[place].ids[:n]
+                    and (first[place].whole or 2 * len(first[place].ids) >= n) for place, n in drawn.items()
+                ):  # fmt: skip
+                    return cls(run, manifest, drawn, base)
             raise UsageError(
-                f"{run.path} holds no values of the base for so many tokens: name the base's server, once; for the "
-                "base itself, its own address",
+                f"{run.path} holds no values of the base for so many tokens; once, with the base's own address as URL: "
+                f"harness probe URL --replies {run.path} --reference URL",
                 field="reference",
             )
         url, _, model = options.reference.partition("#")
@@ -251,22 +262,23 @@ class StoredReplies:
                 raise Refused(0, lack, reader.endpoint.base_url)
         sent, again = self.sent(), self.base.with_name(self.base.name.replace("base", "again", 1))
         if (base := self.reference) is not None:
-            read_missing(base, self.base, sent, 1, watcher)
-            read_missing(base, again, dict(reversed(sent.items())), base.at_once, watcher)
+            read_missing(base, self.base, self.drawn, sent, 1, watcher)
+            read_missing(base, again, self.drawn, dict(reversed(sent.items())), base.at_once, watcher)
         copy = self.base.with_name(file_of("copy", server, self.base.name))
-        readings = stored(self.base), stored(again), read_missing(server, copy, sent, server.at_once, watcher)
+        mine = read_missing(server, copy, self.drawn, sent, server.at_once, watcher)
+        readings = stored(self.base), stored(again), mine
         compared = []
         for place, (_, ids) in sent.items():
-            n, (first, second, mine) = len(ids), (each[place] for each in readings)
+            n, (first, second, third) = len(ids), (each[place] for each in readings)
             question = self.questions[place[0], place[1].question_id]
             compared.append(ComparedReply(
                 benchmark=place[0], key=place[1], cluster=f"{place[0]}\0{cluster_of(question)}",
                 base=np.array(first.logprobs[:n]), again=np.array(second.logprobs[:n]),
-                copy=np.array(mine.logprobs[:n]), divergences=divergences(first, mine, n),
+                copy=np.array(third.logprobs[:n]), divergences=divergences(first, third, n),
                 noise=divergences(first, second, n),
             ))  # fmt: skip
         likelihood = compare(next(iter(readings[0].values())).server, compared, margin)
-        copy.unlink()
+        copy.unlink(missing_ok=True)
         with contextlib.suppress(ServerError):  # A server without pages of tokens shows no texts.
             moved = [_with_texts(each, sent[each.benchmark, each.key][1], server) for each in likelihood.moved]
             likelihood = msgspec.structs.replace(likelihood, moved=moved)

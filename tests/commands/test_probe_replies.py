@@ -104,11 +104,11 @@ class Reader:
 
 
 def a_run(folder: Path, n_questions: int = 20, samples: int = 3, words: int = WORDS, name: str = "run") -> Path:
-    """A run of the base: replies of so many words."""
+    """A run of the base: replies of so many words, beside tokens that no text shows."""
     asked = [question(f"q{i}", f"Sum {i} ?") for i in range(n_questions)]
     replies = [
         sample(each.question_id, n, " ".join(f"w{zlib.crc32(repr((each.question_id, n, i)).encode()) % 997}"
-                                             for i in range(words)), usage=Usage(completion_tokens=words))
+                                             for i in range(words)), usage=Usage(completion_tokens=3 * words))
         for each in asked for n in range(samples)
     ]  # fmt: skip
     write_run(folder / name, asked, replies, planned=samples, identity={"model": "toy", "api": "chat"})
@@ -133,7 +133,7 @@ def probed(folder: Path, copy: FakeServer, base: FakeServer | None, *words: str)
         (Reader("copy", owner="someone"), (), "sound", "same"),
         (Reader("copy", shift=-0.05, rounding=0.05, owner="sglang"), (), "spoils", "differs"),
         (Reader("copy", shift=0.005, rounding=0.01), (), "warns", "differs"),
-        (Reader("copy", shift=0.005, rounding=1.0), ("--margin", "0.002"), "spoils", "differs"),
+        (Reader("copy", shift=0.05, rounding=0.3), ("--margin", "0.002"), "spoils", "differs"),
         (Reader("copy", rounding=0.05), ("--margin", "0.0005"), "untested", "cannot tell"),
         (Reader("copy", system="You are kind ."), (), "warns", "same"),
     ],
@@ -172,7 +172,10 @@ def test_the_base_is_read_once_and_kept(tmp_path: Path) -> None:
     kept.write_bytes(kept.read_bytes().replace(b'"logprobs":[-', b'"logprobs":[-9', 1))
     with FakeServer(Reader("copy")) as copy:
         damaged = harness(tmp_path, "probe", copy.base_url, "--replies", "run")
+        kept.unlink()
+        lost = harness(tmp_path, "probe", copy.base_url, "--replies", "run")
     assert (damaged.code, "line 1 is damaged" in damaged.err) == (3, True)
+    assert (lost.code, "holds no values of the base" in lost.err) == (2, True)
 
 
 def test_no_server_gets_the_key_of_another_and_none_is_shown(tmp_path: Path) -> None:
@@ -242,6 +245,7 @@ def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path) -> No
         (Reader("copy", owner="llamacpp"), "llama.cpp states no log-probabilities of a prompt's tokens"),
         (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"text": "a"}]})]), "of 0 of the 60 tokens"),
         (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"prompt_logprobs": OTHERS}]})]), "of 0 of the 60"),
+        (Reader("copy", shift=-800.0), "as a log-probability: expected -10000 to 0"),
         (Reader("copy", spoil=lambda _n: [http(200, b"[" * 9000)]), "its reply states no log-probabilities"),
         (Reader("copy", spoil=lambda _n: [http(400, {"error": {"message": "no logprobs here"}})]), "no logprobs here"),
     ],
