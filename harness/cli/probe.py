@@ -82,7 +82,7 @@ def _likelihood(read: Likelihood) -> None:
         for token in read.moved
     ]  # fmt: skip
     terminal.table(("reply", "position", "log-probability", "moved most"), moved)
-    click.echo(f"base: {visible(read.base)}; the server is {read.sentence}")
+    click.echo(f"base: {visible(read.base)}; the server: {read.sentence}")
 
 
 def _verdict_line(report: ProbeReport) -> str:

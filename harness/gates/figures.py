@@ -154,7 +154,8 @@ def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[Fig
             of_line = [each for each in former if (each.benchmark, each.figure) == (benchmark, name)]
             key = codec.digest([name, figures[0].load])[:12] if figures else of_line[-1].key if of_line else ""
             check = FigureCheck(benchmark=benchmark, figure=name, tier=watched.tier, key=key)
-            values = [each.value for each in of_line if each.key == key and each.value and each.state != "fail"]
+            alike = [each for each in of_line if each.key == key and each.state in ("pass", "undecided")]
+            values = [each.value for each in alike if each.value is not None and each.value > 0]
             checks.append(_decided(check, policy, line, figures, baseline, values[-MAX_RUNS:]))
     return checks
 
@@ -168,7 +169,8 @@ def _decided(
     sign = -1 if line.ceiling or (line.baseline and check.figure in RISING) else 1  # +1: worse when it falls
     limit, of_limit = line.floor or line.ceiling or (baseline and baseline.value), float(baseline is not None)
     sd, freedom, by = DEFAULTS.get(check.figure), 0, f"the usual spread, until {MIN_RUNS} runs alike are in the history"
-    if check.figure == "tokens_per_second" and figures and (figures[0].load[IN_FLIGHT] or 0) < MIN_IN_FLIGHT:
+    few = check.figure == "tokens_per_second" and figures and (figures[0].load.get(IN_FLIGHT) or 0) < MIN_IN_FLIGHT
+    if few or line.baseline == HISTORY:
         sd = None
     if len(former) >= MIN_RUNS:
         logs = [math.log(value) for value in former]
@@ -191,7 +193,7 @@ def _decided(
         return stated(why=finds)
     if other := {each for side in sides for each, value in side.load.items() if figures[0].load.get(each) != value}:
         return stated(why=f"not compared, since there are other {', '.join(sorted(other))}")
-    if limit is None or not all(side.value for side in sides):
+    if limit is None or not all((side.value or 0) > 0 for side in sides):
         return stated(why=f"unknown: {next((side.why for side in sides if not side.value), finds)}")
     mean = math.exp(fmean(math.log(each.value) for each in figures if each.value))
     beyond, allowed = sign * math.log(limit / mean), -sign * math.log1p(-sign * (line.share or 0.0))

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace as Named
 from typing import Any, cast
 
+import msgspec
 import numpy as np
 import pytest
 import yaml
@@ -101,9 +102,12 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     assert state({"baseline": with_engine, "loss": "30 %"}, acceptance_length=2.0)[:2] == (1, "fail")
     assert state({"baseline": with_engine, "loss": "30 %"}, concurrency=8)[1] == "undecided"
     policy = policy_of({"acceptance_length": {"floor": 4.0}}) | {"run": {}}
-    policy["benchmarks"]["demo"] = {"floor": 85, "loss": 15, "tier": "supporting"}  # of which there are no samples
+    # Of a benchmark there are no samples.
+    fast = {"tokens_per_second": {"floor": 1.0}}
+    policy["benchmarks"]["demo"] = {"floor": 85, "loss": 15, "tier": "supporting", "figures": fast}
     code, lines = decision(base, policy, with_engine)
-    assert (code, lines["acceptance_length"].state) == (1, "fail")
+    assert (code, *(line.state for _, line in sorted(lines.items()))) == (1, "fail", "undecided")
+    assert "it takes 5 runs alike" in state({"baseline": "history", "loss": "30 %"})[2]
 
 
 @pytest.mark.parametrize(
@@ -163,6 +167,8 @@ def test_false_alarms_over_all_lines_hold_and_each_line_finds_what_its_dry_run_s
             shift[check.figure] = (1 + loss) ** float(spread[check.figure] / seen)
         for check in check_lines(policy, [drawn(shift)], former):
             finds[check.figure] += check.state == "fail"
+    waived = [msgspec.structs.replace(check, state="waived") for check in former]
+    assert {check.known_runs for check in check_lines(policy, (), waived)} == {0}
     assert alarms / n <= 0.01 + 2 * np.sqrt(0.01 / n)
     for name, found in finds.items():
         assert abs(found / n - 0.95) <= 0.01 + 3 * np.sqrt(0.05 * 0.95 / n), (name, found / n)
