@@ -143,13 +143,9 @@ def file_of(kind: str, server: ProbedEndpoint, *more: str) -> str:
 
 
 def read_missing(
-    server: ProbedEndpoint,
-    path: Path,
-    drawn: Mapping[Place, int],
-    sent: Mapping[Place, Sent],
-    at_once: int,
+    server: ProbedEndpoint, path: Path, drawn: Mapping[Place, int], sent: Mapping[Place, Sent], at_once: int,
     watcher: Watcher,
-) -> dict[Place, ReplyReading]:
+) -> dict[Place, ReplyReading]:  # fmt: skip
     """Read and store the replies that the file lacks; return all. Raises `Refused`, `ServerError`, `StoreError`."""
     line_file.make_folder(path.parent)
     before = stored(path)

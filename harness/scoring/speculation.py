@@ -72,8 +72,10 @@ def beside(before: Side, after: Side) -> list[str]:
         lengths = f"{new_steps.length:.3f}, baseline {old_steps.length:.3f}"
         sentences.append(f"acceptance length {lengths}: ratio {ratio:.3f} ({ends}; runs of one server differ by more)")
     pairs = [("tokens/s at full load", old.client_tokens_per_s, new.client_tokens_per_s)]
-    if not sentences:
+    if not sentences and old.own and new.own:
         pairs.append(("acceptance length", old.acceptance_length, new.acceptance_length))
+    elif not sentences and old.acceptance_length and new.acceptance_length:
+        sentences.append("acceptance by the pages is not compared: others used a server, or a part is missing")
     for name, first, second in pairs:
         if first and second is not None:
             values = f"{name} {second:.4g}, baseline {first:.4g}"

@@ -244,16 +244,18 @@ def test_the_error_of_a_ratio_is_that_of_its_questions_drawn_anew() -> None:
 
 
 def test_two_runs_are_compared_at_one_load_only_and_with_an_interval_where_replies_count() -> None:
-    def side(length: float, concurrency: int = 8, error: float | None = 0.03) -> Side:
+    def side(length: float, concurrency: int = 8, error: float | None = 0.03, *, own: bool = True) -> Side:
         counted = Speculation(length=length, error=error, low=None, high=None, steps=900, n_questions=50)
         load = msgspec.structs.replace(figures(page_of("vllm", {}), page_of("vllm", {})), concurrency=concurrency)
-        return msgspec.structs.replace(load, acceptance_length=length), counted if error else msgspec.UNSET
+        return msgspec.structs.replace(load, acceptance_length=length, own=own), counted if error else msgspec.UNSET
 
     sentence, speed = beside(side(4.0), side(3.0))
     low, high = map(float, re.findall(r"ratio 0.750 \(([\d.]+) to ([\d.]+)", sentence)[0])
     assert low < 0.75 * (1 - 1.9 * 0.0125) < 0.75 < 0.75 * (1 + 1.9 * 0.0125) < high < 0.78
     assert speed.startswith("tokens/s at full load 2400, baseline 2400: ratio 1.000; its spread within a run")
     assert beside(side(4.0, error=None), side(3.0))[1].startswith("acceptance length 3, baseline 4: ratio 0.750; its")
+    why, speed = beside(side(4.0, error=None, own=False), side(3.0, error=None))
+    assert ("acceptance" in speed, "others used a server" in why) == (False, True)
     assert beside(side(4.0), side(3.0, 64)) == [
         "the engines' figures are not compared, since the load differs (up to 64 requests in flight, baseline 8)"
     ]
