@@ -404,9 +404,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
 
 
 def _stated_as_now(identity: dict[str, Any]) -> dict[str, Any]:
-    """The identity with the arguments of the chat template in their own field, where earlier versions left those of
-    `extra_body` there, and with a tool's `calls`, which they did not state.
-    """
+    """The identity with what earlier versions left in `extra_body` or unstated: template arguments, a tool's calls."""
     if isinstance(tool := identity.get("tool"), dict):
         identity = identity | {"tool": {"calls": 100} | tool}
     body = identity.get("extra_body")
