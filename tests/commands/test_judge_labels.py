@@ -109,8 +109,10 @@ def test_points_are_measured_in_their_scale_and_missing_replies_are_asked_for(tm
             for name, given in points.items() for n in range(5)]  # fmt: skip
     rules = {"proof b": "7", "proof a": "7", "proof c": "1", "proof d": "0", "else": "0"}
     file = labelled(tmp_path / "proofs.jsonl", rows)
-    for ruling, code, n, n_hostile in (("BUSY", 1, "14 of 19", 39), ("0", 0, "15 of 20", 40)):
-        refused = dict.fromkeys(("proof d3", "scholarship"), json.dumps({"judge": ruling, "b": "0"}))
+    for busy, code, n, n_hostile in (("BUSY", 1, "14 of 19", 39), ("", 0, "15 of 20", 40)):
+        # Early ones: that others are answered afterwards shows whose fault it is.
+        refused = {word: json.dumps({"judge": busy or points_given, "b": points_given})
+                   for word, points_given in (("proof a0", "7"), ("scholarship", "0"))}  # fmt: skip
         with FakeServer(judge_of(refused | rules, ("judge", "b"))) as server:
             who = f"judge@{server.base_url},prompt=proofbench,jury=b"
             done = harness(tmp_path, "audit", "--labels", file.name, "--judge", who)
