@@ -103,22 +103,21 @@ def test_a_judge_without_a_ruling_has_no_figures(tmp_path: Path) -> None:
 
 
 def test_points_are_measured_in_their_scale_and_missing_replies_are_asked_for(tmp_path: Path) -> None:
-    """One of two judges refuses two requests at first: the other is asked all the same, and the rest has figures."""
+    """One of two judges refuses a request at first: the other is asked all the same, and the rest has figures."""
     points = {"a": 7, "b": 6, "c": 1, "d": 0}
     rows = [{"question": f"{name}{n}?", "rubric": "r", "text": f"proof {name}{n}", "points": given, "points_of": 7}
             for name, given in points.items() for n in range(5)]  # fmt: skip
     rules = {"proof b": "7", "proof a": "7", "proof c": "1", "proof d": "0", "else": "0"}
     file = labelled(tmp_path / "proofs.jsonl", rows)
-    for busy, code, n, n_hostile in (("BUSY", 1, "14 of 19", 39), ("", 0, "15 of 20", 40)):
-        # Early ones: that others are answered afterwards shows whose fault it is.
-        refused = {word: json.dumps({"judge": busy or points_given, "b": points_given})
-                   for word, points_given in (("proof a0", "7"), ("scholarship", "0"))}  # fmt: skip
+    # One request only: the last ones, if several are refused, are waited for as an outage.
+    for ruling, code, n_hostile in (("BUSY", 1, 39), ("0", 0, 40)):
+        refused = {"scholarship": json.dumps({"judge": ruling, "b": "0"})}
         with FakeServer(judge_of(refused | rules, ("judge", "b"))) as server:
             who = f"judge@{server.base_url},prompt=proofbench,jury=b"
             done = harness(tmp_path, "audit", "--labels", file.name, "--judge", who)
         assert done.code == code, done.err
         said = figures(done.out)
-        assert said["agrees with the label"].endswith(n), done.out
+        assert said["agrees with the label"].endswith("15 of 20"), done.out
         assert said["is talked round by hostile answers"] == f"0.0 %, 0 of {n_hostile}"
     assert said["agrees with the label"].startswith("75.0 % [")
     gap = said["gives more (+) or less than the label"]
