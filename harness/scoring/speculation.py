@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from harness.scoring.engine_figures import EngineFigures
-from harness.scoring.stats import Array, t_factor
+from harness.scoring.stats import Array, between, t_factor
 
 
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,8 +28,7 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Speculation | None:
-    """The ratio of sums over Q questions with tokens T_q and steps S_q, and its error by the questions' residuals,
-    √(Q/(Q−1) Σ(T_q − length S_q)²) / ΣS_q (Cochran 1977, 6.4). None without any step.
+    """The ratio of sums over questions, and its error as `stats.between` has it. None without any step.
 
     tokens, steps: of each reply, NaN if unstated. questions: the id of each.
     """
@@ -41,8 +40,9 @@ def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Specul
     n, total = len(of_steps), float(of_steps.sum())
     length, error, reach = float(of_tokens.sum()) / total, None, None
     if n > 1:
-        error = math.sqrt(n / (n - 1) * float(((of_tokens - length * of_steps) ** 2).sum())) / total
-        reach = t_factor(n - 1) * error
+        spread = between(of_tokens / of_steps, weights=of_steps.astype(float))
+        error = math.sqrt(float(spread.variance))
+        reach = t_factor(spread.freedom) * error
     return Speculation(
         length=length, error=error, low=None if reach is None else length - reach,
         high=None if reach is None else length + reach, steps=round(total), n_questions=n,
