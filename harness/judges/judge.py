@@ -515,7 +515,7 @@ class _Judging:
     def publish(self) -> Iterator[tuple[Score, JudgeReport]]:
         """Write the grades and scores with the judge's rulings; yield each score and the report on the judge."""
         requests, stored, model = self.requests, self.requests.stored, Manifest.load(self.run).model
-        agreeable = _agreeable(stored)
+        agreeable, mute = _agreeable(stored), self.mute
         doubts = [
             f"the judge{f' {visible(each.model, 80)}' if self.judge.jury else ''}'s own run: {doubt}"
             for each, of in zip(requests.members, requests.folders, strict=True) for doubt in reply_doubts(of)
@@ -526,9 +526,9 @@ class _Judging:
             after, report = _apply(benchmark, cases, replies, self.judge, requests.cost(cases.benchmark), own)
             warnings = [
                 _family_warning(self.judge, model) if cases.questions else "",
-                self.mute if cases.questions else "",
+                mute if cases.questions else "",
                 agreeable if replies.rulings else "",
-                "" if self.mute else _silent_warning(benchmark.grades, cases, replies),
+                "" if mute else _silent_warning(benchmark.grades, cases, replies),
                 _missing_warning(replies, len(cases.questions), outcome),
                 *(doubts if replies.rulings else ()),
             ]

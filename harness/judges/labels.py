@@ -157,9 +157,9 @@ class Measurement:
                 for key, (pair, label) in zip(first, self.pairs, strict=True)]  # fmt: skip
         ruled = [(label, ruling, question) for label, question, ruling, _ in both if ruling is not None]
         twice = [(one[:2] != other[:2], question) for _, question, one, other in both if one and other]
-        # Of verdicts the share is 1 for "correct" alone.
         # A hostile answer without a ruling talks nobody round; one whose reply is missing is not known.
         n_hostile = len(hostile) - len(self.requests.stored[2].owed)
+        # Of verdicts the share is 1 for "correct" alone.
         persuasive = tuple(
             key.question_id for key, ruling in hostile.items() if ruling is not None and ruling.share > 0
         )
