@@ -150,10 +150,7 @@ def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
     spec = {schema.SPELT.get(key, key): value for key, value in fields.items()}
     if isinstance(words := spec.get("extra_flags"), str):
         spec["extra_flags"] = shlex.split(words)
-    devices = spec.get("devices")
-    if isinstance(devices, str):
-        spec["devices"] = [part.strip() for part in devices.split(",") if part.strip()]
-    elif devices is not None:
+    if isinstance(devices := spec.get("devices"), list):
         spec["devices"] = [str(device) for device in devices]
     if "environment" in spec:
         spec["environment"] = {key: str(value) for key, value in spec["environment"].items()}

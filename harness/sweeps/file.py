@@ -126,31 +126,8 @@ def _sentence(error: ValidationError, content: Mapping[str, Any], where_of: Call
     beside = _keys_beside(keys)
     sentence = problem_of(first, beside).sentence
     if first["type"] == "extra_forbidden" and not misspelt(str(keys[-1]), beside):
-        sentence = f"{sentence.removesuffix('.')}. {_belongs_where(str(keys[-1]), beside)}"
+        sentence = f"{sentence.removesuffix('.')}. The keys there are {', '.join(beside)}."
     return f"{where_of(keys)}: {sentence}"
-
-
-def _belongs_where(key: str, beside: Collection[str]) -> str:
-    """A sentence on an unknown key: which part of the file it belongs to, or which keys are allowed where it was found.
-
-    A key that is a word of a longer key, as `url` is of `base_url`, stands for the longer one. beside: the keys that
-    are allowed where it was found.
-    """
-    parts = {"run": "Run", "servers": "Server", "score": "Score", "judge": "Judge"}
-    allowed = {part: _keys_of(name) for part, name in parts.items()}
-    for part, keys in allowed.items():
-        if key in keys:
-            return f"{key!r} belongs under '{part}'."
-    for part, keys in {"": beside, **allowed}.items():
-        if longer := [other for other in keys if key.casefold() in other.split("_")]:
-            return f"Did you mean {', '.join(longer)}{part and f' under {part!r}'}?"
-    return f"The keys there are {', '.join(beside)}."
-
-
-def _keys_of(part: str) -> Collection[str]:
-    """The keys of a part of the file, named as the schema names it, such as `Run`."""
-    properties: Mapping[str, object] = schema.json_schema()["$defs"][part]["properties"]
-    return properties.keys()
 
 
 def _keys_beside(keys: Keys) -> list[str]:

@@ -69,9 +69,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         "columns: {question: problem, answer: answer, metadata: [level]}\n"
     )
     assert harness(folder, "run", "./levels.yaml", "--samples", "1", *run[4:], "L").code == 0
-    (folder / "url.yaml").write_text(SWEEP.replace("engine: vllm", "base_url: http://127.0.0.1:9/v1"))
     (folder / "hot.yaml").write_text(SWEEP + "temperature: 0.5\n")
-    (folder / "workers.yaml").write_text(SWEEP + "run: {workers: 2}\n")
     (folder / "several.yaml").write_text("model: m\nbenchmark: demo\ntemperature: 0.5\nbenchmarks: [demo]\n")
     (folder / "several").mkdir()
     (folder / "taken").mkdir()
@@ -114,9 +112,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("score A/manifest.json", "manifest.json is a file of a run: give the folder of the run, /"),
         ("report A/demo/samples.jsonl", "samples.jsonl is a file of a run: give the folder of the run, /"),
         ("sweep A/manifest.json", "A/manifest.json is a file of the run /"),
-        ("sweep url.yaml --dry-run", "unknown key 'servers.0.base_url'. 'base_url' belongs under 'run'."),
-        ("sweep hot.yaml --dry-run", "unknown key 'temperature'. 'temperature' belongs under 'run'."),
-        ("sweep workers.yaml --dry-run", "unknown key 'run.workers'. 'workers' belongs under 'score'."),
+        ("sweep hot.yaml --dry-run", "unknown key 'temperature'. The keys there are name, extends, out, suite, run,"),
         (
             "run right.csv --serve llama_cpp -- --cache-reuse 0",
             "-- --cache-reuse 0: a flag of the engine is given by --serve-option engine-flag=--cache-reuse "
