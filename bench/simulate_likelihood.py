@@ -4,7 +4,9 @@
 
 Each repeat draws the gaps of the tokens of G questions, with a part that a question's tokens share, and the base's
 second reading. Tails: of a normal distribution; of Student's t with 3 degrees of freedom; skew, where a few tokens are
-much less likely (a centred lognormal). Unequal: the questions' numbers of tokens are lognormal, too.
+much less likely (a centred lognormal). Unequal: the questions' numbers of tokens are lognormal, too. A second table
+plays the line from gap to points: how often its band holds the difference that a further copy's samples show. Copies
+scatter around the line, all alike or in proportion to their gaps.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import itertools
 import numpy as np
 
 from harness.probes.likelihood import Gap, mean_gap, verdict_of
+from harness.probes.points import Pair, expected
 
 TAILS = {
     "normal": lambda rng, n: rng.standard_normal(n),
@@ -40,6 +43,20 @@ def gap_of(rng: np.random.Generator, tail: str, questions: int, unequal: bool, t
     return mean_gap("all", parts)
 
 
+def band_holds(rng: np.random.Generator, n_pairs: int, scatter: float, in_proportion: bool) -> bool:
+    """Whether the band of a line through so many pairs holds another copy. scatter: in errors of a difference."""
+    slope, gaps = rng.normal(0, 4), rng.uniform(0.1, 1, n_pairs + 1)
+    gaps[-1] = gaps[:-1].max() * rng.uniform(0.05, 1)
+    shown = slope * gaps + scatter * (gaps if in_proportion else 1) * rng.standard_normal(n_pairs + 1)
+    shown += rng.standard_normal(n_pairs + 1)
+    pairs = [
+        Pair(copy=str(i), benchmark="b", gap=gap, points=d, error=1.0)
+        for i, (gap, d) in enumerate(zip(gaps[:-1], shown[:-1], strict=True))
+    ]
+    band = expected("b", pairs, gaps[-1])
+    return band is not None and band.low <= shown[-1] <= band.high
+
+
 def main() -> None:
     """Print a line for each setting."""
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -56,6 +73,11 @@ def main() -> None:
             differs += [verdict_of(gap, noise, 0.01)[0] == "differs" for gap in gaps]
         shares = "".join(f"{share:>{width}.2%}" for share, width in zip(differs / repeats, (14, 11, 16), strict=True))
         print(f"{tail:8}{questions:>10}{'unequal' if unequal else 'equal':>10}{covered / repeats:>9.1%}{shares}")
+    for n_pairs, scatter, in_proportion in itertools.product((3, 6, 12), (0.0, 1.0, 4.0), (False, True)):
+        rng = np.random.default_rng(2)
+        held = sum(band_holds(rng, n_pairs, scatter, in_proportion) for _ in range(repeats)) / repeats
+        kind = "in proportion" if in_proportion else "alike"
+        print(f"{n_pairs:3} pairs, scatter {scatter:g} {kind:14}: the band holds {held:.1%}")
 
 
 if __name__ == "__main__":

@@ -18,14 +18,13 @@ from harness.commands.comparison_warnings import comparison_warnings, judge_shif
 from harness.commands.known_questions import known_as
 from harness.core.errors import StoreError, UsageError, near_names
 from harness.core.inert import visible
-from harness.core.nouns import count_noun
 from harness.options.deciding import CompareOptions, VerifyOptions
 from harness.preparing.outputs import open_scored
 from harness.reports.figures import ticks_of
 from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.plots.accuracy import Labelled, accuracy_plot
 from harness.reports.published import beside, other_questions, published_of, reported_by
-from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
+from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
@@ -298,20 +297,3 @@ def _verified(folder: RunFolder, benchmark: str) -> tuple[ScoredRun | None, Veri
         return run, verify_benchmark(run, run.benchmarks[benchmark], load_published(models=[model]), model)
     except (StoreError, UsageError):
         return None, None
-
-
-def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
-    """The counted questions of a scored benchmark.
-
-    Raises `StoreError` where it is not scored, or has samples that were stored after the scoring. While a run is being
-    sampled, such samples come all the time; then they are left out.
-    """
-    if benchmark.score is None or not benchmark.questions:
-        raise StoreError(f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} is not scored; score it first.")
-    if benchmark.n_ungraded and not run.is_sampling:
-        raise StoreError(
-            f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} was scored before "
-            f"{count_noun(benchmark.n_ungraded, 'sample')} of it {'was' if benchmark.n_ungraded == 1 else 'were'} "
-            "stored; score it again first."
-        )
-    return benchmark.questions

@@ -16,7 +16,6 @@ import numpy as np
 
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.sources import chooser, tables
-from harness.commands.compare import counted_questions
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
@@ -27,7 +26,7 @@ from harness.options.deciding import PlanOptions
 from harness.preparing.outputs import open_scored
 from harness.reports.plots import draw
 from harness.reports.plots.repeats import plan_plot
-from harness.reports.scored import ScoredBenchmark, ScoredRun, read_runs
+from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.runs import read_samples
 from harness.runs.layout import imported_at, run_around, run_in_results
 from harness.runs.recorded_settings import recorded_prices

@@ -19,14 +19,12 @@ from typing import Any
 from msgspec import UNSET
 
 from harness.benchmarks.questions import QuestionSet
-from harness.commands.compare import counted_questions
 from harness.commands.graded import grade_new
 from harness.commands.plan import run_forecast
 from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent
-from harness.core.options import options_of
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.gates import look_plan
@@ -47,15 +45,13 @@ from harness.gates.figures import check_lines
 from harness.gates.policy import Policy, seed_of
 from harness.gates.written import read_history, written_in
 from harness.generation.forecast import Forecast
-from harness.options.probing import DROPPABLE, ProbeOptions
 from harness.preparing.outputs import open_scored
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import questions_of
 from harness.preparing.session import sample_to
 from harness.preparing.watching import Watcher
-from harness.probes.findings import ProbeReport
-from harness.probes.probe import probe
-from harness.reports.scored import ScoredRun, read_runs
+from harness.probes.probe import probe_of_run
+from harness.reports.scored import ScoredRun, counted_questions, read_runs
 from harness.runs.layout import GATE_PLAN, RESULTS, RunFolder
 from harness.scoring import gate
 from harness.scoring.tally import QuestionTally
@@ -253,19 +249,11 @@ def new_folder(policy: Policy, now: datetime, commit: str = "") -> Path:
     return parent / now.strftime(time)
 
 
-def _probed(policy: Policy, prepared: Prepared, watcher: Watcher | None, **asked: Any) -> ProbeReport:
-    """A probe of the gate's server, with the options of its run. asked: options of the probe."""
-    given = {name: value for name, value in policy.run.items() if name in options_of(ProbeOptions)}
-    dropped, server = policy.options(None).drop, prepared.settings.endpoints[0].base_url
-    given |= {"base_url": server, "drop": [name for name in dropped if name in DROPPABLE]}
-    return probe(ProbeOptions.of(**given, **asked), watcher)
-
-
 def _accusation(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Halt | None:
     """The first fault by which a quick probe says that a score of this server would be wrong; None without one."""
     if not policy.probe:
         return None
-    report = _probed(policy, prepared, watcher, quick=True)
+    report = probe_of_run(prepared, watcher, quick=True)
     spoilt = [finding for finding in report.findings if finding.outcome == "spoils"]
     if "stream" in policy.options(None).drop:
         spoilt = [finding for finding in spoilt if finding.check != "streaming"]
@@ -276,7 +264,7 @@ def _likeness(policy: Policy, prepared: Prepared, watcher: Watcher | None) -> Ha
     """What reading the base's replies says, if the policy takes it for enough; else it is said, and sampling begins."""
     if (asked := policy.likelihood) is None:
         return None
-    (finding,) = _probed(policy, prepared, watcher, replies=asked.replies, margin=asked.loss).findings
+    (finding,) = probe_of_run(prepared, watcher, replies=asked.replies, margin=asked.loss).findings
     read = finding.likelihood
     if asked.enough and read is not UNSET and read.reach <= asked.loss and not read.template:
         return "same", finding.came

@@ -25,6 +25,10 @@ class ProbeRules(Options):
     """The base's server, for `replies`; needed once for each run, since its values are kept there. It gets its own
     provider's key (DEEPSEEK_API_KEY …) or none.
     """
+    sampled: Annotated[Path | None, Option(metavar="RUN")] = None
+    """A scored run that this server has made. Its difference from `replies` is noted beside the gap; from three such
+    copies on, a probe says what a gap means in points.
+    """
     read_tokens: Annotated[int, Option(metavar="TOKENS", least=512, most=1_000_000)] = 50_000
     """Largest number of tokens of `replies` to read, evenly from its questions. Default: 50,000."""
     margin: Annotated[float, Option(metavar="NATS", above=0, most=10)] = 0.01
@@ -45,6 +49,8 @@ class ProbeRules(Options):
         super()._check()
         if self.reference is not None and self.replies is None:
             raise UsageError("it is for `replies`: name a run that this server has made", field="reference")
+        if self.sampled is not None and self.replies is None:
+            raise UsageError("it is for `replies`: name the base's run", field="sampled")
         if self.replies is not None and self.quick:
             raise UsageError("reading replies is no quick check: leave one of the two out", field="quick")
 

@@ -28,6 +28,7 @@ import numpy as np
 
 from harness.core.nouns import count_noun
 from harness.core.records import Key, SampleRecord
+from harness.probes.points import ExpectedPoints
 from harness.scoring.stats import Array, between, t_factor, t_two_sided
 
 LEVEL = 0.01
@@ -117,7 +118,7 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     where they are not stated; noise: of the base beside itself; opening: of the first tokens of the replies. positions,
     benchmarks: parts of the tokens. moved: the tokens with the largest gaps. margin: in nats a token. more_tokens: how
     many more would tell; 0 where the verdict stands. template: what says that the chat templates differ; empty if
-    nothing does.
+    nothing does. points: what the gap means in points, by the pairs beside the base's run.
     """
 
     base: str
@@ -132,6 +133,7 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     margin: float
     more_tokens: int = 0
     template: str = ""
+    points: list[ExpectedPoints] = []
 
     @property
     def reach(self) -> float:
@@ -150,7 +152,8 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
         template = f"; compare the chat templates: {self.template}" if self.template else ""
         read = f"in {gap.tokens:,} tokens of {count_noun(gap.questions, 'question')}"
         kl = f"divergence {apart}, " if apart.tokens else ""
-        return f"{words}: gap {gap}, {kl}the base beside itself {self.noise}, {read}{template}"
+        points = "".join(f"; {each}" for each in self.points)
+        return f"{words}: gap {gap}, {kl}the base beside itself {self.noise}, {read}{template}{points}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,14 +6,17 @@ import secrets
 import signal
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from harness.client.facts.page import NoAnswer, SlowAnswer
 from harness.core.about import __version__
 from harness.core.errors import ServerError, UsageError, near_names
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
+from harness.core.options import options_of
 from harness.generation.network.control import Signals
-from harness.options.probing import ProbeOptions
+from harness.options.probing import DROPPABLE, ProbeOptions
+from harness.preparing.prepare import Prepared
 from harness.preparing.watching import Watcher
 from harness.probes import (
     bare,
@@ -155,6 +158,14 @@ def _look(check: Check, subject: Subject) -> Seen:
     except ServerError as error:
         outcome: Outcome = "spoils" if check.quick else "untested"
         return Seen(outcome=outcome, sent="a request", came=f"no answer: {quoted(error.sentence)}")
+
+
+def probe_of_run(prepared: Prepared, watcher: Watcher | None, **asked: Any) -> ProbeReport:
+    """Probe the server of a run that can begin, with the run's options. asked: further ones. Raises as `probe`."""
+    given = {name: value for name, value in prepared.options.given.items() if name in options_of(ProbeOptions)}
+    dropped = [name for name in prepared.options.drop if name in DROPPABLE]
+    server = prepared.settings.endpoints[0].base_url
+    return probe(ProbeOptions(**given | {"base_url": (server,), "drop": dropped} | asked), watcher)
 
 
 def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:

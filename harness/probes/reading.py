@@ -3,6 +3,7 @@
     RUN/likelihood/base-KEY.jsonl    a line for each reply: its token ids, and what the base makes of them
     RUN/likelihood/again-KEY.jsonl   the base's second reading
     RUN/likelihood/copy-KEY.jsonl    a copy's reading, until it is complete
+    RUN/likelihood/pairs.jsonl       copies whose gap and samples are known (`points`)
 
 KEY is a checksum of the server's address, model, engine and stated weights. The base reads the replies one by one,
 then in the opposite order with several in flight, which shows its noise. The copy gets the base's own token ids. A line
@@ -16,7 +17,7 @@ import contextlib
 import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -31,8 +32,9 @@ from harness.core.inert import quoted, visible
 from harness.core.records import Key, Question, Sample, SampleRecord
 from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
+from harness.preparing.outputs import open_scored
 from harness.preparing.watching import Watcher
-from harness.probes import prompt_logprobs
+from harness.probes import points, prompt_logprobs
 from harness.probes.asking import Refused
 from harness.probes.findings import Check, Outcome, Seen, untested
 from harness.probes.likelihood import ComparedReply, Likelihood, MovedToken, Verdict, compare
@@ -43,14 +45,12 @@ from harness.runs import line_file, questions
 from harness.runs.journal_state import read_samples
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest, changes_of
+from harness.scoring.comparison import PairedComparison
 from harness.scoring.stats import Array
 from harness.scoring.tally import cluster_of
 
 NAME = "replies"
 """Name of the check."""
-
-FOLDER = "likelihood"
-"""Name of the folder in a run's."""
 
 MIN_SHARE = 256
 """Smallest number of tokens that a question is drawn for; where there are too many questions, fewer are drawn."""
@@ -182,7 +182,8 @@ def read_missing(
 @dataclass(frozen=True)
 class StoredReplies:
     """The stored replies of a run, for one probe. drawn: tokens to read of each. base: the file of its readings.
-    reference: the base's server, if it is asked.
+    reference: the base's server, if it is asked. copy: name of a run of the copy, and samples: benchmark → what that
+    run is less this one; empty without it.
     """
 
     run: RunFolder
@@ -190,13 +191,15 @@ class StoredReplies:
     drawn: dict[Place, int]
     base: Path
     reference: ProbedEndpoint | None = None
+    copy: str = ""
+    samples: Mapping[str, PairedComparison] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, options: ProbeOptions, watcher: Watcher) -> StoredReplies:
-        """Open the run and its base. Raises `UsageError`, `StoreError`, `ServerError`."""
+    def of(cls, options: ProbeOptions, copy: ProbedEndpoint, watcher: Watcher) -> StoredReplies:
+        """Open the run and its base. copy: the server to examine. Raises `UsageError`, `StoreError`, `ServerError`."""
         run = RunFolder.open(options.replies or "")
         manifest = Manifest.load(run)
-        drawn, folder = draw(run, manifest.benchmarks, options.read_tokens), run.path / FOLDER
+        drawn, folder = draw(run, manifest.benchmarks, options.read_tokens), run.path / points.FOLDER
         if options.reference is None:
             for path in sorted(folder.glob("again-*.jsonl"), key=lambda path: path.stat().st_mtime)[-1:]:
                 base = path.with_name(path.name.replace("again", "base", 1))
@@ -212,13 +215,21 @@ class StoredReplies:
                 field="reference",
             )
         url, _, model = options.reference.partition("#")
-        try:
-            (server, *_) = probed(WhichServer.of(base_url=url, model=model or None), watcher, options, shared_key=False)
-        except (ServerError, UsageError) as error:
-            raise type(error)(f"the reference: {error.sentence}") from error
-        for change in changes_of(manifest.provenance, {server.endpoint.base_url: server.facts}).model:
-            watcher.warn(f"the reference is not the server that made {run.path.name}: {change}")
+        server = copy
+        if url not in options.base_url or model not in ("", copy.asker.model):
+            who = WhichServer.of(base_url=url, model=model or None)
+            try:
+                (server, *_) = probed(who, watcher, options, shared_key=False)
+            except (ServerError, UsageError) as error:
+                raise type(error)(f"the reference: {error.sentence}") from error
+        _warn_of_another(server, run, watcher)
         return cls(run, manifest, drawn, folder / file_of("base", server), server)
+
+    def beside(self, sampled: Path, copy: ProbedEndpoint, watcher: Watcher) -> StoredReplies:
+        """The same with a run that the copy has made. Raises `StoreError`, and `UsageError` for other questions."""
+        run = open_scored(sampled)
+        _warn_of_another(copy, run, watcher)
+        return replace(self, copy=run.path.name, samples=points.differences(self.run, run))
 
     @cached_property
     def questions(self) -> dict[tuple[str, str], Question]:
@@ -275,6 +286,12 @@ class StoredReplies:
             ))  # fmt: skip
         likelihood = compare(next(iter(readings[0].values())).server, compared, margin)
         copy.unlink(missing_ok=True)
+        gaps = {gap.of: gap.mean for gap in likelihood.benchmarks}
+        shared = gaps.keys() & self.samples.keys()
+        points.note(self.run, [points.pair_of(self.copy, name, gaps[name], self.samples[name]) for name in shared])
+        pairs = points.stored(self.run)
+        expected = [each for name, gap in gaps.items() if (each := points.expected(name, pairs, gap))]
+        likelihood = msgspec.structs.replace(likelihood, points=expected)
         with contextlib.suppress(ServerError):  # A server without pages of tokens shows no texts.
             moved = [_with_texts(each, sent[each.benchmark, each.key][1], server) for each in likelihood.moved]
             likelihood = msgspec.structs.replace(likelihood, moved=moved)
@@ -291,6 +308,12 @@ class StoredReplies:
                 copy, base = (repr(_text_of(server, ids[n : n + CONTEXT_TOKENS])) for ids in (own, prompt))
                 return f"its prompt has {copy} from token {n + 1} on, the base's {base}"
         return ""
+
+
+def _warn_of_another(server: ProbedEndpoint, run: RunFolder, watcher: Watcher) -> None:
+    """Warn if a server is not the one that made a run."""
+    for change in changes_of(Manifest.load(run).provenance, {server.endpoint.base_url: server.facts}).model:
+        watcher.warn(f"{server.endpoint.base_url} is not the server that made {run.path.name}: {change}")
 
 
 def divergences(base: ReplyReading, other: ReplyReading, n: int) -> Array:
@@ -327,7 +350,9 @@ def _with_texts(token: MovedToken, ids: list[int], server: ProbedEndpoint) -> Mo
 
 def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Check:
     """The check that reads the run's replies. Raises as `StoredReplies.of`."""
-    replies = StoredReplies.of(options, watcher)
+    replies = StoredReplies.of(options, server, watcher)
+    if options.sampled is not None:
+        replies = replies.beside(options.sampled, server, watcher)
 
     def look(_subject: Subject) -> Seen:
         sent = f"{len(replies.drawn):,} replies of {replies.run.path.name} to be read, with their log-probabilities"

@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from harness.core.errors import StoreError
+from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import Grade, Question
 from harness.reports.history import RunHistory, read_history
@@ -156,6 +158,23 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
     }
     (label,) = labels([folder])
     return ScoredRun(folder, label, manifest, benchmarks, read_history(folder), suite_file.read(folder))
+
+
+def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:
+    """The counted questions of a scored benchmark.
+
+    Raises `StoreError` where it is not scored, or has samples that were stored after the scoring. While a run is being
+    sampled, such samples come all the time; then they are left out.
+    """
+    if benchmark.score is None or not benchmark.questions:
+        raise StoreError(f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} is not scored; score it first.")
+    if benchmark.n_ungraded and not run.is_sampling:
+        raise StoreError(
+            f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} was scored before "
+            f"{count_noun(benchmark.n_ungraded, 'sample')} of it {'was' if benchmark.n_ungraded == 1 else 'were'} "
+            "stored; score it again first."
+        )
+    return benchmark.questions
 
 
 def _named_alike(

@@ -72,7 +72,8 @@ class Sweep:
     """The plan of a sweep.
 
     file: what the plan was made from. axes: every entry of every axis in the file, in order. cells: the cells of one
-    server stand together, in the order of the models and the servers of the file. suite: the published
+    server stand together, in the order of the models and the servers of the file. likelihood: options for reading the
+    base's replies; None: they are not read. suite: the published
     suite that the sweep repeats; None for a file without one. track: names of the trackers that get each cell's scores.
     remarks: what a person should know of the plan, such as the paths that match a pattern and are no
     checkpoints. held: models that are not run now, such as a checkpoint that is still being written; their cells keep
@@ -87,6 +88,7 @@ class Sweep:
     score: GradingOptions
     judge: JudgeOptions | None
     table: schema.TableOptions
+    likelihood: Mapping[str, Any] | None
     suite: schema.Suite | None
     track: Sequence[str] = ()
     remarks: Sequence[str] = ()
@@ -198,6 +200,7 @@ def plan_of(
         score=_make(GradingOptions, content.get("score", {}), file.where(("score",))),
         judge=_make(JudgeOptions, judge_options, file.where(("judge",)), judge, "judge") if has_judge else None,
         table=table if k is None else table.model_copy(update={"k": k}),
+        likelihood=content.get("likelihood"),
         suite=suite,
         track=tuple(track),
     )

@@ -19,6 +19,7 @@ from harness.presets import preset as presets
 from harness.presets.sampling import Sampling
 from harness.runs.recorded_settings import in_words
 from harness.sweeps import running
+from harness.sweeps.bases import read_cells
 from harness.sweeps.cells import Cell, Sweep
 from harness.sweeps.file import at_line
 
@@ -53,8 +54,9 @@ def estimates(sweep: Sweep, watcher: Watcher, *, download: bool = False) -> list
 
     watcher: gets the notes of the question sets, those of one set for each of its cells. download: get questions that
     are not on this machine; else their number is the card's. Raises `UsageError` for a wrong name of a benchmark, a
-    prompt, a preset or a column, and for questions that cannot be got.
+    prompt, a preset or a column, for a `likelihood` without a base, and for questions that cannot be got.
     """
+    read_cells(sweep)  # for its error
     return [_estimate(sweep, cell, watcher, download=download) for cell in sweep.cells]
 
 

@@ -18,6 +18,7 @@ from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.files import read_record, write_atomically
 from harness.core.records import SCHEMA_VERSION
+from harness.probes.likelihood import Likelihood
 from harness.runs import RunFolder
 from harness.runs.layout import runs_in
 from harness.runs.lock import holder_of
@@ -32,8 +33,9 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     model: the model that was asked; a checkpoint's path. done: the stamp of the cell when it was complete last. server:
     checksum of the server that made its samples (`running.server_stamp`). sent: names of the trackers that got its
-    scores. reason: why samples are missing, or the run or its scoring failed; empty if nothing is wrong. code: the exit
-    code that this run or scoring would have had as a command.
+    scores. likelihood: what its server makes of its base's replies; unread: why it cannot read them. reason: why
+    samples are missing, or the run or its scoring failed; empty if nothing is wrong. code: the exit code that this run
+    or scoring would have had as a command.
     """
 
     cell: str
@@ -41,6 +43,8 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     done: str = ""
     server: str = ""
     sent: tuple[str, ...] = ()
+    likelihood: Likelihood | None = None
+    unread: str = ""
     reason: str = ""
     code: int = 0
     schema: int = SCHEMA_VERSION

@@ -18,6 +18,7 @@ from harness.commands.run_remarks import remarks
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
+from harness.probes.likelihood import Likelihood
 from harness.reports.history import RunHistory
 from harness.reports.scored import Remarks, ScoredBenchmark, read_runs
 from harness.reports.trainings import settings_apart
@@ -33,7 +34,8 @@ from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.stats_differences import holm
 from harness.sweeps import record
-from harness.sweeps.cells import AXES, Cell, Sweep
+from harness.sweeps.bases import OtherEntries, base_cells, base_of, without
+from harness.sweeps.cells import Cell, Sweep
 from harness.sweeps.running import server_stamp
 
 NOT_RUN = "not run"
@@ -41,9 +43,6 @@ NOT_RUN = "not run"
 
 OTHER_SERVER = "the samples are of the server as the sweep's file described it before"
 """The remark on a cell whose server's entry in the file has changed since its samples were made."""
-
-OtherEntries = tuple[tuple[str, str], ...]
-"""The entries of a cell on all axes but one, as (axis, name of the entry)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,8 @@ class CellResult:
     compared; empty if they are. remark: that the files of the model or the server's entry are no longer those that made
     the samples, that the step repeats the step before, or that more reasoning made no reply longer; often empty.
     apart: how the settings of a step differ from those of its curve, so that it is compared with no other step; else
-    empty. history: what the log of its run records.
+    empty. likelihood: what its server makes of its base's replies; unread: why it cannot read them. history: what the
+    log of its run records.
     """
 
     cell: Cell
@@ -72,6 +72,8 @@ class CellResult:
     other_questions: str = ""
     remark: str = ""
     apart: str = ""
+    likelihood: Likelihood | None = None
+    unread: str = ""
     history: RunHistory = field(default_factory=RunHistory)
 
     @property
@@ -81,10 +83,12 @@ class CellResult:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The footnotes of its score: what is missing or of other settings, undecided, a remark; some are empty."""
-        why = self.apart or self.reason
-        lost = f"{self.cell.name}: {why}" if why else ""
-        return lost, self.note_on_undecided, self.remark
+        """The footnotes of its score: what is missing or of other settings, undecided, what its server makes of the
+        base's replies, a remark; some are empty.
+        """
+        read = f"beside its base's replies {self.likelihood.sentence}" if self.likelihood else self.unread
+        lost, read = (f"{self.cell.name}: {why}" if why else "" for why in (self.apart or self.reason, read))
+        return lost, self.note_on_undecided, read, self.remark
 
     @property
     def note_on_undecided(self) -> str:
@@ -155,36 +159,20 @@ class Results:
         return [result for result in self.results if result.standing == "not compatible"]
 
 
-def columns_axis(sweep: Sweep) -> str | None:
-    """The axis whose entries are the columns of a grid of one benchmark; None if the file has no axis that fits.
-
-    The file names the axis as `columns`. Without that key, or with the benchmarks as columns, the axis is the first of
-    servers, sampling, prompts and models that has several entries, or else the first of these that the file has.
-    Checkpoints are rows, so the models of a sweep over checkpoints are columns only if the file says so.
-    """
-    if sweep.table.columns not in (None, "benchmarks"):
-        return sweep.table.columns if sweep.table.columns in sweep.axes else None
-    series = any(entry.checkpoint is not None for entry in sweep.axes.get("models", ()))
-    order = ("servers", "sampling", "prompts", *(() if series else ("models",)))
-    present = [axis for axis in order if axis in sweep.axes]
-    long_axes = [axis for axis in present if len(sweep.axes[axis]) > 1]
-    return next(iter([*long_axes, *present]), None)
-
-
 def results(sweep: Sweep) -> Results:
     """Read the results of a sweep from disk and compare each cell with its base; correct all p values by Holm.
 
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
-    base, remarks_of = _base(sweep), remarks()
-    compared = _against_base(_with_apart([_read(sweep, cell, remarks_of) for cell in sweep.cells]), base)
+    remarks_of = remarks()
+    compared = _against_base(sweep, _with_apart([_read(sweep, cell, remarks_of) for cell in sweep.cells]))
     means = _aggregates(sweep, compared) if sweep.suite is not None else []
     of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
     adjusted = iter(holm([*of_cells, *(result.p for result in means if result.p is not None)]))
     return Results(
         sweep=sweep,
         results=[result if result.against_base is None else replace(result, p=next(adjusted)) for result in compared],
-        base=base,
+        base=base_of(sweep),
         aggregates=[result._replace(p=next(adjusted)) if result.p is not None else result for result in means],
     )
 
@@ -197,7 +185,10 @@ def _read(sweep: Sweep, cell: Cell, remarks_of: Remarks) -> CellResult:
         result = _read_run(sweep, cell, reason, remarks_of)
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence))
-    if stored is None or stored.server in ("", server_stamp(cell)):
+    if stored is None:
+        return result
+    result = replace(result, likelihood=stored.likelihood, unread=stored.unread)
+    if stored.server in ("", server_stamp(cell)):
         return result
     return replace(result, remark="; ".join(filter(None, (result.remark, OTHER_SERVER))))
 
@@ -242,41 +233,10 @@ def _with_apart(cells: Sequence[CellResult]) -> list[CellResult]:
     return [replace(result, apart=apart.get(result.cell.name, "")) for result in cells]
 
 
-def _base(sweep: Sweep) -> tuple[str, str] | None:
-    """The entry with which the other entries of its axis are compared, as (axis, name of the entry).
-
-    The file names the entry as its base; None as long as it is a checkpoint to come. Without that key the entry is the
-    first column of a grid; without a grid, the first entry of the first axis with several entries; None if there is no
-    such axis.
-    """
-    if sweep.table.base is not None:
-        entries = ((axis, entry.name) for axis in AXES for entry in sweep.axes.get(axis, ()))
-        return next((entry for entry in entries if entry[1] == sweep.table.base), None)
-    axis_of_columns = columns_axis(sweep) if sweep.table.layout == "grid" else None
-    long_axes = [axis for axis in sweep.other_axes if len(sweep.axes[axis]) > 1]
-    axis = axis_of_columns if axis_of_columns in long_axes else next(iter(long_axes), None)
-    return None if axis is None else (axis, sweep.axes[axis][0].name)
-
-
-def _against_base(cells: Sequence[CellResult], base: tuple[str, str] | None) -> list[CellResult]:
+def _against_base(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
     """Compare each cell with its base cell."""
-    by_name, bases = {result.cell.name: result for result in cells}, _bases([result.cell for result in cells], base)
+    by_name, bases = {result.cell.name: result for result in cells}, base_cells(sweep)
     return [_beside(result, by_name[bases[name]]) if name in bases else result for name, result in by_name.items()]
-
-
-def base_cells(sweep: Sweep) -> dict[str, str]:
-    """Cell → the base cell of its row, which differs from it only on the axis of the base; none for a base itself."""
-    return _bases(sweep.cells, _base(sweep))
-
-
-def _bases(cells: Sequence[Cell], base: tuple[str, str] | None) -> dict[str, str]:
-    """`base_cells` of these cells. base: axis and name of the entry."""
-    if base is None:
-        return {}
-    axis, name = base
-    of_row = {_without(axis, cell.point): cell.name for cell in cells if cell.point[axis] == name}
-    named = {cell.name: of_row.get(_without(axis, cell.point), cell.name) for cell in cells}
-    return {cell: of_base for cell, of_base in named.items() if cell != of_base}
 
 
 def _beside(result: CellResult, reference: CellResult) -> CellResult:
@@ -287,11 +247,6 @@ def _beside(result: CellResult, reference: CellResult) -> CellResult:
     assert reference.benchmark is not None
     warnings = effort_without_effect(result.benchmark, reference.benchmark)
     return replace(result, against_base=pair, remark="; ".join(filter(None, (result.remark, *warnings))))
-
-
-def _without(axis: str, point: Mapping[str, str]) -> OtherEntries:
-    """The entries of a point on the other axes, as (axis, name of the entry)."""
-    return tuple(entry for entry in point.items() if entry[0] != axis)
 
 
 def _pair(result: CellResult, reference: CellResult) -> PairedComparison | None:
@@ -311,7 +266,7 @@ def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult]) -> list[Aggreg
     by_point: dict[OtherEntries, list[CellResult]] = {}
     names = [entry.name for entry in sweep.averaged]
     for result in (one for one in cell_results if one.cell.point["benchmarks"] in names):
-        by_point.setdefault(_without("benchmarks", result.cell.point), []).append(result)
+        by_point.setdefault(without("benchmarks", result.cell.point), []).append(result)
     # A point of which the file leaves out benchmarks has no mean.
     return [_aggregate(dict(point), listed) for point, listed in by_point.items() if len(listed) == len(names)]
 

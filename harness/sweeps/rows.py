@@ -14,8 +14,9 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
 
     accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals.
     difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the nearest published pass@1 of the
-    model. standing: whether the cell agrees with published scores. reason: why samples are missing or the cell failed;
-    empty if nothing is wrong. shown: column of the file's table → its text, as printed; `shown_…` in the CSV.
+    model. standing: whether the cell agrees with published scores. gap: of `likelihood`, in nats a token. reason: why
+    samples are missing or the cell failed; empty if nothing is wrong. shown: column of the file's table → its text, as
+    printed; `shown_…` in the CSV.
 
     Wide: a row of `table.csv` and of the JSON output holds every number of its cell.
     """
@@ -40,6 +41,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     p: float | None
     reported: float | None
     standing: str | None
+    gap: float | None = None
     question_low: float | None
     question_high: float | None
     reason: str

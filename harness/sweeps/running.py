@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 
 from harness.commands.run import sample
 from harness.core.codec import digest
@@ -22,18 +23,21 @@ from harness.generation.outcome import in_common
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.options.score import ScoreOptions
-from harness.preparing.prepare import prepare
+from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import RunQuestions, questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec, launched, spec_of
 from harness.preparing.session import end_if_signalled
 from harness.preparing.watching import Watcher
+from harness.probes import prompt_logprobs
+from harness.probes.probe import probe_of_run
 from harness.runs import Manifest, RunFolder
 from harness.runs.journal_state import stored_keys
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.record import missing_samples
 from harness.scoring.score import Score
 from harness.sweeps import record
+from harness.sweeps.bases import read_cells
 from harness.sweeps.cells import Cell, Sweep
 from harness.sweeps.entry import slug
 from harness.sweeps.record import CellRecord
@@ -52,8 +56,11 @@ OnCell = Callable[[CellRecord], None]
 
 
 def owing(sweep: Sweep) -> list[list[Cell]]:
-    """The groups (cells that share one server) with a cell left to sample or score now."""
-    groups = sweep.groups.values()
+    """The groups (cells that share one server) with a cell left to sample or score now, those of bases whose replies
+    the others read first.
+    """
+    reads = read_cells(sweep)
+    groups = sorted(sweep.groups.values(), key=lambda group: all(reads.get(cell.name) != cell.name for cell in group))
     return [group for group in groups if any(is_owed(sweep, cell) and not sweep.is_held(cell) for cell in group)]
 
 
@@ -70,7 +77,12 @@ def _is_done(sweep: Sweep, cell: Cell) -> bool:
     stored = record.read(sweep.out, cell.name)
     if stored is None or stored.reason:
         return False
-    return is_whole(sweep, cell, stored) and {*sweep.track} <= {*stored.sent}
+    return is_whole(sweep, cell, stored) and {*sweep.track} <= {*stored.sent} and not _is_unread(sweep, cell, stored)
+
+
+def _is_unread(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:
+    """Whether the cell's server is still to read its base's replies. stored: the cell's record."""
+    return cell.name in read_cells(sweep) and stored.likelihood is None and not stored.unread
 
 
 def server_of(cell: Cell, watcher: Watcher) -> ServerSpec:
@@ -166,7 +178,8 @@ class _Cells:
         try:
             questions = questions_of(cell.options, self._watcher)
             refuse_other_settings(questions)
-            if cell.options.model is not None and _has_samples(self._sweep, cell, questions):
+            unread = _is_unread(self._sweep, cell, self._former(cell))
+            if cell.options.model is not None and not unread and _has_samples(self._sweep, cell, questions):
                 self.scored(cell)
             elif starts and cell.checkpoint and not cell.checkpoint.path.exists():
                 gone = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
@@ -215,13 +228,14 @@ class _Cells:
 
         server: the server started for the cell; None: the cell's options name the server.
         """
-        reason, code = "", 0
+        reason, code, read = "", 0, dict[str, Any]()
         try:
             self._watcher.entering(cell.name)
             with prepare(cell.options, self._watcher, server=server) as prepared:
                 outcome = sample(prepared, self._watcher)
                 end_if_signalled(outcome, prepared, self._watcher)
-            self._watcher.sampled()
+                self._watcher.sampled()
+                read = self._read(cell, prepared) if outcome.reached or outcome.complete else {}
             for warning in outcome.warnings:
                 self._watcher.warn_of(cell.name, warning, in_common(warning, outcome, prepared.settings))
             # A target error that was reached makes missing samples superfluous, one that was missed is a reason.
@@ -248,16 +262,41 @@ class _Cells:
                 self._score_of(cell, None)
             self.ended(cell, reason, code, sampled=True)
             return
-        self.scored(cell, sampled=True)
+        self.scored(cell, sampled=True, **read)
+
+    def _read(self, cell: Cell, prepared: Prepared) -> dict[str, Any]:
+        """Let the cell's server read its base's replies; the fields of its record that say what came."""
+        base, former = read_cells(self._sweep).get(cell.name), self._former(cell)
+        if base is None or not _is_unread(self._sweep, cell, former):
+            return {}
+        replies = self._sweep.out / base
+        reference = prepared.settings.endpoints[0].base_url if base == cell.name else None
+        asked = {"replies": replies, "reference": reference, **(self._sweep.likelihood or {})}
+        if lack := prompt_logprobs.lacks(prepared.looks.each[0].facts.host.get("engine")):
+            return {"unread": lack}
+        try:
+            (finding,) = probe_of_run(prepared, self._watcher, **asked).findings
+        except Interrupted:
+            raise
+        except HarnessError as error:
+            why = error.sentence
+        else:
+            if finding.likelihood is not UNSET:
+                return {"likelihood": finding.likelihood, "unread": ""}
+            why = finding.came
+        self._watcher.warn(
+            f"{cell.name}: its server has not read its base's replies, and the same command tries again: {why}"
+        )
+        return {}
 
     def _score_of(self, cell: Cell, judge: JudgeOptions | None, **tracking: Any) -> CellScore:
         """Grade and score what is stored of the cell. tracking: options about trackers."""
         options = ScoreOptions.of(**self._sweep.score.plain, **tracking)
         return self._score(self._sweep.folder(cell), options, judge, self._watcher)
 
-    def scored(self, cell: Cell, *, sampled: bool = False) -> None:
+    def scored(self, cell: Cell, *, sampled: bool = False, **read: Any) -> None:
         """Grade and score the stored samples unless that is done, send the scores to the trackers that do not have
-        them, and record it.
+        them, and record it. read: as `_read` returns it.
         """
         sweep, former = self._sweep, self._former(cell)
         if _is_done(sweep, cell):  # a server without a named model was asked, and brought no new sample
@@ -276,7 +315,7 @@ class _Cells:
         is_stored = bool(score.unsent) or not score.code
         sent_now = [name for name in to_send if is_stored and name not in score.unsent]
         done = stamp(sweep, cell) if is_stored else ""
-        self.ended(cell, reason, score.code, sampled=sampled, done=done, sent=(*sent_before, *sent_now))
+        self.ended(cell, reason, score.code, sampled=sampled, done=done, sent=(*sent_before, *sent_now), **read)
 
 
 def _has_samples(sweep: Sweep, cell: Cell, questions: RunQuestions) -> bool:

@@ -15,6 +15,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, create_mod
 from harness.core.options import COMMAS, TEXTS, Kind, Options, options_of
 from harness.core.part import HTTPS, SHORT_NAME, Part
 from harness.options.judge import JudgeOptions
+from harness.options.probing import ProbeRules
 from harness.options.run import RunOptions
 from harness.presets.grading import GradingOptions
 from server_launchers.engines.table import ANY_PROGRAM
@@ -64,7 +65,7 @@ class Suite(Part):
 ColumnName = Literal[
     "samples", "accuracy", "reported", "pass_at_k", "reported_at_k", "sources", "vendor", "quoted", "verdict",
     "error", "error_per_question", "reported_error", "tokens", "reported_tokens", "acceptance_length",
-    "tokens_per_second", "training_samples", "previous", "improvement", "reported_improvement",
+    "tokens_per_second", "gap", "training_samples", "previous", "improvement", "reported_improvement",
 ]  # fmt: skip
 
 
@@ -76,11 +77,11 @@ class TableOptions(Part):
     the layouts models and benchmarks, in order; reported: what the suite's source reports, or else a source with the
     run's settings (of a sweep that is no suite: the nearest published score); sources: every source with its number;
     vendor: what the model's own authors report; quoted: what the suite's source quotes of others; error_per_question:
-    the mean over questions of sd/√n, as SGLang's benchmark reports it; previous, improvement: the earlier best that
-    the source prints, and the points above it. columns: the axis of a grid; default: several benchmarks, unless the
-    file is a suite or has checkpoints; else the first of servers, sampling, prompts, models with several entries.
-    base: the entry that the others are compared with; default: the first. k: of pass@k, one number or one per
-    benchmark.
+    the mean over questions of sd/√n, as SGLang's benchmark reports it; gap: of `likelihood`; previous, improvement:
+    the earlier best that the source prints, and the points above it. columns: the axis of a grid; default: several
+    benchmarks, unless the file is a suite or has checkpoints; else the first of servers, sampling, prompts, models with
+    several entries. base: the entry that the others are compared with; default: the first. k: of pass@k, one number or
+    one per benchmark.
     """
 
     layout: Literal["grid", "models", "benchmarks"] = "grid"
@@ -142,6 +143,11 @@ def _server_fields() -> dict[str, Any]:
             kind = Annotated[kind, Field(validation_alias=AliasChoices(name, *spelt))]
         fields[name] = _described(kind, option.help)
     return fields
+
+
+def _reading_fields() -> dict[str, Any]:
+    """Name → type of the options of a probe that say how replies are read."""
+    return {name: kind for name, kind in _fields(ProbeRules).items() if name in ("read_tokens", "margin")}
 
 
 def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
@@ -207,6 +213,7 @@ def sweep_model() -> type[BaseModel]:
         "score": _part("Score", None, _fields(GradingOptions)),
         "judge": _part("Judge", None, _fields(JudgeOptions, JUDGE_OWN)),
         "table": TableOptions,
+        "likelihood": _part("Likelihood", "Each copy's server reads its base's replies.", _reading_fields()),
     }
     doc = (
         "Models × servers × prompts × sampling × benchmarks. An axis that is left out has a single entry, the default."

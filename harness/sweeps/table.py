@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from harness.core.files import write_atomically
 from harness.core.inert import csv_file, csv_text
 from harness.core.nouns import count_noun
+from harness.probes import points
 from harness.reports.figures import ticks_of
 from harness.reports.formats import to_latex, to_markdown
 from harness.reports.plots import draw
@@ -23,12 +24,14 @@ from harness.reports.plots.accuracy import Labelled, accuracy_plot
 from harness.reports.plots.plot import Plot
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.tables import Table, short
+from harness.runs import RunFolder
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
 from harness.scoring.uncertainty import ABSENT, cells, value_cell, with_interval
+from harness.sweeps.bases import base_cells, columns_axis
 from harness.sweeps.cells import AXES, Sweep
 from harness.sweeps.columns import MARK, Notes, column_heads, column_texts, pass_at_k, published_text, score_text
-from harness.sweeps.results import Aggregate, CellResult, Results, columns_axis
+from harness.sweeps.results import Aggregate, CellResult, Results
 from harness.sweeps.rows import CellRow, MeanRow
 
 Row = TypeVar("Row", CellRow, MeanRow)
@@ -94,11 +97,21 @@ def write(results: Results) -> list[Path]:
     folder = out / "plots"
     if pictures:
         written += draw.write_plots(pictures, folder, png=False)
+    for result in results.results:
+        _note_pair(results, result)
     if results.sweep.checkpoints:
         names = [benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"]]
         for path in {path for name in names for path in draw.files_of(name, folder)}.difference(written):
             path.unlink(missing_ok=True)
     return written
+
+
+def _note_pair(results: Results, result: CellResult) -> None:
+    """Note beside the base's run what the cell's gap is in points. Raises `StoreError`."""
+    cell, read, difference = result.cell.name, result.likelihood, result.against_base
+    if read is not None and difference is not None:
+        base = RunFolder(results.sweep.out / base_cells(results.sweep)[cell])
+        points.note(base, [points.pair_of(cell, gap.of, gap.mean, difference) for gap in read.benchmarks])
 
 
 def to_csv(results: Results) -> str:
@@ -171,6 +184,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         p=result.p,
         reported=reported.published.value if reported else None,
         standing=result.standing,
+        gap=result.likelihood.gap.mean if result.likelihood else None,
         **ends("question", accuracy and accuracy.question),
         reason=result.reason,
         shown=dict(zip(names, column_texts(names, result, k, Notes(marked=False)), strict=True)),

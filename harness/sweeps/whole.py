@@ -16,8 +16,9 @@ from harness.runs import RunFolder, suite_file
 from harness.runs.lock import locked
 from harness.runs.suite_file import SuiteNote
 from harness.sweeps import running, table
+from harness.sweeps.bases import base_cells
 from harness.sweeps.cells import Sweep
-from harness.sweeps.results import Results, base_cells, results
+from harness.sweeps.results import Results, results
 from harness.sweeps.scorer import score_cell
 
 

@@ -5,6 +5,7 @@ For: harness.probes.reading, harness.probes.likelihood, harness.probes.prompt_lo
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import signal
@@ -20,6 +21,7 @@ import pytest
 
 from harness.core.records import Usage
 from harness.testing import FakeServer, Request, Step, http
+from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS
 from tests.runs.recorded import question, sample, write_run
 from tests.system.command import harness, start
@@ -284,6 +286,7 @@ def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, ban
         (("--replies", "run", "--quick"), "leave one of the two out"),
         (("--replies", "nowhere"), "there is no run at"),
         (("--checks", "replies"), "needs the option"),
+        (("--sampled", "run"), "it is for --replies"),
         (("--replies", "short"), "replies to two questions or more, found 1"),
         (("--replies", "run", "--reference", "http://127.0.0.1:9/v1"), "the reference: no server answers"),
     ],
@@ -294,3 +297,76 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, words: tuple[str, ...], say
     with FakeServer(Reader("copy")) as server:
         done = harness(tmp_path, "probe", server.base_url, *words)
     assert (done.code in (2, 3), says in done.err) == (True, True), done.err
+
+
+def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(tmp_path: Path) -> None:
+    """Three copies that lose points as their gap grows; a fourth is foretold, a fifth is farther than they reach."""
+    sums(tmp_path, 30)
+    shifts = {"base": 0.0, "q8": 0.01, "q6": 0.02, "q5": 0.04}
+
+    def serving(name: str, shift: float) -> Callable[[Request], Iterator[Step]]:
+        reader, chat = Reader(name, shift=shift, rounding=0.001), able(0.9 - 8 * shift)
+        return lambda request: chat(request) if request.path.endswith("/chat/completions") else reader(request)
+
+    with contextlib.ExitStack() as stack:
+        at = {name: stack.enter_context(FakeServer(serving(name, shift))) for name, shift in shifts.items()}
+        # The base comes last: its group is carried out first all the same.
+        servers = [{"name": name, "run": {"base_url": server.base_url}} for name, server in at.items()][::-1]
+        content = {
+            "run": {"id_key": "id", "canary": False, "fingerprint": False, "model": "toy"},
+            "servers": servers,
+            "benchmarks": [{"data": "sums.jsonl", "samples": 4}],
+            "table": {"layout": "models", "shown": ["accuracy", "gap"], "base": "base"},
+        }
+        # The key may come when all samples are there.
+        for more in ({}, {"likelihood": {"margin": 0.005}}):
+            (tmp_path / "s.yaml").write_text(json.dumps(content | more))
+            done = harness(tmp_path, "sweep", "s.yaml", "--out", "s", "--json")
+            assert done.code == 0, done.out + done.err
+        n = {name: reads(server) for name, server in at.items()}
+        again = harness(tmp_path, "sweep", "s.yaml", "--out", "s")
+        assert (again.code, {name: reads(server) for name, server in at.items()}) == (0, n)
+    cells = {row["servers"]: row for row in json.loads(done.out)["cells"]}
+    assert {name: round(row["gap"], 2) for name, row in cells.items()} == shifts
+    assert "+0.0" in cells["q6"]["shown"]["gap"]
+    assert "differs by 0.0" in again.out
+    base = tmp_path / "s" / "base+sums"
+    with FakeServer(Reader("new", shift=0.03)) as new, FakeServer(Reader("far", shift=0.5)) as far:
+        told, untold = (
+            json.loads(harness(tmp_path, "probe", each.base_url, "--replies", str(base), "--json").out)
+            for each in (new, far)
+        )
+        words = ("--replies", str(base), "--sampled", "s/q5+sums")
+        noted = harness(tmp_path, "probe", far.base_url, *words, "--json")
+        twice = harness(tmp_path, "probe", far.base_url, *words, "--json")
+        other = harness(tmp_path, "probe", far.base_url, *words[:2], "--sampled", str(a_run(tmp_path)))
+    (finding,), (beyond,) = told["findings"], untold["findings"]
+    (points,) = finding["likelihood"]["points"]
+    assert (points["pairs"], points["low"] < points["points"] < 0, points["points"] < points["high"]) == (3, True, True)
+    assert f"by 3 pairs, {points['points']:+.1f} points" in finding["came"]
+    assert "would show so much" in finding["came"]
+    assert "points" not in beyond["came"]
+    # The run is now known as that of a copy with another gap, once.
+    assert (noted.code, twice.code) == (4, 4), noted.err
+    assert (other.code, "it has no benchmark of" in other.err) == (2, True), other.err
+    kept = (base / "likelihood" / "pairs.jsonl").read_text().splitlines()
+    assert (len(kept), sum('"copy":"q5+sums"' in line for line in kept)) == (4, 2)
+
+
+def test_a_cell_whose_engine_reads_no_replies_has_a_score_and_the_reason(tmp_path: Path) -> None:
+    sums(tmp_path, 6)
+    chat, reader = able(1.0), Reader("x", owner="llamacpp")
+    with FakeServer(lambda request: (chat if "chat" in request.path else reader)(request)) as server:
+        content = {
+            "run": {"id_key": "id", "canary": False, "fingerprint": False, "base_url": server.base_url},
+            "models": ["toy", {"name": "other", "model": "toy"}],
+            "benchmarks": [{"data": "sums.jsonl", "samples": 1}],
+            "likelihood": {},
+        }
+        (tmp_path / "s.yaml").write_text(json.dumps(content))
+        done = harness(tmp_path, "sweep", "s.yaml")
+        content["models"] = ["toy"]
+        (tmp_path / "one.yaml").write_text(json.dumps(content))
+        alone = harness(tmp_path, "sweep", "one.yaml", "--dry-run")
+    assert (done.code, "states no log-probabilities of a prompt's tokens" in done.out) == (0, True), done.out + done.err
+    assert (alone.code, "copies read their base's replies" in alone.err) == (2, True), alone.err

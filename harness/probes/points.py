@@ -1,0 +1,134 @@
+"""What a gap means in points: a line through pairs of a copy's gap and the difference of its samples from the base's.
+
+    RUN/likelihood/pairs.jsonl    a line for each copy and benchmark, beside the base's run RUN
+
+With the gap g and the difference d of n pairs, the line d = b g + e runs through the origin, since a copy without a gap
+is its base:
+
+    b = Σ g d / Σ g²        σ² = Σ (d − b g)² / (n − 1)
+    difference of another copy with gap g:  b g ± t σ √(1 + g² / Σ g²),  t of n − 1 degrees of freedom
+
+This is the prediction interval of a regression through the origin: what `compare` shows of a copy with as many samples
+as those of the pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from harness.core.errors import UsageError
+from harness.reports.scored import counted_questions, read_runs
+from harness.runs import line_file
+from harness.runs.layout import RunFolder
+from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring.stats import t_factor
+from harness.scoring.stats_differences import power_factor
+
+FOLDER = "likelihood"
+"""Name of the folder in a run's for what its replies tell of copies."""
+
+MIN_PAIRS = 3
+"""Fewest pairs that say something about another copy."""
+
+MOST_TIMES = 1000
+"""More samples than these times those of the pairs are not worth a figure."""
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """A copy whose gap and samples are known. copy: the name of its run. gap: in nats a token. points: its accuracy
+    less the base's, in points, and error: that difference's sampling error.
+    """
+
+    copy: str
+    benchmark: str
+    gap: float
+    points: float
+    error: float
+
+
+class ExpectedPoints(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference that a copy's samples would show, in points, with its 95 % interval. pairs: number of known pairs.
+    times: how many times the samples of those pairs find so large a difference in 80 % of cases, at most `MOST_TIMES`.
+    """
+
+    benchmark: str
+    pairs: int
+    points: float
+    low: float
+    high: float
+    times: float
+
+    def __str__(self) -> str:
+        times = "as many samples as theirs" if self.times <= 1 else f"about {self.times:,.0f} times their samples"
+        if self.times >= MOST_TIMES:
+            times = f"not even {MOST_TIMES:,} times their samples"
+        interval = f"{self.points:+z.1f} points ({self.low:+z.1f} to {self.high:+z.1f})"
+        return f"by {self.pairs} pairs, {interval} on {self.benchmark}; {times} would show so much"
+
+
+def file_of(base: RunFolder) -> Path:
+    """The file of the pairs of a base's run."""
+    return base.path / FOLDER / "pairs.jsonl"
+
+
+def stored(base: RunFolder) -> list[Pair]:
+    """The pairs beside a base's run, the latest of each copy and benchmark. Raises `StoreError`."""
+    lines = line_file.read_appended(file_of(base), Pair, "Remove the file: pairs are noted again.", sealed=True)
+    return [*{(pair.copy, pair.benchmark): pair for pair in lines}.values()]
+
+
+def note(base: RunFolder, pairs: Sequence[Pair]) -> None:
+    """Store the pairs that are new. Raises `StoreError`."""
+    known = stored(base)
+    for pair in pairs:
+        if pair not in known:
+            line_file.append_line(file_of(base), line_file.line(pair, sealed=True))
+
+
+def pair_of(copy: str, benchmark: str, gap: float, difference: PairedComparison) -> Pair:
+    """The pair of a copy's gap on a benchmark and its difference from the base."""
+    return Pair(
+        copy=copy, benchmark=benchmark, gap=gap,
+        points=100 * difference.difference.value, error=100 * difference.sampling_error,
+    )  # fmt: skip
+
+
+def differences(base: RunFolder, copy: RunFolder) -> dict[str, PairedComparison]:
+    """Benchmark, as the base's files name it → the copy's run less the base's.
+
+    Raises `StoreError` for a run that is not scored, and `UsageError` for two without common questions.
+    """
+    ours, theirs = read_runs([copy, base])
+    common = ours.benchmarks.keys() & theirs.benchmarks.keys()
+    if not common:
+        raise UsageError(f"it has no benchmark of {base.path}", field="sampled", value=str(copy.path))
+    return {
+        theirs.stored_name(theirs.benchmarks[name]): compare_runs(
+            *(counted_questions(run, run.benchmarks[name]) for run in (ours, theirs))
+        )
+        for name in common
+    }
+
+
+def expected(benchmark: str, pairs: Sequence[Pair], gap: float) -> ExpectedPoints | None:
+    """The difference that a copy with this gap would show; None without enough pairs, or if the gap is larger than
+    theirs, where the line need not hold.
+    """
+    known = [pair for pair in pairs if pair.benchmark == benchmark]
+    squares = math.fsum(pair.gap**2 for pair in known)
+    if len(known) < MIN_PAIRS or not squares or abs(gap) > max(abs(pair.gap) for pair in known):
+        return None
+    slope = math.fsum(pair.gap * pair.points for pair in known) / squares
+    freedom = len(known) - 1
+    variance = math.fsum((pair.points - slope * pair.gap) ** 2 for pair in known) / freedom
+    half, points = t_factor(freedom) * math.sqrt(variance * (1 + gap**2 / squares)), slope * gap
+    error = math.sqrt(math.fsum(pair.error**2 for pair in known) / len(known))
+    times = (power_factor(1) * error / points) ** 2 if points else math.inf
+    return ExpectedPoints(
+        benchmark=benchmark, pairs=len(known), points=points, low=points - half, high=points + half,
+        times=min(times, MOST_TIMES),
+    )  # fmt: skip
