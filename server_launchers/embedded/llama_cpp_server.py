@@ -39,13 +39,11 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument("model", type=Path, help="weights as a GGUF file")
     options.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    options.add_argument("--port", type=_port, default=0, help="port; 0, the default, picks a free one")
+    options.add_argument("--port", type=int, default=0, help="port; 0, the default, picks a free one")
     options.add_argument("--served-name", help="model name that clients use (default: the file's name)")
-    options.add_argument("--slots", type=_positive, default=DEFAULT_SLOTS, help="parallel requests (%(default)s)")
-    options.add_argument("--context", type=_positive, default=DEFAULT_CONTEXT, help="tokens a request (%(default)s)")
-    options.add_argument("--kv-unified", action="store_true", help="let slots borrow each other's unused context")
-    options.add_argument("--threads", type=_positive, help="CPU threads (default: one less than there are cores)")
-    options.add_argument("--gpu-layers", type=int, help="layers to put on a GPU, if the build has one")
+    options.add_argument("--slots", type=int, default=DEFAULT_SLOTS, help="parallel requests (%(default)s)")
+    options.add_argument("--context", type=int, default=DEFAULT_CONTEXT, help="tokens a request (%(default)s)")
+    options.add_argument("--threads", type=int, help="CPU threads (default: one less than there are cores)")
     options.add_argument("--chat-template", type=Path, help="Jinja file used instead of the model's own template")
     options.add_argument("--api-key-env", help="environment variable with the key that clients must send")
     return options
@@ -75,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
         # xllamacpp has no call that flushes llama.cpp's log; without the wait its last lines, the cause, can be lost.
         time.sleep(LOG_SECONDS)
         sys.stderr.flush()
-        _say(f"llama.cpp could not start: {error}")
+        _say(f"error: llama.cpp could not start with {options.model}: {error}")
         # Threads of the half-started server would block an orderly exit.
         os._exit(1)
     _say(f"listening on {server.listening_address} as {options.served_name or options.model.stem}")
@@ -125,13 +123,10 @@ def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
     params.n_parallel = options.slots
     # llama.cpp divides this number among its slots.
     params.n_ctx = options.slots * options.context
-    params.kv_unified = options.kv_unified
     params.endpoint_metrics = True
     threads = options.threads or max(1, cores() - 1)
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
-    if options.gpu_layers is not None:
-        params.n_gpu_layers = options.gpu_layers
     if options.chat_template is not None:
         try:
             params.chat_template = options.chat_template.read_text(encoding="utf-8")
@@ -156,22 +151,6 @@ def _say(text: str) -> None:
     """Print a line at once."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
-
-
-def _positive(text: str) -> int:
-    """A number of at least 1, for argparse."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, not {text}")
-    return value
-
-
-def _port(text: str) -> int:
-    """A TCP port, for argparse."""
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise argparse.ArgumentTypeError(f"must be between 0 and 65535, not {text}")
-    return value
 
 
 if __name__ == "__main__":

@@ -6,8 +6,7 @@ names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from server_launchers.deployment import ProcessCommand, Readiness
 from server_launchers.engines.dialect import Dialect
@@ -70,9 +69,6 @@ class Engine:
     """Whether the engine is started in the caller's folder (see `deployment.PlannedProcess`)."""
     fetches_weights = False
     """Whether a name known to `harness serve --models` is first turned into a file."""
-    causes: tuple[tuple[str, str], ...] = ()
-    """Pattern of a line of its log → why a start failed, in plain words; the most specific ones first. Beyond what all
-    engines' logs share (`keeping.engine_log`)."""
     dialect: Dialect | None = None
     """How the engine's servers are recognised and spoken to; None if they are known to speak only the OpenAI protocol.
     """
@@ -83,10 +79,6 @@ class Engine:
     """Options of the command line that change the distribution of replies, without dashes."""
     file_flags: tuple[str, ...] = ()
     """The options among `model_flags` whose value may be a file or folder, whose content the run then records."""
-    gone_since: ClassVar[Mapping[str, str]] = {}
-    """Version → the flags, without dashes, that it is the first known to lack; `table.check_flags` refuses them."""
-    missing_until: ClassVar[Mapping[str, str]] = {}
-    """Version → the flags, without dashes, that it is the last known to lack."""
 
     def program(self, _spec: ServerSpec) -> Program | None:
         """How the engine is called, if it is a Python package, whose environment then is asked for the version. None:

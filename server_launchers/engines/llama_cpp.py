@@ -79,12 +79,6 @@ class LlamaCpp(Engine):
     }  # fmt: skip
     devices = "none"
     fetches_weights = True
-    causes = (
-        (
-            r"failed to load model, '(.+?)'",
-            "the model {} cannot be loaded: damaged, or of a kind this build does not know",
-        ),
-    )
     dialect = DIALECT
 
     def served_as(self, spec: ServerSpec) -> str:

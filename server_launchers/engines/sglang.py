@@ -6,7 +6,7 @@ started by a line of Python that adds the key from an environment variable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, stated_at
@@ -113,27 +113,6 @@ def _environment(spec: ServerSpec, *, npu: bool) -> dict[str, str]:
     return environment
 
 
-# ---- what its log means
-
-CAUSES = (
-    (
-        r"context_length \((\d+)\) is greater than the derived \w+ \((?:\S*?=)?(\d+)",
-        "the context of {} tokens is more than the model's {}: lower `context`",
-    ),
-    (
-        r"(?:Loaded weights leave no GPU memory for the KV cache|"
-        r"Not enough memory\. Please try to increase --mem-fraction-static)",
-        "the weights leave too little memory for the cache: raise `memory_fraction` or `tp`, or lower `context`",
-    ),
-    (
-        r"SGLANG_CPU_OMP_THREADS_BIND is not set.* ranks \(.*= (\d+)\) should be smaller",
-        "{} workers are more than the processor's memory nodes: lower `tp` and `dp`, or bind the workers to cores "
-        "with the variable SGLANG_CPU_OMP_THREADS_BIND='0|1' in `environment`",
-    ),
-)
-"""Pattern of a line of SGLang's log → why a start failed."""
-
-
 # ---- how its servers are known and spoken to
 
 
@@ -192,7 +171,6 @@ class SGLang(Engine):
     takes = GPU_SERVER | {"device"}
     assumed_version = TESTED_VERSION
     spreads = True
-    causes = CAUSES
     dialect = DIALECT
     router_dialect = Dialect(
         name="router",
@@ -206,19 +184,6 @@ class SGLang(Engine):
         *MODEL_FLAGS, "sampling-defaults", "preferred-sampling-params", "json-model-override-args", "lora-paths",
     )  # fmt: skip
     file_flags = ("chat-template",)
-    # By the options of 0.4.9, 0.5.1, 0.5.6, 0.5.12 and 0.5.23.
-    gone_since: ClassVar = {
-        "0.4.9": "enable-mla disable-mla disable-flashinfer disable-flashinfer-sampling enable-flashinfer-mla "
-        "disable-disk-cache schedule-heuristic",
-        "0.5.1": "enable-flashinfer-moe disable-overlap-cg-plan",
-        "0.5.6": "enable-ep-moe enable-deepep-moe enable-triton-kernel-moe enable-flashinfer-cutlass-moe "
-        "enable-flashinfer-trtllm-moe max-micro-batch-size",
-        "0.5.12": "enable-double-sparsity ds-channel-config-path ds-heavy-channel-num ds-heavy-token-num",
-    }
-    missing_until: ClassVar = {
-        "0.4.9": "moe-a2a-backend moe-runner-backend", "0.5.1": "nsa-prefill-backend",
-        "0.5.12": "dsa-prefill-backend dsa-decode-backend",
-    }  # fmt: skip
 
     def program(self, spec: ServerSpec) -> Program:
         """How it is called: as a module."""

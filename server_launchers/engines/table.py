@@ -20,7 +20,6 @@ from harness.core.inert import visible
 from server_launchers.engines.dialect import Dialect
 from server_launchers.engines.engine import Engine
 from server_launchers.errors import LaunchError
-from server_launchers.program import since, version_key
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
 if TYPE_CHECKING:
@@ -124,40 +123,13 @@ def check(spec: ServerSpec) -> None:
 _PATH, _HUB_NAME = r"[/.~].*", r"[\w.-]{1,96}(?:/[\w.-]{1,96})?"
 _MODEL = re.compile(rf"{_PATH}|{_HUB_NAME}|(?:s3|gs|az|redis|instance)://.+", re.ASCII | re.DOTALL)
 """A model as vLLM and SGLang take it: a path, a name of the hub, or an object store's address."""
-_WRAPPED_NAME = re.compile(
-    r"(?:hf://(?:models/)?|(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co|modelscope\.cn/models)/)?"
-    r"(?P<name>[\w.-]+/[\w.-]+)(?:(?:@|/(?:tree|blob)/)(?P<revision>[\w.-]+)|:(?P<file>[\w.-]+))?/?",
-    re.ASCII,
-)
-"""A name of the hub as other tools and the hub's pages write it, with a revision or an Ollama-like kind of file."""
 
 
 def _check_model_name(model: str) -> None:
     """Raise `UsageError` for a model that is neither a path nor a name, before an engine says so after a minute."""
-    if _MODEL.fullmatch(model) or Path(model).exists():
-        return
-    wrapped, how = _WRAPPED_NAME.fullmatch(model), "expected a name of the hub (OWNER/NAME), or a path (./FOLDER)"
-    if wrapped is not None:
-        how = f"give the name of the hub as {wrapped['name']}"
-    if wrapped is not None and wrapped["revision"] not in (None, "main"):
-        how += f", and the revision to the engine, behind ` -- `: --revision {wrapped['revision']}"
-    if wrapped is not None and wrapped["file"]:
-        how = f"a GGUF file is downloaded first, and its path given: `harness serve {EMBEDDED} FILE.gguf`"
-    raise UsageError(how, field="model", value=visible(model, 200))
-
-
-def check_flags(spec: ServerSpec, version: str) -> None:
-    """Raise LaunchError for flags behind ` -- ` that this version of the engine is known to lack."""
-    engine = engine_of(spec)
-    lacked = [flags for first, flags in engine.gone_since.items() if since(version, version_key(first))]
-    lacked += [flags for last, flags in engine.missing_until.items() if not since(version, (*version_key(last), 1))]
-    names = {*" ".join(lacked).split()}
-    flags = [word.partition("=")[0] for word in spec.extra_flags if word.startswith("--")]
-    if unknown := [flag for flag in flags if flag[2:].replace("_", "-") in names]:
-        raise LaunchError(
-            f"{spec.engine} {version} has no {', '.join(unknown)}: leave it out, or name the version that is started "
-            "with `engine_version`"
-        )
+    if not (_MODEL.fullmatch(model) or Path(model).exists()):
+        how = "expected a name of the hub (OWNER/NAME; a revision goes behind ` -- `), or a path (./FOLDER)"
+        raise UsageError(how, field="model", value=visible(model, 200))
 
 
 def inspect(spec: ServerSpec) -> Facts:

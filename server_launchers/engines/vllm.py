@@ -7,7 +7,7 @@ that no argv contains it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -167,47 +167,6 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
     return [*words, "--headless"] if spec.node_rank else words
 
 
-# ---- what its log means
-
-CAUSES = (
-    (
-        r"Reasoning parser '([^']+)' not found\. Available parsers: ([\w, ]+)",
-        "the engine has no reasoning parser {}; it has {}",
-    ),
-    (
-        r"[Mm]odel architectures? \[?'?(\w+)'?\]? (?:are|is) not supported",
-        "this version of the engine does not know the model's architecture {}: use a newer one",
-    ),
-    (
-        r"max_model_len \((\d+)\) is greater than the derived \w+ \((?:\S*?=)?(\d+)",
-        "the context of {} tokens is more than the model's {}: lower `context`",
-    ),
-    (
-        r"(?:No available memory for the cache blocks|larger than the available KV cache memory)",
-        "the weights leave too little memory for the cache: raise `memory_fraction` or `tp`, or lower `context`",
-    ),
-    (
-        r"Available memory on node \d+ \(([\d.]+)/\S+ GiB\).* less than requested memory for kv \(([\d.]+) GiB\)",
-        "the machine has {} GiB of memory left for the cache, but {} are needed: lower VLLM_CPU_KVCACHE_SPACE "
-        "(with `environment`)",
-    ),
-    (
-        r"Free memory on device .*?less than desired GPU memory utilization",
-        "other programs hold the devices' memory (see nvidia-smi): stop them or lower `memory_fraction`",
-    ),
-    (
-        r"attention heads \((\d+)\) must be divisible by tensor parallel size \((\d+)\)",
-        "the model's {} attention heads cannot be spread over `tp` {}: choose a divisor",
-    ),
-    (
-        r"Not enough allowed NUMA nodes to bind threads of (\d+) local CPUWorkers",
-        "{} workers are more than the processor's memory nodes: lower `tp` and `dp`, or bind the workers to cores "
-        "with the variable VLLM_CPU_OMP_THREADS_BIND='0|1' in `environment`",
-    ),
-)
-"""Pattern of a line of vLLM's log → why a start failed."""
-
-
 # ---- how its servers are known and spoken to
 
 _CONFIG = "/server_info?config_format=json"
@@ -265,28 +224,12 @@ class Vllm(Engine):
     assumed_version = TESTED_VERSION
     spreads = True
     router = VLLM_ROUTER
-    causes = CAUSES
     dialect = DIALECT
     model_flags = (
         *MODEL_FLAGS, "default-chat-template-kwargs", "generation-config", "override-generation-config", "hf-overrides",
         "rope-scaling", "rope-theta", "lora-modules",
     )  # fmt: skip
     file_flags = ("chat-template", "generation-config")
-    # By `vllm serve --help` of 0.11.0, 0.15.0, 0.18.0, 0.23.0 and 0.32.0.
-    gone_since: ClassVar = {
-        "0.11": "enable-reasoning num-scheduler-steps multi-step-stream-outputs use-v2-block-manager "
-        "max-seq-len-to-capture disable-async-output-proc preemption-mode worker-use-ray engine-use-ray device "
-        "scheduler-delay-factor enable-prompt-adapter tokenizer-pool-size speculative-model num-speculative-tokens",
-        "0.15": "task cuda-graph-sizes disable-mm-preprocessor-cache enable-lora-bias guided-decoding-backend "
-        "lora-extra-vocab-size num-lookahead-slots override-pooler-config rope-scaling rope-theta",
-        "0.18": "disable-log-requests swap-space",
-        "0.23": "disable-frontend-multiprocessing",
-        "0.32": "calculate-kv-scales max-num-partial-prefills max-long-partial-prefills override-attention-dtype",
-    }
-    missing_until: ClassVar = {
-        "0.11": "attention-config optimization-level", "0.15": "moe-backend performance-mode kernel-config",
-        "0.18": "mamba-backend",
-    }  # fmt: skip
 
     def program(self, spec: ServerSpec) -> Program:
         """How vLLM of this version is called."""

@@ -49,7 +49,7 @@ import msgspec
 
 from harness.core.inert import visible
 from server_launchers.errors import GUARDS_MARK
-from server_launchers.keeping import servers
+from server_launchers.keeping import engine_log, servers
 from server_launchers.keeping.servers import MemberState, ServerState
 from server_launchers.machine import containers, processes
 from server_launchers.machine.processes import Process
@@ -392,7 +392,7 @@ class Guard:
         member.end_container()
         member.main = None
         member.state.exit_code = code
-        member.log.note(f"the process ended with {_exit_text(code)}")
+        member.log.note(f"the process ended with {engine_log.exit_in_words(code)}")
         self._note_survivors(member, survivors)
         # A member that dies before the server is ready is not restarted: the launcher reports the failed start.
         if self.state.status == "ready" and not self.stopping and member.state.restarts < self._restarts:
@@ -455,15 +455,6 @@ class Guard:
         # The guard must end its engine even if the state folder has disappeared.
         with contextlib.suppress(OSError):
             servers.write(self._path, self.state)
-
-
-def _exit_text(code: int) -> str:
-    """An exit code in words. code: negative for the signal that ended the process."""
-    if code >= 0:
-        return f"exit status {code}"
-    with contextlib.suppress(ValueError):
-        return f"signal {-code} ({signal.Signals(-code).name})"
-    return f"signal {-code}"
 
 
 def _prctl(option: int, value: int) -> None:

@@ -13,8 +13,6 @@ A start waits for the guard's record of the processes and for the answer of each
     health, model list and one token are right, and the     this replica is ready; the next address
       port belongs to a process of ours
     another model, or another program, answers              failed: another server is on the port
-    a fatal line ends the log, and nothing came after it    failed: the engine hangs
-      for `HANGING_SECONDS`
     the log has not grown for `--start-timeout`             failed: too slow
     every replica is ready                                  the guard records it
     anything else                                           wait
@@ -62,13 +60,6 @@ from server_launchers.spec import ServerSpec
 
 POLL_SECONDS = 0.2
 """Seconds between two looks at a server that starts, or that is waited for."""
-HANGING_SECONDS = 30.0
-"""Seconds of silence behind a fatal error in the log after which a start has failed.
-
-SGLang on a taken port, for example, neither serves nor ends.
-"""
-HANGING_LINES = 4
-"""Number of lines at the end of the log in which a fatal error is looked for."""
 ACKNOWLEDGE_SECONDS = 10.0
 """Seconds that the guard may take to record that its server is ready."""
 TAIL_LINES = 15
@@ -357,7 +348,7 @@ def _until_ready(
             sizes = new_sizes
             lines = servers.log_tail(starting.log)
             on_progress(StartProgress(time.monotonic() - begun, lines[-1] if lines else str(problem)))
-            _refuse_silent(spec, starting.log, lines, time.monotonic() - last_growth, problem)
+            _refuse_silent(spec, starting.log, time.monotonic() - last_growth, problem)
             time.sleep(POLL_SECONDS)
     return model
 
@@ -382,16 +373,11 @@ def _model_at(url: str, spec: ServerSpec, deployment: Deployment, guard_pid: int
     return served
 
 
-def _refuse_silent(spec: ServerSpec, log: Path, lines: Sequence[str], silent: float, problem: NotReady) -> None:
+def _refuse_silent(spec: ServerSpec, log: Path, silent: float, problem: NotReady) -> None:
     """Raise LaunchError if a start has made no progress for too long.
 
-    log: the first member's log. lines: the last ones in it. silent: seconds without progress. problem: what the server
-    still lacks.
+    log: the first member's log. silent: seconds without progress. problem: what the server still lacks.
     """
-    end_of_log = lines[-HANGING_LINES:]
-    if silent > HANGING_SECONDS and engine_log.is_fatal(end_of_log):
-        cause = engine_log.known_cause(end_of_log)
-        raise LaunchError(f"{spec.engine} did not start, and does not end: {cause}{_tail_text(log)}")
     if silent > spec.start_timeout:
         answers = isinstance(problem, NoCompletion)
         silence = "has answered without a completion" if answers else "is not ready and its log did not advance"

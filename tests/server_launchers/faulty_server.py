@@ -4,7 +4,7 @@
 
 Habits: `ignores-term` · `forks` (a child in the same group) · `hides-child` (a child in a session of its own that
 ignores TERM) · `never-ready` · `silent` (listens, answers nothing, prints nothing) · `chatty` (endless hostile output)
-· `hangs` (after an error that engines end by) · `dies` (exit status 3 after a line) · `crashes` (SIGSEGV) ·
+· `dies` (exit status 3 after a line) · `crashes` (SIGSEGV) ·
 `other-model` (lists a model of another name) · `fails` and `streams` (log each request for a completion, and answer it
 with 500, or with events only) · `second-late` (the second replica listens a second later). Asked for `/die`, it ends
 with exit status 7.
@@ -74,13 +74,7 @@ if "chatty" in habits:
     values = " ".join(str(os.environ.get(name)) for name in ("SOME_KEY", "HF_TOKEN", "LEVEL"))
     for number in range(20_000):
         sys.stdout.write(f"\x1b[31m\x9b\u202e{number} \x1b]52;c;AAAA\x07 key={values} {'x' * 1000}\n")
-if "hangs" in habits:
-    sys.stdout.write(
-        f"ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', {port}): address already"
-    )
-    sys.stdout.write(" in use\nINFO:     Waiting for application shutdown.\n")
-    sys.stdout.flush()
-if "silent" in habits or "hangs" in habits:
+if "silent" in habits:
     time.sleep(600)
 sys.stdout.write("listening\n")
 http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()

@@ -80,5 +80,5 @@ def test_a_server_that_ends_by_itself_is_told_with_its_log(tmp_path: Path) -> No
 def test_a_start_that_fails_is_one_cause_and_status_2(tmp_path: Path) -> None:
     with started(tmp_path, "dies") as server:
         text, status = end(server)
-    assert "command did not start: the engine's environment lacks the Python module flash_attn" in text
+    assert "command did not start: it ended with exit status 1; its log says: No module named 'flash_attn'" in text
     assert ("Traceback" in text.partition("last lines of")[0], status) == (False, 2)

@@ -253,7 +253,6 @@ NO_COMPLETION = r"has answered without a completion for 5 s \(start_timeout\): "
     ("habit", "fields", "message"),
     [
         ("other-model", {}, r"the server that was started answers at \S+, but it serves other, not faulty: change its"),
-        ("hangs", {}, "did not start, and does not end: a port is in use"),
         ("silent", {"start_timeout": 1.0}, r"its log did not advance for 1 s \(start_timeout\)"),
         ("never-ready", {"start_timeout": 5.0}, "/health answers 503"),
         # Long enough for a Python to start and listen on a busy machine: until then, the same limit holds its log.
@@ -262,8 +261,8 @@ NO_COMPLETION = r"has answered without a completion for 5 s \(start_timeout\): "
             *("streams", {"start_timeout": 5.0}),
             NO_COMPLETION + r".*POST /v1/chat/completions without `stream`.* in JSON, but text/event-stream",
         ),
-        ("dies", {}, r"(?s)lacks the Python module flash_attn.*last lines of .*No module named"),
-        ("crashes", {}, r"crashed \(signal 11\)"),
+        ("dies", {}, r"(?s)its log says: No module named .flash_attn.*last lines of .*No module named"),
+        ("crashes", {}, r"signal 11 "),
         (
             "",
             {"extra_flags": ("/nonexistent/server",)},
@@ -277,7 +276,6 @@ def test_a_start_that_fails_says_why_and_is_forgotten(
     habit: str, fields: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EMPTY", "")
-    monkeypatch.setattr(launch, "HANGING_SECONDS", 1.0 if habit == "hangs" else launch.HANGING_SECONDS)
     with pytest.raises(LaunchError, match=message):
         launch.launch(faulty(habit, **fields))
     assert servers.status() == []
