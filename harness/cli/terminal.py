@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from harness.generation.network.control import Signals
     from harness.runs.layout import RunFolder
-    from server_launchers.keeping.launch import StartProgress
 
 
 def console() -> Console:
@@ -148,11 +147,11 @@ class Terminal(Drawing):
         if self._warned[common] == 1:
             warn(f"{cell}: {sentence}")
 
-    def starting(self, progress: StartProgress) -> None:
+    def starting(self, seconds: float, line: str) -> None:
         """Print the last line of the engine's log from time to time."""
-        if progress.seconds >= self._next_beat:
-            self._next_beat = progress.seconds + BEAT_SECONDS
-            note(f"{progress.seconds:5.0f} s  {progress.line}")
+        if seconds >= self._next_beat:
+            self._next_beat = seconds + BEAT_SECONDS
+            note(f"{seconds:5.0f} s  {line}")
 
     def probing(self, what: str) -> None:
         """Print what a probe will take, also with --quiet: it may show nothing else for minutes."""

@@ -50,15 +50,6 @@ KINDS: dict[Kind, str] = {
 }
 """Kind of a plug-in → what it is. The group of its entry points is `harness.<kind>s`."""
 
-ARGUMENTS: dict[Kind, Sequence[str]] = {
-    "grader": ("answer", "question"),
-    "source": ("address", "split"),
-    "launcher": ("model",),
-    "exporter": ("benchmarks", "folder"),
-    "tracker": ("run",),
-}
-"""Kind of a plug-in that is a function → the arguments with which it is called, all by their position."""
-
 
 class Plugin(NamedTuple):
     """A plug-in that an installed package offers.
@@ -162,16 +153,7 @@ def function(kind: Kind, name: str) -> Callable[..., Any] | None:
         return None
     if not callable(offered):
         raise wrong_kind_error(kind, name, offered)
-    require_callable(kind, name, offered)
     return partial(call, kind, name, offered)
-
-
-def require_callable(kind: Kind, name: str, offered: Callable[..., Any]) -> None:
-    """Raise `UsageError` if a plug-in's function cannot be called with the arguments of its kind."""
-    if problem := uncallable(offered, ARGUMENTS[kind]):
-        point = _point(kind, name)
-        assert point is not None
-        raise _unusable_error(kind, point, problem)
 
 
 def uncallable(function: Callable[..., Any], arguments: Sequence[str]) -> str | None:

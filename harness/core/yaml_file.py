@@ -166,26 +166,4 @@ def _parse(path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], boo
 
 def fits_any(name: str, patterns: Iterable[str]) -> bool:
     """Whether `name` matches at least one pattern (`*`, `?`, `[…]`), ignoring case."""
-    name = name.lower()
-    return any(_fits(name, pattern.lower()) for pattern in patterns)
-
-
-def _fits(name: str, pattern: str) -> bool:
-    """Whether the name fits a shell pattern."""
-    if "?" in pattern or "[" in pattern:
-        return fnmatchcase(name, pattern)
-    # Only `*`: every start of a command tries a hundred such patterns, and fnmatch would compile each.
-    first, *middle = pattern.split("*")
-    if not middle:
-        return name == first
-    last = middle.pop()
-    # The first and the last part must not overlap, as they would for `aa*aa` and the name `aaa`.
-    if not name.startswith(first) or len(name) < len(first) + len(last) or not name.endswith(last):
-        return False
-    start, end = len(first), len(name) - len(last)
-    for part in middle:
-        start = name.find(part, start, end)
-        if start < 0:
-            return False
-        start += len(part)
-    return True
+    return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)

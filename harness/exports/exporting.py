@@ -148,7 +148,6 @@ def _of_plugin(name: str, offered: object) -> Exporter:
         exporter = Exporter(kind="samples", write=offered)
     else:
         raise plugins.wrong_kind_error("exporter", name, offered)
-    plugins.require_callable("exporter", name, exporter.write)
 
     def written(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         files = plugins.call("exporter", name, exporter.write, benchmarks, out)

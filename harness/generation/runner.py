@@ -371,8 +371,7 @@ class Runner:
 
     def error(self, outcome: Outcome, ending: Ending, caught: int | None) -> BaseException | None:
         """Return the exception with which the session must end; None if it ends normally. caught: the first signal."""
-        in_all = self._of_all(outcome.spent, outcome.spent_before)
-        spent = self._of_session(outcome.spent) + in_all
+        spent = f" This session: {cost}." if (cost := self._cost(outcome.spent)) else ""  # no summary follows
         state = f"{outcome.n_done} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_done)} stored"
         where, resume = self.folder.path, "" if ending.repeats else self.listener.resume
         # The session's own error first: a signal or a full disk may have followed from it.
@@ -387,28 +386,14 @@ class Runner:
         if self._lost is not None:
             return ServerError(f"{self._lost}. {state} in {where}.{spent}{resume}")
         if ending.rule:
-            # A budget in USD has stated the amount, so only its tokens follow.
-            states_usd = self.settings.budget_usd is not None and self.settings.budget_tokens is None
-            cost = self._cost(self.account.spent)
-            detail = self.account.spent.in_tokens if cost and states_usd else cost
-            if outcome.spent.plus(outcome.spent_before) == self.account.spent:
-                in_all = ""  # All sessions of the run are of this command, and the budget's amount holds them.
-            why = f"{ending.rule} ({detail})" if detail else ending.rule
-            return StoppedByRule(f"{why}. {state} in {where}.{in_all}{resume}")
+            why = f"{ending.rule} ({cost})" if (cost := self._cost(self.account.spent)) else ending.rule
+            return StoppedByRule(f"{why}. {state} in {where}.{resume}")
         return None
 
     def _cost(self, spent: Spent) -> str:
         """What `spent` costs, in words; empty without prices, and if nothing was spent."""
         prices = self.settings.prices
         return spent.sentence(prices) if prices and spent != Spent() else ""
-
-    def _of_session(self, spent: Spent) -> str:
-        """The sentence on the session's cost, for an exception, which no summary follows; empty without a cost."""
-        return f" This session: {cost}." if (cost := self._cost(spent)) else ""
-
-    def _of_all(self, spent: Spent, before: Spent) -> str:
-        """The sentence on the cost of all sessions; empty if no earlier one had a cost. before: of the earlier ones."""
-        return f" All sessions of this run: {self._cost(spent.plus(before))}." if self._cost(before) else ""
 
 
 def _opener(settings: RunSettings) -> Callable[[], Transport]:

@@ -153,11 +153,6 @@ class RunSettings:
     stage: int = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.concurrency <= MAX_CONCURRENCY:
-            raise UsageError(f"expected 1 to {MAX_CONCURRENCY} requests.", field="concurrency", value=self.concurrency)
-        for name, benchmark in self.benchmarks.items():
-            if benchmark.samples < 1:
-                raise UsageError(f"expected at least 1 for {name}.", field="samples", value=benchmark.samples)
         if self.budget_usd is not None and self.prices is None:
             raise UsageError("it needs `prices`.", field="budget_usd", value=self.budget_usd)
 

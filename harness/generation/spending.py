@@ -42,10 +42,8 @@ class Spent:
         """What stands before the cost: "at most " unless all replies state their usage."""
         return "at most " if self.n_unstated else ""
 
-    def sentence(self, prices: Prices | None) -> str:
-        """Return a sentence on the tokens, on the cost in USD if there are prices, and on how exact the count is."""
-        if prices is None:
-            return f"{self.hedge}{self.in_tokens}"
+    def sentence(self, prices: Prices) -> str:
+        """Return a sentence on the cost in USD, on the tokens, and on how exact the count is."""
         usd = prices.usd(self.prompt_tokens, self.completion_tokens)
         return f"{self.hedge}{usd_in_words(usd)} for {self.hedge}{self.in_tokens}"
 

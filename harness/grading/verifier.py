@@ -115,7 +115,7 @@ def load(grader: str) -> Verifier:
             f"{name} is no function but an object of {type(code).__name__}, and the grades name the file of a "
             f"function; write a function (def) that calls {name}"
         )
-    if problem := plugins.uncallable(function, plugins.ARGUMENTS["grader"]):
+    if problem := plugins.uncallable(function, ("answer", "question")):
         raise TypeError(problem)
     return cast(Verifier, function)
 

@@ -9,7 +9,6 @@ from harness.core import channel
 if TYPE_CHECKING:
     from harness.generation.run_progress import Progress
     from harness.runs.layout import RunFolder
-    from server_launchers.keeping.launch import StartProgress
 
 
 class Watcher:
@@ -33,7 +32,7 @@ class Watcher:
         del common
         self.warn(f"{cell}: {sentence}")
 
-    def starting(self, progress: StartProgress) -> None:
+    def starting(self, seconds: float, line: str) -> None:
         """Progress of a server's start."""
 
     def probing(self, what: str) -> None:

@@ -214,12 +214,6 @@ class RunFolder:
             raise folder.missing_manifest()
         if (run := run_around(folder.path)) is not None:
             raise StoreError(f"{folder.path} is a file of a run: give the folder of the run, {run}")
-        if folder.path.is_file():
-            file = visible(folder.path.name)
-            raise StoreError(
-                f"{folder.path} is a file; a run is a folder. Outputs of another tool are scored by `harness score "
-                f"{file}`; then `harness show {file}` prints the rows with their verdicts."
-            )
         if shards := folder.shards():
             if not any(shard.has_samples() for shard in shards):
                 raise StoreError(f"no shard of {folder.path} has stored a sample yet.")
@@ -234,9 +228,6 @@ class RunFolder:
             raise StoreError(f"there is no run at {folder.path}. Did you mean {meant}?")
         siblings = [p.name for p in folder.path.parent.iterdir()] if folder.path.parent.is_dir() else []
         raise StoreError(f"there is no run at {folder.path}.{near_names(folder.path.name, siblings)}")
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self.path)!r})"
 
     @property
     def source(self) -> Path:

@@ -6,7 +6,6 @@ Reports, comparisons and the viewer take the list of differences from `setting_d
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
@@ -234,7 +233,7 @@ def _text(value: object) -> str:
         case int():
             return f"{value:,}" if abs(value) < 10**15 else str(value)
         case float():
-            return f"{_as_single(value):,.10g}"
+            return f"{value:,.7g}"  # servers state 0.8 of 32 bits as 0.800000011920929
         case str():
             kind, colon, hexadecimal = value.rpartition(":")
             return f"{kind}{colon}{hexadecimal[:12]}" if _is_digest(hexadecimal) else value
@@ -246,18 +245,6 @@ def _text(value: object) -> str:
             more = f" and {len(value) - MAX_LISTED} more" if len(value) > MAX_LISTED else ""
             return "; ".join(map(_text, value[:MAX_LISTED])) + more or "none"
     return str(value)
-
-
-def _as_single(value: float) -> float:
-    """The shortest decimal that is the same number of 32 bits, if `value` is one: servers state 0.8 as
-    0.800000011920929. Any other value stays.
-    """
-    with contextlib.suppress(OverflowError):  # too large for 32 bits
-        bits = struct.pack("f", value)
-        if struct.unpack("f", bits)[0] == value:
-            decimals = (float(f"{value:.{digits}g}") for digits in range(1, 10))
-            return next(decimal for decimal in decimals if struct.pack("f", decimal) == bits)
-    return value
 
 
 def _is_digest(value: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from harness.core.lost_calls import remedy
+from harness.core.lost_calls import REMEDY
 from harness.core.nouns import count_noun
 from harness.scoring.observed import COUNTED, Observed, Rows
 
@@ -45,12 +45,13 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.prompt_tokens:,} tokens of prompts beside {self.new_tokens:,} new ones"
         )
 
-    def warning(self, model: str) -> str:
-        """The warning that calls are lost; empty if few are. model: its name."""
+    @property
+    def warning(self) -> str:
+        """The warning that calls are lost; empty if few are."""
         if self.lost <= MAX_LOST_SHARE * self.n_samples:
             return ""
         share = f"{self.lost:,} of {count_noun(self.n_samples, 'sample')} ({self.lost / self.n_samples:.1%})"
-        return f"{share} hold a call that the server has not read as one, and that was not run: {remedy(model)}"
+        return f"{share} hold a call that the server has not read as one, and that was not run: {REMEDY}"
 
 
 def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:

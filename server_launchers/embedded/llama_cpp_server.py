@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 MISSING = (
     "the embedded server needs the extra llama-cpp (xllamacpp, and pykdtree for the OpenMP runtime that it brings); "
@@ -49,26 +49,17 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-class CannotServe(Exception):
-    """The server cannot start; the text says why and what to do."""
+def main(argv: list[str] | None = None) -> NoReturn:
+    """Serve until a signal. Exit status 1, after one sentence, if the server cannot start."""
+    import xllamacpp
 
-
-def main(argv: list[str] | None = None) -> int:
-    """Serve until a signal. Returns exit status 2, after one sentence, if the server cannot start."""
     options = parser().parse_args(argv)
-    try:
-        library = _library()
-        _check_model(options.model)
-        key = _key(options.api_key_env)
-        params = _params(library, options, key)
-    except CannotServe as refusal:
-        sys.stderr.write(f"error: {refusal}\n")
-        return 2
+    params = _params(xllamacpp, options)
     # Before the server is made: loading takes long, and a signal during it must count.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     try:
-        server = library.Server(params)
+        server = xllamacpp.Server(params)
     except RuntimeError as error:
         # xllamacpp has no call that flushes llama.cpp's log; without the wait its last lines, the cause, can be lost.
         time.sleep(LOG_SECONDS)
@@ -81,36 +72,8 @@ def main(argv: list[str] | None = None) -> int:
         signal.pause()
 
 
-def _library() -> Any:
-    """The module xllamacpp; raises CannotServe where it is missing or cannot be loaded."""
-    try:
-        import xllamacpp
-    except ModuleNotFoundError:
-        raise CannotServe(MISSING) from None
-    except ImportError as error:
-        raise CannotServe(f"xllamacpp is installed but cannot be loaded here: {error}") from error
-    return xllamacpp
-
-
-def _check_model(model: Path) -> None:
-    """Raise CannotServe unless `model` is a GGUF file."""
-    if not model.is_file():
-        raise CannotServe(f"no model file at {model}; give the path of a GGUF file")
-    with model.open("rb") as file:
-        if file.read(4) != b"GGUF":
-            raise CannotServe(f"{model} is no GGUF file (its first bytes are not GGUF)")
-
-
-def _key(variable: str | None) -> str | None:
-    """The key that clients must send; raises CannotServe where its variable is not set."""
-    key = None if variable is None else os.environ.get(variable, "")
-    if key == "":
-        raise CannotServe(f"the environment variable {variable} for --api-key-env is not set")
-    return key
-
-
-def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
-    """The options as xllamacpp takes them; raises CannotServe where the chat template cannot be read."""
+def _params(library: Any, options: argparse.Namespace) -> Any:
+    """The options as xllamacpp takes them."""
     params = library.CommonParams()
     params.model.path = str(options.model)
     # xllamacpp takes one host up to 2026.9, a list of hosts from 2026.10 on.
@@ -128,12 +91,9 @@ def _params(library: Any, options: argparse.Namespace, key: str | None) -> Any:
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
     if options.chat_template is not None:
-        try:
-            params.chat_template = options.chat_template.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CannotServe(f"cannot read the chat template {options.chat_template}: {error}") from error
-    if key is not None:
-        params.api_keys = [key]
+        params.chat_template = options.chat_template.read_text(encoding="utf-8")
+    if options.api_key_env is not None:
+        params.api_keys = [os.environ[options.api_key_env]]
     return params
 
 
@@ -154,4 +114,4 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

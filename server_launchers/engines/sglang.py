@@ -12,7 +12,7 @@ from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, stated_at
 from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
 from server_launchers.errors import LaunchError
-from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
+from server_launchers.program import Program, flag_pairs, install_hint, local_model, since
 from server_launchers.variables import KEY_VARIABLE
 
 if TYPE_CHECKING:
@@ -185,9 +185,9 @@ class SGLang(Engine):
     )  # fmt: skip
     file_flags = ("chat-template",)
 
-    def program(self, spec: ServerSpec) -> Program:
+    def program(self, _spec: ServerSpec) -> Program:
         """How it is called: as a module."""
-        return of_version(PROGRAM, TESTED_VERSION, spec.engine_version)
+        return PROGRAM
 
     def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
         """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""

@@ -32,7 +32,7 @@ _ERROR = re.compile(r"(?:\b\w*(?:[Ee]rror|Exception): |^\s*Value error, )(\S.{7,
 """The message of an exception at the end of a traceback, or of a program that refuses its options."""
 # Errors that only send the reader to another line: they are no cause.
 _POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider")
-_SIGNALS = {
+_SIGNALS: dict[int, str] = {
     signal.SIGILL: ": this CPU lacks an instruction that the build uses",
     signal.SIGBUS: ": shared memory or a mapped file ran out",
     signal.SIGKILL: ", as the kernel does when the machine's memory ends",

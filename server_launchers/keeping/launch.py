@@ -66,18 +66,9 @@ TAIL_LINES = 15
 """Lines at the end of a log that a message shows."""
 
 
-@dataclass(frozen=True)
-class StartProgress:
-    """The progress of a start."""
-
-    seconds: float
-    """Seconds since the start."""
-    line: str
-    """The last line of the log, safe to print; before the first, what the start is waiting for."""
-
-
-OnProgress = Callable[[StartProgress], None]
-"""A function that is called at each look at a server that starts."""
+OnProgress = Callable[[float, str], None]
+"""A function that is called at each look at a server that starts, with the seconds since the start and the last line of
+the log, safe to print; before the first, what the start is waiting for."""
 
 
 @dataclass
@@ -153,7 +144,7 @@ def launch(
         except OSError as error:
             folder = servers.servers_folder()
             raise LaunchError(f"cannot start a server from {folder}: {error.strerror or error}") from None
-        model = _until_ready(spec, deployment, guard, starting, on_progress or (lambda _progress: None))
+        model = _until_ready(spec, deployment, guard, starting, on_progress or (lambda _seconds, _line: None))
         _tell(guard, b"ready\ndetach\n" if detach else b"ready\n")
         _until_recorded(spec, guard, starting, detach=detach)
         undo.pop_all()
@@ -347,7 +338,7 @@ def _until_ready(
                 last_growth = time.monotonic()
             sizes = new_sizes
             lines = servers.log_tail(starting.log)
-            on_progress(StartProgress(time.monotonic() - begun, lines[-1] if lines else str(problem)))
+            on_progress(time.monotonic() - begun, lines[-1] if lines else str(problem))
             _refuse_silent(spec, starting.log, time.monotonic() - last_growth, problem)
             time.sleep(POLL_SECONDS)
     return model

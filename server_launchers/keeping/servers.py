@@ -351,15 +351,11 @@ def make_folder(folder: Path) -> None:
         raise LaunchError(
             f"cannot keep server state in {folder}: {error.strerror}; set HARNESS_STATE to another folder"
         ) from None
-    if stat.S_ISLNK(status.st_mode):
-        doubt = f"{folder} is a link"
-    elif status.st_uid != os.geteuid():
-        doubt = f"{folder} belongs to the user with the number {status.st_uid}"
-    elif not _is_private(status):
-        doubt = f"{folder} can be changed by others (mode {stat.S_IMODE(status.st_mode):o}; chmod 700 forbids that)"
-    else:
-        return
-    raise LaunchError(f"{doubt}, so the state in {folder} cannot be trusted; set HARNESS_STATE to another folder")
+    if stat.S_ISLNK(status.st_mode) or not _is_private(status):
+        raise LaunchError(
+            f"the state in {folder} cannot be trusted: a link, of another user, or others may write there "
+            "(chmod 700 forbids that); set HARNESS_STATE to another folder"
+        )
 
 
 def create(path: Path) -> int:

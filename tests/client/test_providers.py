@@ -236,7 +236,7 @@ def test_a_budget_of_thinking_stands_in_the_providers_own_field(
 
 
 def test_a_budget_that_nothing_takes_is_refused_not_dropped() -> None:
-    with pytest.raises(UsageError, match="known ways: sglang, vllm; the server does not say that it runs one"):
+    with pytest.raises(UsageError, match="by which generic limits the thinking of m; if you know one"):
         providers.load("generic").spelling("m", thinking_tokens=2000, engine="llama.cpp")
     with pytest.raises(UsageError, match="at least 1024"):
         providers.load("anthropic").spelling("claude", thinking_tokens=1000)

@@ -152,13 +152,10 @@ def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
         assert first.spent_before == Spent()
         benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(temperature=0.6))}
         small = replace(settings, benchmarks=benchmarks, budget_usd=PRICES.usd(9, 7) * 2, concurrency=1)
-        with pytest.raises(StoppedByRule) as stopped:
+        with pytest.raises(StoppedByRule):
             run(small, question_set(tmp_path, 3))
         last = run(replace(settings, benchmarks=benchmarks), question_set(tmp_path, 3))
     assert last.spent_before.plus(last.spent).prompt_tokens == 12 * 9
-    in_all = re.search(r"All sessions of this run: [\d.]+ USD for (\d+) tokens in", str(stopped.value))
-    assert in_all is not None
-    assert int(in_all.group(1)) == last.spent_before.prompt_tokens
 
 
 def test_an_end_of_a_session_with_many_words_is_read(tmp_path: Path) -> None:
@@ -208,6 +205,6 @@ def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_pat
         settings = run_settings(
             tmp_path / "run", server.base_url, samples=10, concurrency=3, prices=PRICES, budget_usd=each * 28
         )
-        with pytest.raises(StoppedByRule, match=r"0.001185 of .* USD used.* \(135 tokens in, 105 out\).* 15 of 50"):
+        with pytest.raises(StoppedByRule, match=r"0.001185 of .* USD used.* for 135 tokens in, 105 out\).* 15 of 50"):
             run(settings, question_set(tmp_path, 5))
     assert set(Counter(s.question_id for s in samples_of(settings)).values()) == {3}

@@ -71,7 +71,9 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
     os.kill(member.pid if victim == "server" else recorded.guard_pid, signal.SIGKILL)
     _, err = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 2, err
-    cause = "ended with signal 9 (Killed)" if victim == "server" else "its guard, the process that watches it, was killed"
+    cause = (
+        "ended with signal 9 (Killed)" if victim == "server" else "its guard, the process that watches it, was killed"
+    )
     stored = len(samples(tmp_path))
     last = err.splitlines()[-1]
     assert "the server storm, which was started here, has ended: " in last

@@ -11,8 +11,7 @@ Long: every kind of fact that a file may hold stands beside the one place that r
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -276,10 +275,9 @@ class Provider(Part):
             return {}
         fitting = [rule for rule in self.thinking_tokens if rule.covers(model, api) and rule.engine in (None, engine)]
         if not fitting:
-            ways = _known_ways({rule.engine for rule in self.thinking_tokens})
             raise UsageError(
-                f"no field of a request is known by which {self.name} limits the thinking of {visible(model, 80)}"
-                f"{ways}; if you know one, send it by extra_body",
+                f"no field of a request is known by which {self.name} limits the thinking of {visible(model, 80)}; "
+                "if you know one, send it by extra_body",
                 field="thinking_tokens",
                 value=tokens,
             )
@@ -323,13 +321,6 @@ class Provider(Part):
             again = "a sample that is asked again comes out differently; `seed=None` sends none"
             warnings.append(f"{self.name} {does}: {again}")
         return warnings
-
-
-def _known_ways(engine_names: Set[str | None]) -> str:
-    """The clause of a refusal that names the engines for which a way is known; empty without one. None: any engine."""
-    named = sorted(filter(None, engine_names))
-    ways = f" (known ways: {', '.join(named)}; the server does not say that it runs one of these)"
-    return ways if named else ""
 
 
 def names() -> list[str]:
@@ -385,10 +376,6 @@ DROPPABLE = (*sampling_fields(), "stream", "stream_options")
 """Fields that the option `drop` can keep out of a request."""
 
 
-_ENGLISH = re.compile(r"(?!temperature)[a-z]+")
-"""Names of fields that may be words of a sentence: `stop`, `stream`, `seed`, `thinking`."""
-
-
 def leaving_out(parameters: Iterable[str]) -> str:
     """The options that keep `parameters` out of a request."""
     names = [engines.our_names().get(name, name) for name in parameters]
@@ -397,15 +384,3 @@ def leaving_out(parameters: Iterable[str]) -> str:
     )
     cures += [f"`{name}` none" for name in names if name == "seed"]
     return ", ".join([*cures, *(f"no {name} in extra_body" for name in names if name not in (*DROPPABLE, "seed"))])
-
-
-def refused_fields(words: str, sent: Iterable[str]) -> list[str]:
-    """Those of the fields `sent` that a refusal's words name.
-
-    A name counts wherever it stands as a whole word; a word of English before a colon, in quotes or brackets, or behind
-    a dot, an arrow, or "parameter", "argument", "field", "name", "input", "property", "for", "supplied".
-    """
-    mark = r"(?:['\"`.(\[]|->|\b(?:parameter|argument|field|name|input|property|for|supplied)s?:?) ?['\"`]?"
-    forms = {name: rf"(?<!\w){re.escape(name)}(?!\w)" for name in sent}
-    english = {name: rf"{mark}{form}|{form}(?=:)" for name, form in forms.items() if _ENGLISH.fullmatch(name)}
-    return [name for name, form in (forms | english).items() if re.search(form, words)]
