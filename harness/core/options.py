@@ -206,7 +206,7 @@ class Option:
     name: str = ""
     """The field's name. This and the four below are filled in by `Options`, from the field."""
     owner: str = ""
-    """Module and name of the class, such as `harness.options.limits:Limits`."""
+    """Module and name of the class, such as `harness.options.run:Limits`."""
     type: Any = None
     """The field's type, without None."""
     optional: bool = False

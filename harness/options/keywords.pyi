@@ -24,6 +24,24 @@ class RunKeywords(TypedDict, total=False):
     Wide: a field for each option.
     """
 
+    model: str | None
+    base_url: Texts
+    provider: str | None
+    serve: str | Mapping[str, Any] | None
+    api_key_env: str | None
+    header: Mapping[str, str] | Texts
+    concurrency: int | None
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    min_p: float | None
+    max_tokens: int | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    repetition_penalty: float | None
+    stop: Texts | None
+    extra_body: str | Mapping[str, Any]
+    drop: Texts
     samples: float | None
     limit: int | None
     ids: Texts | None
@@ -37,30 +55,12 @@ class RunKeywords(TypedDict, total=False):
     split: str | None
     prompt: str | None
     system_prompt: str | None
-    model: str | None
-    base_url: Texts
-    provider: str | None
-    serve: str | Mapping[str, Any] | None
-    api_key_env: str | None
-    header: Mapping[str, str] | Texts
-    concurrency: int | None
     api: Api
     transport: TransportName
     preset: str | None
-    temperature: float | None
-    top_p: float | None
-    top_k: int | None
-    min_p: float | None
-    max_tokens: int | None
-    presence_penalty: float | None
-    frequency_penalty: float | None
-    repetition_penalty: float | None
-    stop: Texts | None
     seed: int | None
     thinking: Thinking | None
     thinking_tokens: int | None
-    extra_body: str | Mapping[str, Any]
-    drop: Texts
     tool: str | None
     batch: bool
     rpm: float | None

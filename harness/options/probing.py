@@ -9,8 +9,7 @@ from harness.core.errors import UsageError
 from harness.core.options import COMMAS, Option, Options
 from harness.options.command import CommandOptions, prints
 from harness.options.headings import WHOM
-from harness.options.request import HowWritten
-from harness.options.whom import WhichServer
+from harness.options.whom import HowWritten, WhichServer
 from harness.presets.sampling import SERVER_FILLED, sampling_fields
 
 

@@ -6,40 +6,152 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from harness.core.choices import Api, Thinking, TransportName
 from harness.core.errors import UsageError
-from harness.core.options import COMMAS, Option, options_of
+from harness.core.limits import MAX_SAMPLES
+from harness.core.options import ADDRESS, COMMAS, POINTS, PRICES, SEED, Kind, Option, options_of
 from harness.options.command import CommandOptions, JudgeFlag, prints
 from harness.options.deciding import RaceRules
-from harness.options.headings import ASKED, OUTPUT, RESUMING, WHOM
-from harness.options.limits import Limits, Money
-from harness.options.request import BatchOptions, HowReasoned, HowWritten, ToolOptions, WhichPreset
-from harness.options.resuming import Resuming
-from harness.options.what import OF_DATA, WhatIsAsked
-from harness.options.whom import HowReached, WhichServer
+from harness.options.headings import ASKED, BATCH, LIMITS, MONEY, OUTPUT, REQUEST, RESUMING, SAMPLING, WHOM
+from harness.options.whom import (
+    HowWritten,
+    WhichServer,
+)
 from harness.presets.sampling import SamplingOptions
+from harness.presets.tool import TOOL
 
 if TYPE_CHECKING:
     from harness.runs import RunFolder
 
 
-class RunOptions(
-    WhatIsAsked,
-    WhichServer,
-    HowReached,
-    WhichPreset,
-    SamplingOptions,
-    HowReasoned,
-    HowWritten,
-    ToolOptions,
-    BatchOptions,
-    Limits,
-    Money,
-    Resuming,
-):
-    """All options of a run; only the benchmark is required.
+def _shard(value: Any) -> Any:
+    """A shard as text in its canonical spelling; another value stays. Raises `UsageError` for a wrong text."""
+    from harness.benchmarks.shards import Shard
 
-    Each option is described where it is declared, and in the help of `harness run`.
+    return str(Shard.parse(value)) if isinstance(value, str) else value
+
+
+SHARD = Kind("str", _shard)
+"""Kind of an option that holds a part of a run, such as `2/8`; its value gets the canonical spelling."""
+
+OF_DATA = ("question_key", "answer_key", "id_key", "choices_key", "split")
+"""Names of the options that say how the file in `data` is read."""
+
+
+class RunOptions(WhichServer, SamplingOptions, HowWritten):
+    """All options of a run; only the benchmark is required. See docs/running.md and docs/provenance.md.
+
+    Each option is described where it is declared, and in the help of `harness run`. Timeouts are seconds.
     """
+
+    # what is asked
+    benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS)] = ()
+    """NAME, NAME:SAMPLES or a card's file."""
+    samples: Annotated[float | None, Option(under=ASKED, least=1, most=MAX_SAMPLES)] = None
+    """Samples per question, for all benchmarks; `aime24:64` asks for 64 of aime24 alone. With 1.25 a quarter of the
+    questions have a second one. Default: the card's.
+
+    Samples of each question; an error if every benchmark names its own number.
+    """
+    limit: Annotated[int | None, Option(under=ASKED, least=1)] = None
+    """Only the first N questions."""
+    ids: Annotated[tuple[str, ...] | None, Option(under=ASKED, kind=COMMAS)] = None
+    """Only these question ids, separated by commas."""
+    filter: Annotated[tuple[str, ...], Option(under=ASKED, metavar="COLUMN=VALUE")] = ()
+    """Only questions whose column has this value; may be repeated."""
+    shard: Annotated[str | None, Option(under=ASKED, metavar="I/N", kind=SHARD)] = None
+    """Ask only the I-th of N parts of the questions, while other clients ask the other parts of the same run.
+
+    The part of the questions; see docs/scaling.md.
+    """
+    data: Annotated[str | None, Option(under=ASKED, kind=ADDRESS)] = None
+    """JSONL, JSON, CSV or Parquet file of questions, also .gz and .zst."""
+    question_key: Annotated[str | None, Option(under=ASKED)] = None
+    """Column of the question in `data`."""
+    answer_key: Annotated[str | None, Option(under=ASKED)] = None
+    """Column of the reference answer in `data`."""
+    choices_key: Annotated[tuple[str, ...], Option(under=ASKED, metavar="COLUMN[,COLUMN...]", kind=COMMAS)] = ()
+    """Multiple choice: the column of `data` with the list of options, or several columns with one option each. The
+    answer names an option by letter, by index from 0, or by its text.
+    """
+    id_key: Annotated[str | None, Option(under=ASKED)] = None
+    """Column of the question's id in `data`. Default: id, or a checksum of the row."""
+    split: Annotated[str | None, Option(under=ASKED)] = None
+    """Split of `data`, a folder of splits."""
+    prompt: Annotated[str | None, Option(under=ASKED)] = None
+    """Prompt by name. Default: the card's."""
+    system_prompt: Annotated[str | None, Option(under=ASKED)] = None
+    """System prompt, by name or as text; `none` sends none."""
+
+    # how the servers are reached
+    api: Annotated[Api, Option(under=WHOM)] = "chat"
+    """chat, responses and messages take turns of a conversation; completions one plain prompt, without a template."""
+    transport: Annotated[TransportName, Option(under=WHOM)] = "http"
+    """Transport of requests. http: our own. openai: the openai package."""
+
+    # named settings, the seed, and how long the model thinks
+    preset: Annotated[str | None, Option(under=SAMPLING)] = None
+    """Name of a preset: a model's recommended settings (qwq-32b, deepseek-r1 …) or a sampling (r1, greedy …)."""
+    seed: Annotated[int | None, Option(under=SAMPLING, strict=False, kind=SEED)] = 0
+    """Run seed; each sample's seed is made from it. `none` sends no seed."""
+    thinking: Annotated[Thinking | None, Option(under=SAMPLING)] = None
+    """Switch thinking on or off, or set its effort, in the words of the provider or the model's template. Default: left
+    to the server.
+    """
+    thinking_tokens: Annotated[int | None, Option(under=SAMPLING, metavar="N", least=1)] = None
+    """Maximum tokens of thinking, in the provider's or engine's own field (docs/hosted.md)."""
+
+    # a tool, and batches
+    tool: Annotated[str | None, Option(under=REQUEST, metavar="python[,LIMIT=N...]", kind=TOOL)] = None
+    """Offer the model a tool: `python` runs its code in a sandbox (docs/tools.md; limits: steps, seconds, characters,
+    memory_mb). `none` offers none where the card or the preset has one.
+    """
+    batch: Annotated[bool, Option(under=BATCH)] = False
+    """Ask for all samples by the provider's batches (half the price, answers take hours) and wait. Ctrl-C leaves the
+    batches running; the same command continues.
+    """
+
+    # limits of a session
+    rpm: Annotated[float | None, Option(under=LIMITS, above=0)] = None
+    """Maximum requests per minute."""
+    budget_tokens: Annotated[int | None, Option(under=LIMITS, metavar="N", least=1)] = None
+    """Stop before the command exceeds N new tokens, over all stages and candidates: with max_tokens, a request that
+    could exceed them is not sent.
+    """
+    budget_usd: Annotated[float | None, Option(under=LIMITS, metavar="USD", above=0)] = None
+    """Stop before the command exceeds this much money, over all stages and candidates: with max_tokens, a request that
+    could exceed it is not sent. A prompt counts by its bytes until its request has ended. Needs the prices.
+    """
+    target_error: Annotated[float | None, Option(under=LIMITS, above=0, below=50, kind=POINTS)] = None
+    """Stop after the round that brings the sampling error to this many points or fewer."""
+    timeout: Annotated[float | None, Option(under=LIMITS, above=0)] = None
+    """Maximum seconds without a new token. Default: 600 before the first one, 120 between two."""
+    attempts: Annotated[int | None, Option(under=LIMITS, least=1)] = None
+    """Maximum requests for one sample. Default: 5."""
+    fit_context: Annotated[bool, Option(under=LIMITS)] = False
+    """Lower a given max_tokens to the server's context instead of refusing. The default is always lowered."""
+    prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT", kind=PRICES)] = None
+    """USD per million tokens of prompts and of replies (thinking included), such as 0.5,2."""
+
+    # where it is stored, and how it continues
+    out: Annotated[Path | None, Option(under=RESUMING)] = None
+    """Run folder. Default: results/ and the model's name. Another tool's unfinished FILE is the beginning of the run
+    FILE.run.
+    """
+    accept_server_change: Annotated[bool, Option(under=RESUMING)] = False
+    """Resume although the server reports another model, template or quantisation than the run's samples have."""
+    canary: Annotated[bool, Option(under=RESUMING)] = True
+    """Do not stop when the first samples are all empty, identical or truncated."""
+    fingerprint: Annotated[bool | None, Option(under=RESUMING)] = None
+    """Compare the beginnings of eight greedy replies of each server (some 350 to 500 tokens) with the run's. Default:
+    of engines whose neutral sampling values the harness knows (vLLM, for example) always, of other servers in a run of
+    16 samples or more.
+    """
+
+    @property
+    def begins(self) -> Path | None:
+        """The unfinished file of another tool with which the run begins; None if `out` names a folder."""
+        return self.out if self.out is not None and self.out.is_file() else None
 
     def _check(self) -> None:
         """Raise `UsageError` for the first options that do not go together."""

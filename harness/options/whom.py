@@ -1,16 +1,16 @@
-"""Options for the server: addresses, a hosted provider, a server started here earlier, or one to start for this run."""
+"""Options for whom to ask (addresses, a hosted provider, a server started here or for a run), and for its requests."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from harness.core.choices import Api, TransportName
 from harness.core.errors import UsageError
-from harness.core.options import Kind, Option, Options
-from harness.core.secret import Secret, reveal_secrets
-from harness.options.headings import LIMITS, WHOM
+from harness.core.options import JSON, Kind, Option, Options
+from harness.core.secret import Secret, reveal_secrets, seal_secrets
+from harness.options.headings import LIMITS, REQUEST, WHOM
 
 
 def _headers(value: Any) -> Any:
@@ -101,10 +101,33 @@ class WhichServer(Options):
                 raise UsageError("it needs `model`, the model to serve", field="serve")
 
 
-class HowReached(Options):
-    """How the servers of a run are reached: by which API, and by which transport."""
+def _body(value: Any) -> Any:
+    """The fields with keys sealed. Raises `ValueError` for a value that JSON cannot hold."""
+    sealed = seal_secrets(JSON.parse(value))
+    try:
+        json.dumps(reveal_secrets(sealed), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"expected values that JSON can hold ({error})") from error
+    return sealed
 
-    api: Annotated[Api, Option(under=WHOM)] = "chat"
-    """chat, responses and messages take turns of a conversation; completions one plain prompt, without a template."""
-    transport: Annotated[TransportName, Option(under=WHOM)] = "http"
-    """Transport of requests. http: our own. openai: the openai package."""
+
+BODY = JSON._replace(parse=_body)
+"""Kind of an option that holds fields of a request's body. Values that may be keys are sealed, so they are never shown.
+"""
+
+
+class HowWritten(Options):
+    """Fields of a request's body besides the sampling."""
+
+    extra_body: Annotated[dict[str, Any], Option(under=REQUEST, metavar="JSON", kind=BODY)] = {}  # noqa: RUF012 - frozen
+    """Fields merged into each request, such as '{"chat_template_kwargs": {"enable_thinking": false}}'."""
+    drop: Annotated[tuple[str, ...], Option(under=REQUEST, metavar="FIELD")] = ()
+    """Do not send this field (temperature, top_p, stream_options …); may be repeated. `stream`, of a run only, requests
+    whole replies, from endpoints that cannot stream.
+    """
+
+    def _check(self) -> None:
+        """Raise `UsageError` if the arguments of the chat template are no object."""
+        super()._check()
+        if not isinstance(self.extra_body.get("chat_template_kwargs", {}), dict):
+            raise UsageError("chat_template_kwargs: expected a JSON object; or leave it out", field="extra_body")

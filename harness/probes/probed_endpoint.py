@@ -19,8 +19,7 @@ from harness.client.wires.chat import CHAT
 from harness.client.wires.wire import Wire
 from harness.core import channel, codec
 from harness.core.records import NOTHING_TOLD, Message, ServerFacts
-from harness.options.request import HowWritten
-from harness.options.whom import WhichServer
+from harness.options.whom import HowWritten, WhichServer
 from harness.preparing import servers
 from harness.preparing.looks import Looks, look_at
 from harness.preparing.watching import Watcher

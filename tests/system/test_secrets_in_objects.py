@@ -24,9 +24,8 @@ from harness.client.wires.chat import CHAT
 from harness.core.errors import ServerError
 from harness.judges.judge import judge_of
 from harness.options.judge import JudgeOptions
-from harness.options.request import HowWritten
 from harness.options.run import RunOptions
-from harness.options.whom import WhichServer
+from harness.options.whom import HowWritten, WhichServer
 from harness.preparing import servers
 from harness.preparing.prepare import prepare
 from harness.preparing.watching import Watcher
