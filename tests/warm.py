@@ -48,7 +48,7 @@ COMMANDS, WORKERS = "commands", "workers"
 
 IMPORTED = {COMMANDS: (
     *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
-    *(f"harness.cli.{name}" for name in ("serve", "serve_start", "sweep_plan")),
+    *(f"harness.cli.{name}" for name in ("serve", "serve_start", "sweep")),
     *("harness.commands.run", "harness.commands.score", "harness.judges.judge"),
     *("harness.sweeps.running", "harness.sweeps.scorer"),
     *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),

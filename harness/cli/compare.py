@@ -6,24 +6,32 @@ Exit code 4: a run is worse than the baseline by the margin or more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
-from harness.cli import compared_samples, terminal
+from harness.cli import terminal
 from harness.cli.json_output import say
 from harness.commands.compare import RunComparison, compare
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.options.deciding import CompareCommand
+from harness.preparing.outputs import open_scored
+from harness.reports.scored import read_runs
 from harness.reports.tables import p_cell
 from harness.reports.unsettled import open_points
+from harness.runs import RunFolder
 from harness.runs.recorded_settings import difference_in_words, is_checksum
 from harness.scoring.comparison import PairedComparison
 from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
 from harness.scoring.mean_difference import MeanComparison
+from harness.scoring.opened import OpenRun
 from harness.scoring.stats import Interval
 from harness.scoring.uncertainty import point_cells, why_narrower
+from harness.viewer.differ import Compared
+from harness.viewer.differ import compare as compared_samples
+from harness.viewer.rows import WORDS
 
 
 def carry_out(options: CompareCommand) -> int:
@@ -60,7 +68,7 @@ def _show_samples(options: CompareCommand) -> int:
     if others := [name for name in options.given if name not in ("runs", "show_samples")]:
         what = others[0].removeprefix("as_")
         raise UsageError(f"it shows where two runs differ and decides nothing: leave out {what}", field="samples")
-    compared_samples.show(*options.runs)
+    show(*options.runs)
     return EXIT_COMPLETE
 
 
@@ -187,3 +195,67 @@ def _kinds(pair: RunComparison) -> str:
     if lengths[0] is not None and lengths[1] is not None:
         parts.append(f"tokens out a sample {lengths[0]:,.0f} → {lengths[1]:,.0f}")
     return ", ".join(parts)
+
+
+SHOWN_QUESTIONS = 20
+"""Number of questions that are listed of those whose fraction correct moved."""
+
+
+def show(first: Path, second: Path) -> None:
+    """Print the questions whose fraction correct moved most from run A to run B, the verdicts that flipped, and the
+    settings that differ.
+    """
+
+    folders = [open_scored(path) for path in (first, second)]
+    a, b = (OpenRun.of(folder, path.name) for folder, path in zip(folders, (first, second), strict=True))
+    shared = {name: name for name in a.benchmarks if name in b.benchmarks} or _named_otherwise(folders)
+    if not shared:
+        raise UsageError(f"{a.label} and {b.label} share no benchmark.")
+    for name, other in shared.items():
+        compared = compared_samples(a, b, name, other)
+        for problem in (*a.benchmarks[name].problems, *b.benchmarks[other].problems):
+            terminal.warn(visible(problem))
+        _print_compared(compared)
+
+
+def _named_otherwise(folders: Sequence[RunFolder]) -> dict[str, str]:
+    """The name in the second run of each benchmark of the first that it has under another name, as another tool's
+    outputs have the name of their file.
+    """
+
+    first, second = read_runs(folders)
+    return {
+        name: second.stored_name(benchmark) for name, benchmark in second.benchmarks.items() if name in first.benchmarks
+    }
+
+
+def _print_compared(compared: Compared) -> None:
+    """Print how two runs differ on one benchmark."""
+
+    click.echo(visible(compared.benchmark))
+    for line in compared.lines:
+        click.echo(f"  {visible(line)}")
+    for name, old, new in compared.settings:
+        click.echo(f"  {visible(name)}: {old} → {new}")
+    if not compared.settings:
+        click.echo("  no setting differs")
+    moved = sorted(
+        (question for question in compared.moved if question.change),
+        key=lambda question: (-abs(question.change), question.id),
+    )
+    if moved:
+        rows = [
+            (
+                visible(" ".join(question.title.split()) or question.id, 60),
+                question.first,
+                question.second,
+                f"{question.change:+.0f}",
+            )
+            for question in moved[:SHOWN_QUESTIONS]
+        ]
+        terminal.table(("question", "A", "B", "points"), rows)
+        if len(moved) > SHOWN_QUESTIONS:
+            click.echo(f"  and {len(moved) - SHOWN_QUESTIONS} more questions")
+    for flip in compared.flips:
+        click.echo(f"  {count_noun(flip.n, 'sample')} from {WORDS[flip.first]} to {WORDS[flip.second]}")
+    click.echo(f"  {count_noun(compared.n_same, 'sample')} with the same verdict in both")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import click
 
 from harness.cli import terminal
-from harness.cli.forecast import forecast_lines
 from harness.cli.json_output import say
+from harness.cli.plan import forecast_lines
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent

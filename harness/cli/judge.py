@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from harness.cli import terminal
-from harness.cli.agreement import disagreement_lines, matrix_lines
 from harness.cli.flags import judge_of
 from harness.commands import score as scoring
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
-from harness.core.inert import visible
+from harness.core.inert import quoted, visible
 from harness.core.money import Prices
 from harness.core.nouns import are, count_noun, in_percent, in_points
 from harness.generation.outcome import Outcome
+from harness.grading.second.second_opinion import Agreement
 from harness.judges.costs import ExpectedRequests, expected_judging
 from harness.judges.judge import Judged, JudgeReport, JudgeSettings
 from harness.judges.labels import MeasuredJudge, Measurement
@@ -190,3 +190,43 @@ def _lines_of_measured(measurement: Measurement, measured: MeasuredJudge) -> Ite
     for answer in measured.persuasive[:SHOWN_CAUSES]:
         yield f"  talked round by {visible(answer, 80)!r}"
     yield f"  cost in all sessions: {measured.cost.words}"
+
+
+SHOWN_DISAGREEMENTS = 10
+SHOWN_ANSWER_CHARS = 60
+# The rows and columns of the matrix: verdicts of the rules, and opinions of the other grader.
+_RULES = ("correct", "wrong", "no_answer", "undecided")
+_OTHER = ("correct", "wrong", "no opinion")
+
+
+def matrix_lines(agreement: Agreement, grader: str, first: str = "rules") -> Iterator[str]:
+    """The lines of the matrix: a row for each verdict of the rules, a column for each opinion of the other grader.
+
+    Each number counts samples; rows without samples are left out. grader: the other grader's name. first: who graded
+    before it.
+    """
+    corner = f"{first} | {grader}"
+    yield f"  {corner}" + "".join(f"{word:>12}" for word in _OTHER)
+    for rules in _RULES:
+        counts = [agreement.matrix.get((rules, opinion), 0) for opinion in _OTHER]
+        if any(counts):
+            yield f"  {rules:<{len(corner)}}" + "".join(f"{count:>12}" for count in counts)
+
+
+def disagreement_lines(agreement: Agreement, grader: str, note: str, first: str = "rules") -> Iterator[str]:
+    """The lines on answers that the graders judge differently, those with the largest effect on the score first.
+
+    note: the end of the first line, such as which verdict counts. grader, first: as in `matrix_lines`.
+    """
+    cases = agreement.disagreements
+    if not cases:
+        return
+    yield f"    the graders disagree on {count_noun(sum(case.n_samples for case in cases), 'sample')}; {note}:"
+    for case in cases[:SHOWN_DISAGREEMENTS]:
+        answer = "no answer" if case.extracted is None else repr(visible(case.extracted, SHOWN_ANSWER_CHARS))
+        opinion = "correct" if case.theirs else "wrong"
+        effect = f"{100 * case.effect:.2f} points"
+        where = f"{quoted(case.question_id)}: {answer}"
+        yield f"    {where}: {first} {case.ours}, {grader} {opinion} (×{case.n_samples}, {effect})"
+    if len(cases) > SHOWN_DISAGREEMENTS:
+        yield f"    and {len(cases) - SHOWN_DISAGREEMENTS} more"

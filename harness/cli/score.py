@@ -167,7 +167,7 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
     label: names the source; empty for the only one. python: the interpreter that has the second grader; None: this one.
     stderr: print on standard error, since standard output holds JSON.
     """
-    from harness.cli.agreement import disagreement_lines, matrix_lines
+    from harness.cli.judge import disagreement_lines, matrix_lines
     from harness.commands.second_opinions import second_opinions
 
     for benchmark, agreement in second_opinions(scored.folder, grader, python).items():

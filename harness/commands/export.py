@@ -8,7 +8,7 @@ from harness.benchmarks import catalogue, questions
 from harness.core.errors import UsageError
 from harness.exports import Written
 from harness.exports import export as export_run
-from harness.exports.solutions import export_solutions
+from harness.exports.exporting import export_solutions
 from harness.options.finished import ExportOptions
 from harness.preparing.outputs import open_scored
 

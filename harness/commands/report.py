@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.commands.again import lines_again
 from harness.commands.known_questions import known_as
-from harness.commands.run_remarks import remarks
+from harness.commands.same_replies import remarks
 from harness.core import channel
 from harness.core.errors import StoreError
 from harness.core.inert import visible
@@ -44,7 +44,7 @@ def report(sources: Sequence[Path]) -> Report:
         published,
         repeat=lines_again,
         known_as=known_as,
-        remarks=remarks(),
+        remarks=remarks,
         title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
     )
 

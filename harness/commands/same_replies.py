@@ -1,4 +1,5 @@
 """Whether one run repeats the replies of another: the warning of a comparison, and the remark on a step of a training.
+`remarks` also says whether the files of a run's model have changed since.
 
 A server that derives its draws from the run seed gives both runs the same reply under the same sample number. Equal
 replies are counted in the stored texts, because no setting shows them: a run may repeat another one after a change of
@@ -15,8 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.core.errors import StoreError
+from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Sample
+from harness.preparing.own_servers import fingerprints
 from harness.reports.series import step_text
 from harness.runs import Manifest, suite_file
 from harness.runs.layout import BenchmarkFolder, RunFolder
@@ -97,6 +100,13 @@ def warnings(
 
 
 def remarks(folder: RunFolder) -> list[str]:
+    """Sentences on files of a run's model that are no longer those of the samples, and on a step that repeats the step
+    before; often none.
+    """
+    return [*changed_model(folder), *_repeated_step(folder)]
+
+
+def _repeated_step(folder: RunFolder) -> list[str]:
     """A sentence if the run is a step of a training and repeats most replies of the step before; else none.
 
     Other weights seldom give the same replies, even with the same seeds, so the server probably had not loaded them.
@@ -144,3 +154,31 @@ def _are_equal(ours: Sample, theirs: Sample) -> bool | None:
 def _whole_text(reply: Sample) -> str:
     """Reasoning and text; a zero byte tells reasoning "a" with text "b" from no reasoning with text "ab"."""
     return "\0".join(filter(None, (reply.reasoning, reply.text)))
+
+
+FACTS = "files."
+"""Beginning of the names of a server's facts about its model's files."""
+
+
+def changed_model(folder: RunFolder) -> list[str]:
+    """A sentence if the files of the run's model are no longer those that made its samples, by the checksums that a run
+    on a server that the harness started records; none if they are gone, or lie elsewhere.
+
+    A training that is started again, for example, writes the same folders once more.
+    """
+    with contextlib.suppress(StoreError, OSError):
+        provenance = Manifest.load(folder).provenance
+        names = {name for session in provenance.sessions[-1:] for name in session.endpoints.values()}
+        facts = {key: value for name in names for key, value in provenance.servers[name].model.items()}
+        before = {key.removeprefix(FACTS): str(value) for key, value in facts.items() if key.startswith(FACTS)}
+        sources = {provenance.servers[name].model.get("source") for name in names} - {None}
+        if before and len(sources) == 1 and (path := Path(str(sources.pop()))).exists():
+            now = fingerprints(str(path))
+            # Runs of earlier versions may record a checksum of the whole weights.
+            compared = sorted({*before, *now} - {"weights_sha256"})
+            if changed := [visible(name, 80) for name in compared if before.get(name) != now.get(name)]:
+                return [
+                    f"{visible(str(path), 200)} changed after its samples were made ({', '.join(changed)}): its scores "
+                    "are those of the former files"
+                ]
+    return []

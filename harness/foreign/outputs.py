@@ -20,10 +20,9 @@ from harness.core.files import open_named
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import FROM_FILE, Message, Question, Sample, Timing, Usage, metadata_of
-from harness.foreign import formats, layouts, tools
+from harness.foreign import formats, layouts
 from harness.foreign.formats import OutputRow, ToolReply
-from harness.foreign.numbering import SampleNumbers
-from harness.foreign.row_ids import Repeats, RowIdentities, reference_of, row_ids
+from harness.foreign.row_ids import Repeats, RowIdentities, SampleNumbers, reference_of, row_ids
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 """The names of all formats."""
@@ -176,12 +175,12 @@ def _read_rows(
     else:
         rows = tables.stream(path, responses=True, half_done=half_done)
     first = next(rows)
-    format = format or tools.recognise(first)
+    format = format or formats.recognise(first)
     rows = chain([first], rows)
     if format == "columns":
         return formats.by_columns(rows, *keys, questions=questions)
-    if tool := tools.TOOLS.get(format):
-        return tools.by_tool(rows, tool)
+    if tool := formats.TOOLS.get(format):
+        return formats.by_tool(rows, tool)
     return formats.openai_batch(rows, _needed(questions, path, format))
 
 

@@ -14,13 +14,13 @@ from typing import NamedTuple
 from harness.commands.compare import verify_benchmark
 from harness.commands.comparison_warnings import effort_without_effect
 from harness.commands.known_questions import known_as
-from harness.commands.run_remarks import remarks
+from harness.commands.same_replies import remarks
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
 from harness.probes.likelihood import Likelihood
 from harness.reports.history import RunHistory
-from harness.reports.scored import Remarks, ScoredBenchmark, read_runs
+from harness.reports.scored import ScoredBenchmark, read_runs
 from harness.reports.trainings import settings_apart
 from harness.runs import RunFolder
 from harness.scoring import beside
@@ -164,8 +164,7 @@ def results(sweep: Sweep) -> Results:
 
     No server is contacted. A cell whose files are damaged has no score, and its reason names the file.
     """
-    remarks_of = remarks()
-    compared = _against_base(sweep, _with_apart([_read(sweep, cell, remarks_of) for cell in sweep.cells]))
+    compared = _against_base(sweep, _with_apart([_read(sweep, cell) for cell in sweep.cells]))
     means = _aggregates(sweep, compared) if sweep.suite is not None else []
     of_cells = [result.against_base.p_sampling for result in compared if result.against_base is not None]
     adjusted = iter(holm([*of_cells, *(result.p for result in means if result.p is not None)]))
@@ -177,12 +176,12 @@ def results(sweep: Sweep) -> Results:
     )
 
 
-def _read(sweep: Sweep, cell: Cell, remarks_of: Remarks) -> CellResult:
+def _read(sweep: Sweep, cell: Cell) -> CellResult:
     """The cell's result. If its files are damaged, only its own score is lost: the other cells may have taken days."""
     stored = record.read(sweep.out, cell.name)
     reason = NOT_RUN if stored is None else stored.reason
     try:
-        result = _read_run(sweep, cell, reason, remarks_of)
+        result = _read_run(sweep, cell, reason)
     except StoreError as error:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence))
     if stored is None:
@@ -193,7 +192,7 @@ def _read(sweep: Sweep, cell: Cell, remarks_of: Remarks) -> CellResult:
     return replace(result, remark="; ".join(filter(None, (result.remark, OTHER_SERVER))))
 
 
-def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_of: Remarks) -> CellResult:
+def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
     """The cell's result from its run folder and the published scores of its model. Raises `StoreError`.
 
     reason: why the cell has no score, or one with samples missing, as its record says; empty if nothing is wrong.
@@ -201,7 +200,7 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str, remarks_of: Remarks) -> Cel
     folder = RunFolder(sweep.folder(cell))
     if not folder.manifest.is_file():
         return CellResult(cell=cell, reason=reason or "its run folder is missing")
-    (run,) = read_runs([folder], known_as=known_as, remarks=remarks_of)
+    (run,) = read_runs([folder], known_as=known_as, remarks=remarks)
     benchmark = next(iter(run.benchmarks.values()), None)
     if benchmark is None or benchmark.score is None or not benchmark.questions:
         return CellResult(cell=cell, reason=reason or "not scored")

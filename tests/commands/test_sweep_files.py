@@ -1,7 +1,7 @@
 """A sweep's file: what may stand in it is what the options are, what is wrong is named with its line, and the plan is
 the product of its axes.
 
-For: harness.cli.sweep_plan.
+For: harness.cli.sweep.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli import sweep_plan
+from harness.cli import sweep
 from harness.commands.report import report
 from harness.core.errors import StoreError
 from harness.core.nouns import in_points
@@ -360,7 +360,7 @@ def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_sta
     monkeypatch.setattr(running, "launched", lambda *_, **__: pytest.fail("a server is started"))
     planned = write(trained, start=True, max_tokens=100)
     capsys.readouterr()
-    assert sweep_plan.show(planned) == 2
+    assert sweep.show(planned) == 2
     shown = capsys.readouterr()
     assert "2 cells on 2 servers, 0 of them done; 0 samples to come" in shown.out
     reasons = [

@@ -1,6 +1,6 @@
 """A run goes on with the file that another tool has not finished.
 
-For: harness.foreign.beginning.
+For: harness.foreign.recognising.
 """
 
 from __future__ import annotations

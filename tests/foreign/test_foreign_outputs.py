@@ -23,7 +23,7 @@ from harness.benchmarks.sources.tables import Row
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
-from harness.foreign import formats, outputs, tools
+from harness.foreign import formats, outputs
 from harness.reports.tables import sample_table
 
 Write = Callable[..., Path]
@@ -338,7 +338,7 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
     ],
 )
 def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str) -> None:
-    assert tools.recognise(Row("x", row)) == format
+    assert formats.recognise(Row("x", row)) == format
 
 
 @pytest.mark.parametrize(

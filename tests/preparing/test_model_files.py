@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.preparing import own_servers
-from harness.preparing.model_files import content, fingerprints
+from harness.preparing.own_servers import content, fingerprints
 
 
 def folder(place: Path, **files: str) -> Path:
