@@ -7,10 +7,10 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import tempfile
+import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import click
 
@@ -80,7 +80,7 @@ NICENESS = 19
 """The process that scores beside a run takes only the processor time that nothing else wants."""
 
 END_SECONDS = 10.0
-"""Seconds that this process has to end by itself when the run breaks off."""
+"""Seconds that this process has to end by itself when the run has ended."""
 
 
 class ScoredTerminal(Terminal):
@@ -93,20 +93,16 @@ class ScoredTerminal(Terminal):
         self._folder: RunFolder | None = None
         """The run that is to be scored; None before its session begins."""
         self._scoring: subprocess.Popen[bytes] | None = None
-        """The process that scores, also after its end; None before it is started, and if it cannot be."""
-        self._warned_unscored = False
-        """Whether the user was warned that the run is not scored meanwhile."""
-
-    def __enter__(self) -> Self:
-        # What the process that scores prints on standard output, and on standard error.
-        self._out, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        return self
+        """The process that scores; None before it is started, and if it cannot be."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        """Leave no process behind."""
         super().__exit__(kind, error, tb)
-        if kind is not None:
-            with self._out, self._errors:
-                self._end()
+        if self._scoring is not None:
+            self._scoring.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._scoring.wait(END_SECONDS)
+            self._scoring.kill()
 
     def sampling(self, what: str, folder: RunFolder) -> None:
         """As `Terminal`; notes which run is to be scored."""
@@ -114,67 +110,25 @@ class ScoredTerminal(Terminal):
         self._folder = folder
 
     def progressed(self, progress: Progress) -> None:
-        """As `Terminal`; the first call starts the scoring, since the run then holds its folder. Warns once if the
-        process cannot be started, or ended with an error while the run goes on; it is not started again then.
-        """
+        """As `Terminal`; the first call starts the scoring, since the run then holds its folder."""
         super().progressed(progress)
-        if self._scoring is None and self._folder is not None and not self._warned_unscored:
-            self._start(self._folder)
-        if self._scoring is not None and self._scoring.poll():  # None: it goes on; 0: it ended in order
-            self._warn_unscored()
-
-    def _start(self, folder: RunFolder) -> None:
-        """Start the process that scores; if it cannot be started, say so."""
-        command = isolated.command("harness", "score", str(folder.path), "--follow")
-        with contextlib.suppress(OSError):
-            self._scoring = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._errors, start_new_session=True
+        if self._scoring is None and self._folder is not None:
+            command, silent = (
+                isolated.command("harness", "score", str(self._folder.path), "--follow"),
+                subprocess.DEVNULL,
             )
-            os.setpriority(os.PRIO_PROCESS, self._scoring.pid, NICENESS)
-        if self._scoring is None:
-            self._warn_unscored()
+            with contextlib.suppress(OSError):
+                self._scoring = subprocess.Popen(
+                    command, stdin=silent, stdout=silent, stderr=silent, start_new_session=True
+                )
+                os.setpriority(os.PRIO_PROCESS, self._scoring.pid, NICENESS)
 
-    def _warn_unscored(self) -> None:
-        """Warn once that the run is not scored, with the last words of the process."""
-        if not self._warned_unscored:
-            self._warned_unscored = True
-            self._errors.seek(0)
-            printed = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-            why = printed[-1] if printed else "no process could be started"
-            self.warn(f"the accuracy so far cannot be shown, and the run goes on: {visible(why, 400)}")
-
-    def tables(self) -> str:
-        """Wait until all samples are scored; return what the scoring printed."""
-        with self._out, self._errors:
-            if self._folder is None:
-                return ""
-            # A run that misses nothing has shown no progress. Else the process may have taken the run for ended, as on
-            # a file system without locks: what it printed is of an earlier time.
-            if self._scoring is None or self._scoring.poll() is not None:
-                self._out.seek(0)
-                self._out.truncate()
-                self._start(self._folder)
-            if self._scoring is None:
-                return ""
-            try:
-                code = self._scoring.wait()
-            finally:
-                self._end()
-            self._out.seek(0)
-            printed = self._out.read().decode("utf-8", "replace")
-            if code and not printed:  # The code may also be about samples that no verifier could judge.
-                self._warn_unscored()
-            return printed
-
-    def _end(self) -> None:
-        """Leave no process behind."""
-        if self._scoring is not None and self._scoring.poll() is None:
-            self._scoring.terminate()
-            try:
-                self._scoring.wait(END_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._scoring.kill()
-                self._scoring.wait()
+    def print_tables(self, *, stderr: bool) -> None:
+        """Score the run that has ended, of which few samples are not graded yet. stderr: where the tables go."""
+        if self._folder is not None:
+            sys.stdout.flush()
+            command = isolated.command("harness", "score", str(self._folder.path))
+            subprocess.run(command, check=False, stdout=2 if stderr else None)
 
 
 def _goes_on(folder: RunFolder) -> bool:

@@ -7,7 +7,6 @@ headings (`under`). A flag of another tool is answered with its name here.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -100,7 +99,6 @@ class Helping(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; an unknown option is refused with the command that has it, or with near names."""
-        self._refuse_engine_words(ctx, args)
         if ctx.ignore_unknown_options:
             self._refuse_long_options(ctx, args)
         # click would refuse further arguments in words of its own.
@@ -114,24 +112,9 @@ class Helping(click.Command):
             if not (line := _example(self, ctx)):
                 raise
             raise click.MissingParameter(f"For example: `{line}`", ctx, error.param) from None
-        except click.BadParameter as error:
-            if isinstance(error.param, click.Option) and error.param.multiple and "," in error.message:
-                advice = f"{error.message} Repeat {error.param.opts[-1]} for each value."
-                raise click.BadParameter(advice, ctx, error.param) from None
-            raise
         if refuses_more and rest and not ctx.resilient_parsing:
             raise UsageError(_too_many(rest, self, ctx))
         return rest
-
-    def _refuse_engine_words(self, ctx: click.Context, args: list[str]) -> None:
-        """Raise an error for flags of an engine behind `--`, which only `harness serve` takes there."""
-        engine_words = args[args.index("--") + 1 :] if "--" in args else []
-        takes_engine_flags = any(SERVE_OPTION in parameter.opts for parameter in self.params)
-        if takes_engine_flags and engine_words and engine_words[0].startswith("-"):
-            typed = shlex.join(word for given in engine_words for word in (SERVE_OPTION, f"engine-flag={given}"))
-            raise click.UsageError(
-                f"{shlex.join(['--', *engine_words])}: a flag of the engine is given by {typed}", ctx
-            )
 
     def _refuse_long_options(self, ctx: click.Context, args: list[str]) -> None:
         """Raise an error for a word that looks like a long option but is no flag, with similar flags."""
@@ -250,14 +233,8 @@ def _server_flag(flag: str) -> str:
     """What `--serve-option` takes in place of a flag of `harness serve`; empty if it has no such flag."""
     from server_launchers.spec import OPTIONS, flag_of
 
-    key = flag.removeprefix("--")
-    if key == "engine-flag":
-        return "engine-flag=WORD"
-    switches = {flag_of(field).removeprefix("--"): option.type is bool for field, option in OPTIONS.items()}
-    if key in switches:
-        return f"{key}={'true' if switches[key] else 'VALUE'}"
-    switched = key.removeprefix("no-")
-    return f"{switched}=false" if switched != key and switches.get(switched) else ""
+    types = {flag_of(field): option.type for field, option in OPTIONS.items()}
+    return f"{flag.removeprefix('--')}={'true' if types[flag] is bool else 'VALUE'}" if flag in types else ""
 
 
 def _meaning(meant: str, command: click.Command) -> str:
@@ -282,8 +259,6 @@ def _meaning(meant: str, command: click.Command) -> str:
             continue
         if isinstance(parameter, click.Argument):
             return f"That is {parameter.human_readable_name.strip('[]')}, without a flag, here."
-        if meant.startswith("server_"):  # of `harness serve`: the only command that takes an engine's words behind --
-            return f"That is {parameter.opts[-1]} here; the engine's own flags stand behind ` -- `, as they are."
         return f"That is {parameter.opts[-1]} here."
     return ""
 

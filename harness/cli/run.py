@@ -55,8 +55,7 @@ def _run(options: RunCommand, run_options: RunOptions, judge: JudgeOptions | Non
         terminal.warn(sentence)
     code = _print_end(outcome, options)
     if isinstance(watcher, ScoredTerminal):
-        tables = watcher.tables()
-        click.echo(tables, nl=False, err=options.as_json)
+        watcher.print_tables(stderr=options.as_json)
     if options.as_json:
         say(_record(outcome, code))
     return code

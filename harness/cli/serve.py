@@ -36,24 +36,10 @@ class ServeGroup(HelpingGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of an engine, also of a plug-in. For a misspelt engine, or a model in its place, the error
-        says what to type.
-        """
+        """Find the command of an engine, also of a plug-in. For another word the error lists those that there are."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            if "/" in args[0] or args[0].endswith(".gguf"):
-                ctx.fail(
-                    f"{visible(args[0], 100)!r} is a model: name the engine before it, as in "
-                    f"`harness serve vllm {visible(args[0], 100)}`"
-                )
-            from server_launchers.embedded import weights
-
-            if args[0] in weights.KNOWN:
-                ctx.fail(
-                    f"{args[0]!r} is a model of the embedded server: name the engine before it, as in "
-                    f"`harness serve {engines.EMBEDDED} {args[0]}`"
-                )
             near = misspelt(args[0], self.commands)
-            ctx.fail(f"no engine or action {args[0]!r}; there are {', '.join(self.commands)}.{near}")
+            ctx.fail(f"no engine or action {visible(args[0], 100)!r}; there are {', '.join(self.commands)}.{near}")
         return super().resolve_command(ctx, args)
 
 

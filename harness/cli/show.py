@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +15,6 @@ from harness.core.nouns import count_noun
 from harness.core.records import Key, VerdictName
 from harness.options.reading import ShowCommand
 from harness.preparing.outputs import open_scored
-from harness.runs.layout import BenchmarkFolder, RunFolder
-from harness.runs.questions import grading_anew
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer import printed
 from harness.viewer.printed import Style
@@ -68,17 +65,8 @@ def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
     there = f"they have {', '.join(names[:SHOWN_LEVELS])}" if names else "they have no metadata"
     raise UsageError(
         f"no question of this run has {visible(name, 100)!r} in its metadata; {there}. A card keeps a column with "
-        f"`metadata: [{visible(name, 100)}]`.{_with_a_card(benchmarks[0].folder) if benchmarks else ''}"
+        f"`metadata: [{visible(name, 100)}]`."
     )
-
-
-def _with_a_card(folder: BenchmarkFolder) -> str:
-    """A sentence on how stored replies get the metadata of a card that is written afterwards."""
-    run = RunFolder(folder.path.parent)
-    if run.source != run.path:  # the run was made of another tool's outputs, which are at `source`
-        again = f"`harness score {shlex.quote(visible(str(run.source)))} --benchmark CARD.yaml`"
-        return f" To bring it to the replies of this file, type {again}."
-    return f" To bring it to the stored replies, {grading_anew(folder, 'CARD.yaml')}"
 
 
 def _choice(benchmarks: list[OpenBenchmark], options: ShowCommand) -> SampleFilter:
@@ -124,11 +112,6 @@ def _find_question(
             raise UsageError(f"question {visible(question_id, 100)!r} is in {names}; choose one with `benchmark`.")
         if holding:
             return holding, question_id, sample
-    if os.path.exists(word):  # noqa: PTH110 (a `Path` raises for a word that is too long for a name)
-        raise UsageError(
-            f"`harness show` takes one run, and {visible(word)} is no question of {visible(opened.label)}: show each "
-            "run by a command of its own, or two runs beside each other by `harness compare --samples`"
-        )
     if len(benchmarks) == 1:
         benchmarks[0].question(readings[-1][0])  # Raises with near names.
     raise UsageError(f"no benchmark of run {opened.label} has a question {visible(readings[-1][0], 100)!r}.")

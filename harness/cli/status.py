@@ -6,11 +6,9 @@ A running process states its progress in a file; without one, the run's other fi
 from __future__ import annotations
 
 import shutil
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ from harness.cli.printed.lists import RunStatus
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import count_noun, duration
+from harness.core.nouns import count_noun
 from harness.generation.network.control import order, progress_of
 from harness.generation.run_progress import Progress
 from harness.options.reading import StatusCommand
@@ -45,9 +43,6 @@ WATCH_SECONDS = 1.0
 
 ALL_ROWS = 1000
 """Largest number of lines of a status; more than a terminal has, since the lines are not redrawn."""
-
-ALL_COLUMNS = 1000
-"""Width of a status in a file or a pipe."""
 
 
 def carry_out(options: StatusCommand) -> None:
@@ -192,12 +187,11 @@ def lines(status: RunStatus) -> Iterator[str]:
 
 
 def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = None) -> Iterator[str]:
-    """The progress of a running run as lines, cut to the terminal's width; whole if the output is no terminal.
+    """The progress of a running run as lines, with bars that fit the terminal.
 
     scores: by benchmark, its accuracy so far; None: none is shown.
     """
-    width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else ALL_COLUMNS
-    for line in panel(progress, width, ALL_ROWS, scores):
+    for line in panel(progress, shutil.get_terminal_size().columns - 1, ALL_ROWS, scores):
         yield "".join(span.text for span in line)
 
 
@@ -217,11 +211,11 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
     for event in files.session:
         when = visible(str(event.get("time", "")), 40)
         if event.get("event") == "session_started":
-            yield f"last session began {when}{_ago(event)}"
+            yield f"last session began {when}"
         else:
             why = visible(str(event.get("stopped") or ""), 300)
             reason = f": {why}" if why else ""
-            yield f"it ended {when}{_ago(event)}{reason}; {event.get('failures', 0)} failed requests"
+            yield f"it ended {when}{reason}; {event.get('failures', 0)} failed requests"
     # A session that ends in order records its end.
     if files.holder is None and files.session and files.session[-1].get("event") == "session_started":
         sweep = sweep_around(folder)
@@ -231,15 +225,6 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
             else f"The same `harness sweep` command continues the sweep in {visible(str(sweep))}, this run with it"
         )
         yield f"it ended without a record: it was killed, or its machine went down. {again}"
-
-
-def _ago(event: dict[str, Any]) -> str:
-    """ ", 3 min ago" from an event's time; empty if the event has no readable time."""
-    try:
-        seconds = (datetime.now(UTC) - datetime.fromisoformat(str(event["time"]))).total_seconds()
-    except (KeyError, ValueError, TypeError):
-        return ""
-    return f", {duration(max(0.0, seconds))} ago"
 
 
 # ---- --watch

@@ -69,10 +69,12 @@ class TerminalScreen:
 
     def draw(self, progress: Progress, scores: Scores, cell: str, *, last: bool) -> None:
         """Redraw the panel on the terminal. last: leave it there."""
-        size = self._console.size
-        height = max(3, size.height - SPARE_ROWS)
-        lines = panel(progress, size.width - 1, height, scores, cell)
-        self._live.update(render_lines(lines if last else [*lines, (Span(" "),)]), refresh=True)
+        from rich.constrain import Constrain
+
+        width, height = self._console.size
+        lines = panel(progress, width - 1, max(3, height - SPARE_ROWS), scores, cell)
+        text = render_lines(lines if last else [*lines, (Span(" "),)])
+        self._live.update(Constrain(text, width - 1), refresh=True)
         if last:
             self._live.stop()
 

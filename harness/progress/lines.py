@@ -24,7 +24,7 @@ MAX_BAR_CELLS = 60
 """Widest bar in columns."""
 
 MAX_FAILURES = 3
-"""Largest number of kinds of failures that are shown, and of endpoints in trouble; the rest are counted."""
+"""Largest number of kinds of failures that are shown, and of endpoints in trouble."""
 
 MAX_CAUSE_CHARS = 240
 """Longest message of a server that is shown whole, in characters; a longer one is clipped."""
@@ -123,15 +123,14 @@ def panel(
     scores: Mapping[str, RunningScore] | None = None,
     cell: str = "",
 ) -> list[Line]:
-    """Return at most `height` lines of at most `width` columns: the cell of a sweep, a bar for each benchmark, then
-    facts.
+    """Return at most `height` lines: the cell of a sweep, a bar for each benchmark in `width` columns, then facts.
 
-    The most important facts come first. cell: empty for a run of its own, which has no such line.
+    The screen cuts off what is longer. The most important facts come first. cell: empty for a run of its own, which has no such line.
     """
     first: list[Line] = [[Span(visible(cell, MAX_CELL_CHARS))]] if cell else []
     facts = list(_facts(progress, scores or {}))
     bars = _bars(progress, width, max(1, height - len(first) - min(len(facts), 4)))
-    return [_cut(row, width) for row in [*first, *bars, *facts]][:height]
+    return [*first, *bars, *facts][:height]
 
 
 def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]:
@@ -175,20 +174,18 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
         latest = visible(failure.latest, MAX_CAUSE_CHARS)
         text = f"{failure.count} × {failure.kind}, latest {duration(failure.ago_s)} ago: {latest}"
         facts.append([Span("failures  ", "label"), Span(text, "given up")])
-    if (n := len(progress.failed) - MAX_FAILURES) > 0:
-        facts.append([Span("failures  ", "label"), Span(f"{n} other kinds", "given up")])
     for endpoint in troubled[:MAX_FAILURES]:
         wait = f", asked again in {endpoint.wait_s:.0f} s" if endpoint.wait_s > 0 else ""
         why = f": {visible(endpoint.why, MAX_CAUSE_CHARS)}" if endpoint.why else ""
         text = f"{visible(endpoint.base_url, 80)} {endpoint.state}{wait}{why}"
         facts.append([Span("endpoint  ", "label"), Span(text, "retrying")])
-    if len(troubled) > MAX_FAILURES:
-        facts.append([Span("endpoint  ", "label"), Span(f"{len(troubled) - MAX_FAILURES} more waiting", "retrying")])
     return facts
 
 
 def _bars(progress: Progress, width: int, height: int) -> list[Line]:
     """Return a line for each benchmark; if there are more than `height`, those in progress come first."""
+    from rich.cells import cell_len, set_cell_size  # a log needs no bars
+
     shown = list(progress.benchmarks)
     if len(shown) > height:
         shown = sorted(shown, key=lambda benchmark: not (benchmark.in_flight or benchmark.retrying))[:height]
@@ -196,17 +193,15 @@ def _bars(progress: Progress, width: int, height: int) -> list[Line]:
     counts = [f"{benchmark.done}/{benchmark.total}" for benchmark in shown]
     notes = [_notes(benchmark) for benchmark in shown]
     # Widths of the columns: names, counts, notes, and the bar in what is left beside them, percent and blanks.
-    name_cells = min(max(map(cells_of, names), default=0), max(8, width // 5))
+    name_cells = min(max(map(cell_len, names), default=0), max(8, width // 5))
     count_cells = max(map(len, counts), default=0)
     note_cells = max((sum(len(span.text) for span in note) for note in notes), default=0)
     bar_cells = min(MAX_BAR_CELLS, width - name_cells - count_cells - note_cells - 8)
     bars: list[Line] = []
     for benchmark, name, count, note in zip(shown, names, counts, notes, strict=True):
-        label = name if cells_of(name) <= name_cells else clip(name, name_cells)
-        label += " " * (name_cells - cells_of(label))
         bar = [*_bar(benchmark, bar_cells), Span(" ")] if bar_cells >= MIN_BAR_CELLS else []
         done = f"{count:>{count_cells}} {percent(benchmark.done, benchmark.total):>4}"
-        bars.append([Span(f"{label} "), *bar, Span(done), *note])
+        bars.append([Span(f"{set_cell_size(name, name_cells)} "), *bar, Span(done), *note])
     return bars
 
 
@@ -237,35 +232,6 @@ def _bar(benchmark: BenchmarkProgress, cells: int) -> list[Span]:
     done = min(benchmark.done * cells // total, room)
     columns = {"done": done, **columns, "": cells - done - sum(columns.values())}
     return [Span(_BAR[kind] * n, kind or "rest") for kind, n in columns.items() if n > 0]
-
-
-def _cut(row: Line, width: int) -> Line:
-    """Shorten a line to `width` columns."""
-    spans: list[Span] = []
-    for span in row:
-        room = width - sum(cells_of(before.text) for before in spans)
-        if cells_of(span.text) > room:
-            spans.append(Span(clip(span.text, room), span.kind))
-            break
-        spans.append(span)
-    return spans
-
-
-def cells_of(text: str) -> int:
-    """Return how many columns `text` takes on a terminal: two for a wide character, such as a Chinese one."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
-def clip(text: str, room: int) -> str:
-    """Return the beginning of `text` in at most `room` columns, the last one an ellipsis."""
-    beginning = list(text[: max(0, room - 1)])
-    while beginning and cells_of("".join(beginning)) > room - 1:
-        beginning.pop()
-    return "".join(beginning) + "…" if room > 0 else ""
 
 
 # ---- words

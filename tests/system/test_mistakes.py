@@ -135,8 +135,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("run demo --preset r2", "Did you mean r1?"),
         ("run demo --out /proc/x", "cannot make the folder /proc/x: No such file or directory. Name one that you may "),
         ("verify A --published q.jsonl", "q.jsonl is another file"),
-        ("serve smollm2-135m", "name the engine before it, as in `harness serve llama_cpp smollm2-135m`"),
-        ("serve Qwen/QwQ-32B", "name the engine before it, as in `harness serve vllm Qwen/QwQ-32B`"),
+        ("serve Qwen/QwQ-32B", "no engine or action 'Qwen/QwQ-32B'; there are "),
     ],
 )
 def test_a_wrong_word_is_answered_with_what_to_do(
