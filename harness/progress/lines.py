@@ -125,7 +125,8 @@ def panel(
 ) -> list[Line]:
     """Return at most `height` lines: the cell of a sweep, a bar for each benchmark in `width` columns, then facts.
 
-    The screen cuts off what is longer. The most important facts come first. cell: empty for a run of its own, which has no such line.
+    The screen cuts off what is longer. The most important facts come first. cell: empty for a run of its own, which has
+    no such line.
     """
     first: list[Line] = [[Span(visible(cell, MAX_CELL_CHARS))]] if cell else []
     facts = list(_facts(progress, scores or {}))
