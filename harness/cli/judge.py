@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +36,6 @@ def show(judged: Judged, *, stderr: bool) -> None:
     for report in judged.reports:
         for line in _lines(report):
             click.echo(line, err=stderr)
-    costs = [report.cost for report in judged.reports if report.cost.replies]
-    if len(costs) > 1:
-        total = reduce(lambda sum_so_far, cost: sum_so_far.plus(cost), costs)
-        click.echo(f"the judge, on all benchmarks: cost in all sessions: {total.words}", err=stderr)
     if judged.mute:
         click.echo(f"harness: {judged.mute}", err=True)
     if not judged.outcomes:
@@ -117,8 +112,6 @@ def _lines_of_expected(
         if not all(of.judge.of_card for of in of_each.values()):
             yield f"  {'the others' if len(scopes) > 1 else 'all'} by the prompt {judge.prompt.name}"
     yield f"  {expected.most(prices)}"
-    if any(of.judge.prompt.requests > 1 for of in of_each.values()):
-        yield "  (twice as many, as if no first reply were in the form of its card)"
     yield "  nothing was sent, and no grade was stored"
 
 

@@ -16,7 +16,7 @@ from harness.core import codec
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun, in_points
-from harness.gates.race import OnLook, Raced, race
+from harness.gates.race import Raced, race
 from harness.gates.race import candidates as candidates_of
 from harness.options.deciding import RaceRules
 from harness.options.run import RaceCommand
@@ -33,7 +33,7 @@ def _race(options: RaceCommand) -> int:
     """Race, and print the result on standard output, warnings and owed samples on standard error."""
     entrants = candidates_of([_name_and_options(text) for text in options.candidates], run_given(options))
     with terminal.Terminal() as watcher:
-        raced = race(entrants, options.narrowed(RaceRules), watcher, look_printer())
+        raced = race(entrants, options.narrowed(RaceRules), watcher, _print_look)
     code = EXIT_COMPLETE if raced.decided else EXIT_OWED
     if options.as_json:
         say(_record(raced, code))
@@ -69,22 +69,11 @@ def _name_and_options(text: str) -> tuple[str, dict[str, Any]]:
     return name, own
 
 
-def look_printer() -> OnLook:
-    """Return the function that prints at each look how each candidate compares with the baseline.
-
-    A line that is the same as at the look before is not printed again.
-    """
-    printed: dict[str, str] = {}
-
-    def print_look(standings: Mapping[str, RaceStanding]) -> None:
-        """Print the lines that have changed."""
-        for name, state in standings.items():
-            line = f"  {visible(name)}: {_in_words(state)}"
-            if state.rounds and printed.get(name) != line:
-                click.echo(line, err=True)
-            printed[name] = line
-
-    return print_look
+def _print_look(standings: Mapping[str, RaceStanding]) -> None:
+    """Print how each candidate compares with the baseline at a look."""
+    for name, state in standings.items():
+        if state.rounds:
+            click.echo(f"  {visible(name)}: {_in_words(state)}", err=True)
 
 
 def _in_words(state: RaceStanding) -> str:

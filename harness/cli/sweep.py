@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,7 +84,7 @@ def _follow(options: SweepCommand, patience_s: float) -> int:
     file = files.read(files.find(options.file))
     # All else is checked now: the first checkpoint may come in hours.
     checked = _plan(options, cells.before_checkpoints(file))
-    warned: Counter[str] = Counter()
+    warned = set[str]()
     expected.estimates(checked, Terminal(progress=False, warned=warned), download=True)
     running.refuse_hopeless(checked, Watcher())
 
@@ -96,22 +95,15 @@ def _follow(options: SweepCommand, patience_s: float) -> int:
         return _code(swept, options)
 
     with _says_how_to_go_on():
-        try:
-            watcher = Terminal(progress=False, warned=warned)
-            for sentence in checked.remarks:
-                watcher.warn(sentence)
-            return checkpoints.follow(file, run, patience_s, watcher)
-        finally:  # also after Ctrl-C
-            terminal.count_repeated(warned)
+        watcher = Terminal(progress=False, warned=warned)
+        for sentence in checked.remarks:
+            watcher.warn(sentence)
+        return checkpoints.follow(file, run, patience_s, watcher)
 
 
 def _run(planned: Sweep, options: SweepCommand) -> int:
     """Carry the sweep out, and print how it ended. Returns the exit code."""
-    warned: Counter[str] = Counter()
-    try:
-        swept = _carry_out(planned, warned)
-    finally:  # also after Ctrl-C
-        terminal.count_repeated(warned)
+    swept = _carry_out(planned, set())
     code = _code(swept, options)
     if options.as_json:
         say(
@@ -128,7 +120,7 @@ def _run(planned: Sweep, options: SweepCommand) -> int:
     return code
 
 
-def _carry_out(planned: Sweep, warned: Counter[str]) -> Results:
+def _carry_out(planned: Sweep, warned: set[str]) -> Results:
     """Carry the sweep out; the tables of checkpoints are written again after each cell.
 
     warned: as of `Terminal`.

@@ -11,7 +11,6 @@ import shlex
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -73,13 +72,6 @@ def warn(sentence: str) -> None:
     click.echo(f"harness: warning: {without_typed_secrets(as_typed(sentence), sys.argv[1:])}", err=True)
 
 
-def count_repeated(warned: Counter[str]) -> None:
-    """Print for how many cells each warning came that came for more than one. warned: as of `Terminal`."""
-    for sentence, n in warned.items():
-        if n > 1:
-            click.echo(f"harness: warning, for {n:,} cells in all: {sentence}", err=True)
-
-
 BEAT_SECONDS = 15.0
 """Seconds between two lines about a start."""
 GRADED_SECONDS = 5.0
@@ -102,17 +94,17 @@ class Terminal(Drawing):
     """Shows what happens in a command on standard error. A context manager: leaving it ends the display of progress.
 
     progress: whether progress is shown; None: unless the command runs with --quiet.
-    warned: the warnings so far, each with the number of cells of a sweep for which it came; those here are added. A
-    warning that repeats an earlier one word for word is not printed again. advice: the warnings about settings so far.
+    warned: the warnings so far; those here are added. One that repeats an earlier one word for word is not printed
+    again. advice: the warnings about settings so far.
     """
 
-    def __init__(self, *, progress: bool | None = None, warned: Counter[str] | None = None) -> None:
+    def __init__(self, *, progress: bool | None = None, warned: set[str] | None = None) -> None:
         if progress is None:
             context = click.get_current_context(silent=True)
             flags = {} if context is None else context.params
             progress = not flags.get("quiet")
         super().__init__(shown=progress)
-        self._warned: Counter[str] = Counter() if warned is None else warned
+        self._warned = set[str]() if warned is None else warned
         self.advice: list[str] = []
         self._next_beat = 0.0
         """Seconds since the start of a server after which its log's last line is printed."""
@@ -133,7 +125,7 @@ class Terminal(Drawing):
     def warn(self, sentence: str) -> None:
         """Print the warning, unless it repeats an earlier one word for word (`warned`)."""
         if sentence not in self._warned:
-            self._warned[sentence] = 1
+            self._warned.add(sentence)
             warn(sentence)
 
     def advise(self, sentence: str) -> None:
@@ -143,8 +135,8 @@ class Terminal(Drawing):
 
     def warn_of(self, cell: str, sentence: str, common: str) -> None:
         """Print the warning with the cell's name, unless one of the same `common` words came for another cell."""
-        self._warned[common] += 1
-        if self._warned[common] == 1:
+        if common not in self._warned:
+            self._warned.add(common)
             warn(f"{cell}: {sentence}")
 
     def starting(self, seconds: float, line: str) -> None:

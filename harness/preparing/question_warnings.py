@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from harness.benchmarks.questions import QuestionSet
@@ -36,8 +36,8 @@ def question_warnings(sets: Sequence[QuestionSet], folder: RunFolder, *, judged:
     yield from _held_by_another(sets, folder)
 
 
-MAX_READING_S = 1.0
-"""Seconds after which no further reference is read before the first request."""
+MAX_READ = 1000
+"""Number of references of a file that are read before the first request."""
 
 
 _PLAIN = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
@@ -67,27 +67,20 @@ def warnings_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[str]:
 def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each file of the user's questions with references that no rule reads.
 
-    This is the check that `harness doctor` makes of a file, and it ends after `MAX_READING_S`.
+    This is the check that `harness doctor` makes of a file, of its first `MAX_READ` questions.
     """
-    deadline = time.monotonic() + MAX_READING_S
     for question_set in sets:
         if question_set.given_data is None:  # the references of the cards here are tested
             continue
-        unread: list[str] = []
-        n_read = 0
-        for item in question_set.questions:
-            if time.monotonic() > deadline:
-                break
-            n_read += 1
-            if (reference := _unread_reference(item)) is not None:
-                unread.append(reference)
+        first = list(islice(question_set.questions, MAX_READ))
+        unread = [reference for item in first if (reference := _unread_reference(item)) is not None]
         if unread:
-            looked = "" if n_read == len(question_set.questions) else "the first "
+            looked = "" if len(first) == len(question_set.questions) else "the first "
             yield (
                 f"{visible(question_set.name, 80)}: no rule reads the reference answer of {len(unread):,} of {looked}"
-                f"{count_noun(n_read, 'question')}, such as “{visible(unread[0], 100)}”. Replies that do not repeat it "
-                f"stay undecided: put the answer alone into the column of the answer, or name the column that holds it "
-                f"(answer_key)"
+                f"{count_noun(len(first), 'question')}, such as “{visible(unread[0], 100)}”. Replies that do not "
+                "repeat it stay undecided: put the answer alone into the column of the answer, or name the column that "
+                "holds it (answer_key)"
             )
 
 
@@ -156,8 +149,7 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
 
 def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator[str]:
-    """Yield a warning for each new benchmark of the run all of whose prompts were answered under another name, and for
-    each other file of the user's that joins the run's benchmarks."""
+    """Yield a warning for each new benchmark of the run all of whose prompts were answered under another name."""
     records = Manifest.load(folder).benchmarks if folder.manifest.is_file() else {}
     new = {of.name: of for of in sets if of.name not in records}
     for name in records if new else ():
@@ -169,12 +161,6 @@ def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator
             stored = {question.prompt_digest for question in questions.iterate(held)}
         for of in new.values():
             if not all(question.prompt_digest in stored for question in of.questions):
-                if of.without_card:
-                    yield (
-                        f"{visible(of.name, 80)} becomes a further benchmark of the run in "
-                        f"{visible(str(folder.path))}, which holds samples of {visible(name, 80)}; another folder "
-                        "(`out`) keeps them apart"
-                    )
                 continue
             each = "the question" if len(of.questions) == 1 else f"all {len(of.questions)} questions"
             yield (

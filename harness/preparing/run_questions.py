@@ -98,12 +98,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
         # Split at the last colon, since the path of a card's file may hold other colons.
         name, colon, number = part.rpartition(":")
         if not colon or not re.fullmatch(r"\d+(\.\d+)?", number):
-            if colon and catalogue.knows(name):
-                raise UsageError(f"{visible(part, 100)}: a number of samples goes after the colon, as in {name}:4")
             name, number = part, ""
-        before, second_colon, _ = name.rpartition(":")
-        if number and second_colon and catalogue.knows(before):
-            raise UsageError(f"{visible(part, 100)} has two numbers of samples; give one, as in {before}:{number}")
         if number and not 1 <= float(number) <= MAX_SAMPLES:
             raise UsageError(f"{part}: the number of samples must be from 1 to {MAX_SAMPLES}")
         numbered.append((catalogue.load(name), first_number(float(number)) if number else None))
@@ -132,10 +127,6 @@ def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, float 
     data: path or address of the file. numbered: (card, samples) of the benchmarks that the user named, at most one.
     Raises `UsageError`.
     """
-    if re.fullmatch(r"\w[\w.-]*/[\w.-]+", data) and not Path(data).suffix and not Path(data).exists():
-        raise UsageError(
-            f"there is no such file; a data set of the hub is hf://datasets/{data}", field="data", value=data
-        )
     if not numbered:
         return cards.from_file(
             data,
@@ -159,23 +150,15 @@ def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, float 
 
 def _build(options: RunOptions, card: Card) -> QuestionSet:
     """Build the questions of a card, with the prompt and the selection of the options. Raises `UsageError`."""
-    try:
-        return questions.build(
-            card,
-            prompt=options.prompt,
-            system_prompt=options.system_prompt,
-            limit=options.limit,
-            ids=options.ids,
-            filters=options.filter,
-            api=options.api,
-        )
-    except UsageError as error:
-        if not (options.data and options.benchmarks):
-            raise
-        raise UsageError(
-            f"{error.sentence.removesuffix('.')}. The file is read as data of the benchmark "
-            f"{card.name}; without the name {card.name} it is read as questions of your own"
-        ) from error
+    return questions.build(
+        card,
+        prompt=options.prompt,
+        system_prompt=options.system_prompt,
+        limit=options.limit,
+        ids=options.ids,
+        filters=options.filter,
+        api=options.api,
+    )
 
 
 def default_folder(parent: Path, options: RunOptions) -> Path:

@@ -7,7 +7,7 @@ looked up, too, but sets nothing: it only warns of settings that the model's own
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -184,27 +184,13 @@ def names() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
-def _near_short_names(name: str, listing: Iterable[str]) -> str:
-    """Suggest short names as the end of a message, as `near_names` does: `r1` for `r2`.
-
-    A name is near if it has the same length, up to three letters, and the same first letter. `near_names` asks for more
-    equal letters than such names have.
-    """
-    near = [preset for preset in listing if len(preset) == len(name) < 4 and preset[0] == name[0]]
-    return f" Did you mean {', '.join(near)}?" if near else ""
-
-
 @cache
 def load(name: str) -> Preset:
     """The preset of that name. Raises `UsageError` that lists the names and suggests near ones."""
     listing = names()
     if name not in listing:
-        near = near_names(name, listing) or _near_short_names(name, listing)
-        raise UsageError(
-            f"unknown preset; there are {', '.join(listing)}.{near}",
-            field="preset",
-            value=visible(name, 60),
-        )
+        there = f"unknown preset; there are {', '.join(listing)}.{near_names(name, listing)}"
+        raise UsageError(there, field="preset", value=visible(name, 60))
     path = _FOLDER / f"{name}.yaml"
     return validated(Preset, {"name": name, **read_mapping(path, "a preset")}, str(path), Preset.model_fields)
 
