@@ -140,7 +140,7 @@ def score(
     judge_prices = scoring.judge_prices(costs, judge, "judge=harness.Judge(model=…)")
     scoring.trackers_named(score_options.track)  # a misspelt name is refused before the grading
     path = Path(source)
-    scoring.check([path], score_options, judge)
+    scoring.check([path], score_options)
     return _scores(path, score_options, judge, judge_prices)
 
 

@@ -79,7 +79,7 @@ def show_expected(
     for flag, value in others.items():
         if value:
             raise UsageError(f"--dry-run prints what a judge would be asked: leave out {flag}")
-    scoring.check(sources, options, judge)
+    scoring.check(sources, options)
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     for source in sources:
         with terminal.Terminal() as watcher:

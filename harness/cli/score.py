@@ -70,7 +70,7 @@ def carry_out(options: ScoreCommand) -> int:
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     if options.follow:
         _check_follow(sources, grading, judge)
-    scoring.check(sources, grading, judge, follow=options.follow)
+    scoring.check(sources, grading, follow=options.follow)
     scored = _score_each(sources, grading, judge, prices, follow=options.follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
     if options.as_json:

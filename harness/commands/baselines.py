@@ -57,16 +57,6 @@ def folders_to_compare(baseline: Path | None, sources: Sequence[Path]) -> list[R
     raise UsageError("give at least two runs: the others are compared with the first")
 
 
-def _advice(runs: Sequence[ScoredRun]) -> str:
-    """What to do if these runs share no benchmark, though their questions may be the same."""
-    if any(benchmark.record.imported for run in runs for benchmark in run.benchmarks.values()):
-        return (
-            "To compare outputs of another tool with runs of a benchmark, score the outputs under the benchmark's name "
-            "(`benchmark`)"
-        )
-    return "Runs are compared on benchmarks of one name, or of the same questions under two names"
-
-
 def _same_questions(side: Side, baselines: Mapping[str, Side]) -> str | None:
     """The name under which a baseline of another run holds the same questions; None if none does.
 
@@ -109,7 +99,11 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
                 baselines[name] = side
     if not paired:
         held = "; ".join(f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in runs)
-        raise UsageError(f"{visible(runs[0].label)} shares no benchmark with the other runs: {held}. {_advice(runs)}")
+        raise UsageError(
+            f"{visible(runs[0].label)} shares no benchmark with the other runs: {held}. Runs are compared on "
+            "benchmarks of one name, or of the same questions; `harness score FILE` with `benchmark` names those of "
+            "another tool's outputs"
+        )
     compared = {side.benchmark.name for pair in paired for side in pair}
     alone = []
     for name, labels in holders.items():

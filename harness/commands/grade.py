@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -12,7 +11,7 @@ from harness.core.records import GradeRules
 from harness.grading import Verdict
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes.lasting import lasting_verdict
-from harness.grading.verifier import RAISED, RULES
+from harness.grading.verifier import RULES
 from harness.options.commands import takes
 from harness.options.finished import GradeOptions
 
@@ -64,18 +63,7 @@ def verdict_on(reference: Any, response: str, options: GradeOptions, *, with_ste
         round_to_reference=options.round_to_reference,
         whole_reply=options.whole_reply,
     )
-    verdict = lasting_verdict(
+    return lasting_verdict(
         reference, response, kind=options.kind, rules=rules, choices=options.choices,
         deadline_s=options.deadline, with_steps=with_steps,
     )  # fmt: skip
-    return _with_hint(verdict) if verdict.rule.startswith(RAISED) else verdict
-
-
-def _with_hint(verdict: Verdict) -> Verdict:
-    """The verdict of a verifier that raised, with a step on what it was not given."""
-    hint = (
-        "here the verifier gets the reference and the reply, but no text, id and metadata of a question: to try it on "
-        "a card's questions, score a file of replies (docs/tutorials/own-questions.md)"
-    )
-    # Before the last two steps, the rule and the verdict.
-    return replace(verdict, steps=(*verdict.steps[:-2], hint, *verdict.steps[-2:]))

@@ -88,13 +88,7 @@ def are_outputs(source: Path, options: ScoreOptions) -> bool:
     return is_outputs(source, tool=options.tool, described=bool(options.of_outputs))
 
 
-def check(
-    sources: Sequence[Path],
-    options: ScoreOptions,
-    judge: JudgeOptions | None,
-    *,
-    follow: bool = False,
-) -> None:
+def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False) -> None:
     """Raise `UsageError` if an option for run folders is given with a file of outputs, or the other way round.
 
     follow: whether scoring continues while the run grows.
@@ -106,13 +100,7 @@ def check(
         if options.out is not None and len(sources) > 1:
             raise UsageError(f"it takes one file, but {len(sources)} sources are given", field="out")
     elif options.of_outputs:
-        refused = f"{options.of_outputs[0]} is for files of outputs, but {sources[0]} is a run folder"
-        if options.of_outputs[0] == "out":
-            refused += ": `harness merge A B --out RUN` joins shards, and `harness score RUN --json` prints scores"
-        alone = (
-            '. A judge rules on all benchmarks of a run; "A judge for one benchmark only" in docs/judge.md says more'
-        )
-        raise UsageError(refused + (alone if judge is not None and options.benchmark is not None else ""))
+        raise UsageError(f"{options.of_outputs[0]} is for files of outputs, but {sources[0]} is a run folder")
 
 
 def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:

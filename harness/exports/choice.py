@@ -5,7 +5,6 @@ Samples are read one at a time, so memory holds their keys and not their texts.
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -190,15 +189,11 @@ class ExportedBenchmark:
 
     def _shortest(self, most: int) -> set[Key]:
         """The keys of the `most` shortest samples of each question."""
-        heaps: dict[str, list[tuple[int, int]]] = {}
+        lengths: dict[str, list[tuple[int, int]]] = {}
         for row in self._passing():
             sample = row.sample
-            heap = heaps.setdefault(sample.question_id, [])
-            # Negated, because heapq drops the smallest entry and here the longest reply has to go.
-            heapq.heappush(heap, (-reply_length(sample), -sample.sample_index))
-            if len(heap) > most:
-                heapq.heappop(heap)
-        return {Key(question_id, -index) for question_id, heap in heaps.items() for _, index in heap}
+            lengths.setdefault(sample.question_id, []).append((reply_length(sample), sample.sample_index))
+        return {Key(name, index) for name, replies in lengths.items() for _, index in sorted(replies)[:most]}
 
 
 def not_scored_error(folder: RunFolder, name: str) -> UsageError:

@@ -110,8 +110,6 @@ def export(
         by_hand=exporter.kind != "results",
         empty=not training,  # an empty reply teaches nothing
     )
-    if shortest is not None and shortest < 1:
-        raise UsageError("expected 1 sample or more", field="shortest", value=shortest)
     manifest = Manifest.load(folder)
     benchmarks = [ExportedBenchmark(folder, manifest, name, choice) for name in manifest.benchmarks]
     if not i_know:

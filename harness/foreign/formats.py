@@ -7,6 +7,8 @@ not gather the samples of a question. Most tools are an entry of a table (`TOOLS
     inspect        `.eval` logs
     openai_batch   result files of OpenAI's batches, which need the questions
     sglang         the state dump of SGLang's reasoning benchmark, which needs the questions
+
+Long: the table of tools stands beside the reader of its rows and the readers in code.
 """
 
 from __future__ import annotations

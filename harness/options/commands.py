@@ -98,7 +98,7 @@ def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
 
     typed: the word for the option on a command line; empty for Python, which has its name.
     """
-    own, field = options_class(command), typed or name
+    field = typed or name
     # A run is what most people know: it comes first.
     declared = {"run": options_class("run"), **all_options()}
     tables = {taker: options_of(options) for taker, options in declared.items()}
@@ -109,24 +109,8 @@ def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
         takers = {taker: option for taker, option in takers.items() if option.flag_word == flag}
     if not takers or command in takers:
         return None
-    # Commands for which an option means the same share its help; the first of them stands for the others.
-    by_meaning: dict[str, str] = {}
-    for taker, option in takers.items():
-        by_meaning.setdefault(option.help, f"`harness {taker}`")
-    *others, last = by_meaning.values()
-    does = f"{', '.join(others)} and {last} do: their help says what for" if others else f"{last} does"
-    return UsageError(f"`harness {command}` does not take it; {does}{_as_field(own, name)}", field=field)
-
-
-def _as_field(declared: type[CommandOptions], name: str) -> str:
-    """How to send a refused sampling option as a field of each request: the end of a sentence, empty if none."""
-    from harness.presets.sampling import SamplingOption, SamplingOptions
-
-    option = options_of(SamplingOptions).get(name)
-    # One without a neutral value, such as max_tokens, bounds a reply, which the command decides itself.
-    if not isinstance(option, SamplingOption) or option.neutral is None or "extra_body" not in options_of(declared):
-        return ""
-    return f". To send the field with each request, give extra_body '{{\"{name}\": VALUE}}'"
+    listed = ", ".join(f"`harness {taker}`" for taker in takers)
+    return UsageError(f"`harness {command}` does not take it; it is an option of {listed}", field=field)
 
 
 def refuse_flag(command: str, flag: str) -> None:

@@ -144,7 +144,7 @@ def test_a_hostile_value_is_one_word_of_the_command(hostile: object) -> None:
     forged = {"system_prompt": hostile, "stop": hostile, "header": "X: y", "out": "/etc", "benchmarks": hostile, "z": 1}
     words = shlex.split(run_command(options_again(manifest(demo=forged))[0]))
     value = str(hostile)
-    assert words == ["harness", "run", "demo:2", "--model", "m", "--system-prompt", value, "--stop", value]
+    assert words == ["harness", "run", "demo:2", "--model", "m", "--stop", value, "--system-prompt", value]
 
 
 def test_the_line_that_trusts_graders_of_ones_own_comes_first() -> None:
