@@ -304,52 +304,6 @@ def event_stream(*events: bytes, end: tuple[bytes, ...] = (DONE,)) -> Iterator[b
     yield END
 
 
-class Calls(NamedTuple):
-    """A reply with calls of a tool. arguments: of each call, as sent. finish: the finish reason of the chat API."""
-
-    arguments: tuple[str, ...]
-    text: str = ""
-    reasoning: str = ""
-    name: str = "python"
-    finish: str = "tool_calls"
-
-
-def calls(*codes: str, text: str = "", reasoning: str = "") -> Calls:
-    """A reply that calls the tool `python` with each of these codes, for `scripted`."""
-    return Calls(tuple(json.dumps({"code": code}) for code in codes), text, reasoning)
-
-
-def calls_events(reply: Calls, api: str, model: str) -> list[bytes]:
-    """The events of a reply with calls in the form of an API; in chat, the arguments come in two pieces."""
-    called = [(n, f"call_{n}", text) for n, text in enumerate(reply.arguments)]
-    if api == "responses":
-        thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": reply.reasoning}]}
-        items = [thought | {"encrypted_content": "sealed"}, *response(reply.text)["output"]]
-        form: dict[str, Any] = {"type": "function_call", "name": reply.name}
-        items += [form | {"call_id": name, "arguments": text} for _, name, text in called]
-        done = [named("response.output_item.done", output_index=n, item=item) for n, item in enumerate(items)]
-        return [*done, named("response.completed", response=response("", model=model) | {"output": items})]
-    if api == "messages":
-        form = {"type": "tool_use", "name": reply.name, "input": {}}
-        blocks: list[tuple[dict[str, Any], dict[str, Any]]] = [
-            ({"type": "thinking", "thinking": ""}, {"type": "thinking_delta", "thinking": reply.reasoning}),
-            ({"type": "text", "text": ""}, {"type": "text_delta", "text": reply.text}),
-            *((form | {"id": name}, {"type": "input_json_delta", "partial_json": text}) for _, name, text in called),
-        ]
-        events = [named("message_start", message=message("", model) | {"content": [], "stop_reason": None})]
-        for n, (start, piece) in enumerate(blocks):
-            events.append(named("content_block_start", index=n, content_block=start))
-            events += [named("content_block_delta", index=n, delta=piece), named("content_block_stop", index=n)]
-        last = named("message_delta", delta={"stop_reason": "tool_use"}, usage={"output_tokens": 3})
-        return [*events, last, named("message_stop")]
-    events = [delta(reasoning_content=reply.reasoning), delta(reply.text)]
-    for n, name, text in called:
-        function = {"name": reply.name, "arguments": text[:5]}
-        events.append(delta(tool_calls=[{"index": n, "id": name, "type": "function", "function": function}]))
-        events.append(delta(tool_calls=[{"index": n, "function": {"arguments": text[5:]}}]))
-    return [*events, delta(finish=reply.finish, usage={"prompt_tokens": 9, "completion_tokens": 3}), DONE]
-
-
 def completion(text: str = "42", tokens: int = 3) -> Iterator[bytes]:
     """A well-behaved reply, an event a letter: its head, its role, its text and its end, each in a segment."""
     last = delta(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": tokens})
@@ -421,26 +375,10 @@ FAULTS: Mapping[str, tuple[Step, ...]] = {
 """Failures by name: statuses, a connection reset before the reply, one that stays silent, a stream without an event."""
 
 
-def _called_before(body: Any) -> list[str]:
-    """The arguments of the calls that a request hands back."""
-    turns = [turn for turn in body.get("input") or body.get("messages") or () if isinstance(turn, dict)]
-    functions = [call["function"] for turn in turns for call in turn.get("tool_calls") or ()]
-    items = [turn for turn in turns if turn.get("type") == "function_call"]
-    return [function["arguments"] for function in (*functions, *items)]
-
-
-def _is_object(text: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return isinstance(json.loads(text), dict)
-    return False
-
-
-def scripted(*texts: str | Calls, faults: Sequence[str] = (), model: str = "test-model") -> Answer:
+def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model") -> Answer:
     """An answer for `FakeServer`: each fault of `FAULTS` once, then the texts in turn, over and over.
 
-    A request gets a stream or a whole reply, as its body asks, of the API of its path; a reply with `calls` is always a
-    stream. With one among the texts, the model's turns in a request decide: none, the first text; one, the second. The
-    server lists `model`, and refuses a call that is handed back with arguments that are no JSON object.
+    A request gets a stream or a whole reply, as its body asks, of the API of its path. The server lists `model`.
 
     Raises `ValueError` for a fault of another name.
     """
@@ -454,24 +392,11 @@ def scripted(*texts: str | Calls, faults: Sequence[str] = (), model: str = "test
         """The model list, then the faults, then the texts."""
         if request.method == "GET":
             return [models(model) if request.path.endswith("/models") else http(404)]
-        if any(not _is_object(text) for text in _called_before(request.json)):
-            return [http(400, {"error": {"message": "Expecting value: line 1 column 1 (char 0)"}})]  # as vLLM
         with lock:
             failure = next(failures, None)
             text = "" if failure else next(replies)
         if failure:
             return failure
-        if any(isinstance(each, Calls) for each in texts):
-            # A turn of the model on Responses is several items, one of which is its reasoning.
-            turns = request.json.get("input") or request.json["messages"]
-            n = sum(
-                (turn.get("role") == "assistant" and "id" not in turn) or turn.get("type") == "reasoning"
-                for turn in turns
-            )
-            text = texts[n % len(texts)]
-        if isinstance(text, Calls):
-            api = request.path.rpartition("/")[2]
-            return event_stream(*calls_events(text, api, model), end=())
         streamed = request.json.get("stream")
         if request.path.endswith("/responses"):
             return (

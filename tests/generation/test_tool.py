@@ -33,9 +33,10 @@ from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
 from harness.presets.tool import PythonTool
-from harness.testing import Calls, FakeServer, Pause, Request, Step, calls, http, scripted
+from harness.testing import FakeServer, Pause, Request, Step, http
 from tests import warm
 from tests.budget import rounds
+from tests.generation.called_tools import Calls, calls, scripted
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of
 from tests.patience import PATIENCE_SECONDS
 from tests.programs.sandboxed import needs_sandbox
