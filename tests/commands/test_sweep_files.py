@@ -151,7 +151,7 @@ M = D + "models: [m]\n"
         (D + "run:\n  limit: 1\n  temprature: 1.0\n", 4, "'run.temprature'. Did you mean temperature?"),
         (D + "servers:\n  - engine: vllm\n    quantisation: x\n", 4, "Did you mean quantization?"),
         (M + "servers:\n- {url: x}\n", 4, "unknown key 'servers.0.url'. The keys there are name, engine"),
-        ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. The keys there are name, samples,"),
+        ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. The keys there are name, "),
         (D + "table: {grouping: x, kind: y}\n", 2, "key 'table.grouping'. The keys there"),
         (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: expected 'llama_cpp'"),
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
