@@ -30,7 +30,6 @@ OTHERS: dict[str, set[str]] = {
     "harness/benchmarks/sources/tables.py": {"gzip.open"},  # after `_refuse_special`
     "harness/benchmarks/sources/zstandard.py": {"zstd.open"},  # of an open file
     "harness/benchmarks/sources/archives.py": {"zipfile.ZipFile", "opened.open"},  # a download; its members
-    "harness/benchmarks/sources/documents.py": {"zipfile.ZipFile"},  # likewise
     "harness/foreign/formats.py": {"zipfile.ZipFile", "archive.open"},  # of an open file
     "harness/extensions/exporters/inspect.py": {"zipfile.ZipFile"},  # to an open file
     "harness/cli/main.py": {"os.fdopen"},  # standard streams

@@ -21,7 +21,6 @@ from pydantic import (
     PlainSerializer,
     PrivateAttr,
     WithJsonSchema,
-    field_validator,
     model_validator,
 )
 
@@ -45,12 +44,6 @@ def _as_tuple(value: Any) -> Any:
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, list) else value
-
-
-def _graders(name: str) -> str:
-    """The graders of plug-ins, for the error of an unknown one called `name`; empty if there are none."""
-    graders = plugins.names("grader")
-    return f" ({', '.join(graders)}).{near_names(name, graders)}" if graders else ""
 
 
 def _as_rules(value: Any) -> Any:
@@ -78,9 +71,8 @@ def _as_rules(value: Any) -> Any:
     if of_plugin := plugins.value_of("grader", rules.grader):
         rules = msgspec.structs.replace(rules, grader=of_plugin)
     if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", rules.grader):
-        raise ValueError(
-            f'grader must be "rules", "package.module:function" or a plug-in\'s name{_graders(rules.grader)}'
-        )
+        known = ", ".join(["rules", "package.module:function", *plugins.names("grader")])
+        raise ValueError(f"grader must be one of {known}")
     return rules
 
 
@@ -114,7 +106,7 @@ class HubSource(_Part):
     paths in the data set, also in a zip archive of it (`rows.zip/test/a.csv`); `{config}` in a path stands for each
     configuration. Without `files` the Parquet or JSONL files of `config` and `split` are looked up. config_column: name
     of a column that is added to each row, with the row's configuration. documents: path of a zip archive with the
-    documents that the rows name (`harness.benchmarks.sources.documents`).
+    documents that the rows name (`harness.benchmarks.sources.archives`).
     """
 
     kind: Literal["hub"]
@@ -361,36 +353,22 @@ class Card(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _set_program_grader(cls, value: Any) -> Any:
-        """Give a card of `kind: program` the grader that runs programs."""
-        if isinstance(value, dict) and value.get("kind") == "program" and isinstance(value.get("rules", {}), dict):
-            return {**value, "rules": {**value.get("rules", {}), "grader": "program"}}
-        return value
-
-    @model_validator(mode="before")
-    @classmethod
-    def _take_judge_into_rules(cls, value: Any) -> Any:
-        """Note the judge's form in the rules, which each question of a run holds."""
-        own = (
-            {name: value[name] for name in ("judge", "right_from") if name in value} if isinstance(value, dict) else {}
-        )
-        if not own or not isinstance(value.get("rules", {}), dict):
+    def _take_into_rules(cls, value: Any) -> Any:
+        """Note in the rules, which each question of a run holds, the judge's form and the grader that runs programs."""
+        if not isinstance(value, dict) or not isinstance(value.get("rules", {}), dict):
             return value
-        return {**value, "rules": {**value.get("rules", {}), **own}}
-
-    @field_validator("prompts", mode="after")
-    @classmethod
-    def _check_prompt_names(cls, prompts: tuple[Prompt, ...]) -> tuple[Prompt, ...]:
-        """Refuse two prompts of one name."""
-        names = [prompt.name for prompt in prompts]
-        if len(set(names)) < len(names):
-            raise ValueError("two prompt variants have the same name")
-        return prompts
+        own = {name: value[name] for name in ("judge", "right_from") if name in value}
+        if value.get("kind") == "program":
+            own["grader"] = "program"
+        return {**value, "rules": {**value.get("rules", {}), **own}} if own else value
 
     @model_validator(mode="after")
     def _check_fields_together(self) -> Card:
         """Refuse fields of the card that contradict one another or name an unknown prompt."""
-        names = {*PROMPTS, *(prompt.name for prompt in self.prompts)}
+        own_names = {prompt.name for prompt in self.prompts}
+        if len(own_names) < len(self.prompts):
+            raise ValueError("two prompt variants have the same name")
+        names = PROMPTS.keys() | own_names
         for name in (self.prompt, *(variant.prompt for variant in self.variants)):
             if name in names:
                 continue
@@ -514,8 +492,6 @@ def from_mapping(
     named = value.get("judge")
     if isinstance(named, str) and named.endswith(FORM_SUFFIXES) and folder is not None:
         value = {**value, "judge": str(folder / Path(named).expanduser())}
-    if "grader" in value:
-        raise UsageError(f"{where}: grader is a rule; write it as `rules: {{grader: {quoted(str(value['grader']))}}}`")
     card = validated(Card, value, where, _FIELD_NAMES)
     card._folder, card._file, card._address = folder, file, address
     return card

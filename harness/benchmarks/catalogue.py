@@ -78,17 +78,10 @@ def _unknown_error(name_or_path: str) -> UsageError:
     if tables.is_named_as_data(path):
         return UsageError(f"there is no file {shown}")
     if suite := next((file for file in suites() if fold_name(file.stem) == fold_name(name_or_path)), None):
-        listed = ", ".join(benchmarks_of_suite(suite))
-        return UsageError(
-            f"{shown} is a suite of benchmarks: `harness sweep {suite.stem}` runs it. Where a benchmark is expected, "
-            f"give one of the suite's: {listed}"
-        )
+        return UsageError(f"{shown} is a suite of benchmarks: `harness sweep {suite.stem}` runs it")
     listing = names()
-    parts = re.split(r"[\s;|+]+", name_or_path.strip())
-    if len(parts) > 1 and {fold_name(part.partition(":")[0]) for part in parts} <= {*map(fold_name, listing)}:
-        return UsageError(f"{shown!r}: several benchmarks are separated by commas: {visible(','.join(parts), 200)}")
     near = near_names(name_or_path, listing, {alias: card.name for card in cards() for alias in card.aliases})
-    if not near and any(sign in name_or_path for sign in (os.sep, "/")):
+    if not near and "/" in name_or_path:
         return UsageError(f"there is no file {shown}, and no benchmark of this name")
     # Beside names that are near, the whole list would hide them.
     listed = f".{near} `harness benchmarks` lists all" if near else f"; there are {', '.join(listing)}"
@@ -101,12 +94,6 @@ def _unknown_error(name_or_path: str) -> UsageError:
 def suites() -> list[Path]:
     """The files of the shipped suites: sweeps of a named set of benchmarks."""
     return sorted((shipped_folder() / "suites").glob("*.yaml"))
-
-
-def benchmarks_of_suite(suite: Path) -> list[str]:
-    """The names of the benchmarks in the file of a suite, each once."""
-    entries = yaml_file.read_mapping(suite, "a suite")["benchmarks"]
-    return list(dict.fromkeys(str(entry["benchmark"]) for entry in entries))
 
 
 def load_or_make(name_or_path: str) -> Card:

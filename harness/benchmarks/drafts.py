@@ -127,10 +127,9 @@ def _accepted_answers(value: Any, kind: CardKind, form: AnswerForm, structured: 
         value = value[0]
     if isinstance(value, list | dict):
         if not structured:
-            what = "a list" if isinstance(value, list) else "an object"
             raise ValueError(
-                f"must be one answer, found {what}: {quoted(repr(value))}. Write it as a text, or keep it in a column "
-                "that the card's `columns` name under `metadata`, where a grader of your own reads it"
+                f"must be one answer, found {quoted(repr(value))}. Write it as a text, or name its column under "
+                "`metadata`, where a grader of your own reads it"
             )
         items = list(value.values()) if isinstance(value, dict) else value
         if not items:
@@ -509,9 +508,7 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
         messages.append(Message(role, content))
     *turns, last = messages
     if last.role != "user" or not last.content.strip():
-        raise UsageError(
-            f"{row.where}: the column {column!r} must end with a message of the user, which is the question"
-        )
+        raise UsageError(f"{row.where}: the column {column!r} must end with a message of the user, the question")
     return tuple(turns), last.content
 
 
@@ -594,7 +591,8 @@ def _read_choices(card: Card, row: Row, question_id: str) -> tuple[tuple[str, ..
             expected = f"name one of the {len(texts)} options by letter, index (counted from 0) or text"
             raise _wrong_cell(row, column, expected, row.value[column], "the answer column")
         return tuple(texts), letter, None, answer if isinstance(answer, int) and answer not in labels else None
-    texts = [_option(row, name) for name in (spec.correct, *spec.incorrect)]
+    columns = [_require_column(row, (name,), "an option") for name in (spec.correct, *spec.incorrect)]
+    texts = [_option_text(row, column, row.value[column]) for column in columns]
 
     def rank(index: int) -> bytes:
         text = "\0".join((str(spec.shuffle_seed), question_id, "0", str(index)))
@@ -654,11 +652,6 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
         remedy = "" if texts else "; put the questions without options into a file of their own, for a run of their own"
         raise UsageError(f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{remedy}")
     return texts, labels
-
-
-def _option(row: Row, name: str) -> str:
-    """The text of the option in the column of this name. Raises `UsageError`."""
-    return _option_text(row, name, row.value[_require_column(row, (name,), "an option")])
 
 
 def _option_text(row: Row, column: str, value: Any) -> str:

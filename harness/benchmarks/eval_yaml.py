@@ -117,9 +117,7 @@ def _find_task(value: dict[str, Any], name: str, where: str) -> _Task:
     """
     framework, tasks = str(value.get("evaluation_framework")), value.get("tasks")
     if framework.replace("_", "-").casefold() != "inspect-ai" or not isinstance(tasks, list) or not tasks:
-        raise UsageError(
-            f"{where}: expected tasks for inspect-ai, found evaluation_framework: {quoted(framework)}; write a card"
-        )
+        raise UsageError(f"{where}: expected tasks for inspect-ai, found evaluation_framework: {quoted(framework)}")
     names = [str(task.get("id")) if isinstance(task, dict) else "" for task in tasks]
     if name not in names and (name or len(tasks) > 1):
         raise UsageError(f"{where}: name a task after a #: {visible(', '.join(names), 2000)}.{near_names(name, names)}")
@@ -139,10 +137,8 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
     indices = {f"literal:{letter}": index for index, letter in enumerate(LETTERS[: len(choices or ())])}
     right = indices.get(fields.target)
     if right is None or not isinstance(choices, list) or not spec.shuffle_choices:
-        raise UsageError(
-            f"{where}: field_spec.target {quoted(fields.target)}: give literal:LETTER, which names a place in a list "
-            "of choices, with shuffle_choices: true, or a column without it"
-        )
+        ways = "give literal:LETTER of a list of choices with shuffle_choices: true, or a column without it"
+        raise UsageError(f"{where}: field_spec.target {quoted(fields.target)}: {ways}")
     wrong = [column for index, column in enumerate(choices) if index != right]
     return {**columns, "answer": []}, {"correct": choices[right], "incorrect": wrong, "shuffle_seed": 0}
 

@@ -26,7 +26,7 @@ from harness.core import codec, files, yaml_file
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.files import read_named
-from harness.core.inert import check_text, visible
+from harness.core.inert import check_text, quoted, visible
 from harness.core.part import Part
 from harness.core.validation import validated
 
@@ -263,9 +263,8 @@ def _read_rubric(name: str) -> str:
         content = read_named(Path(name).expanduser(), 4 * MAX_RUBRIC_CHARS + 1)
         rubric = check_text(content.decode("utf-8-sig").replace("\r\n", "\n"))
     except (OSError, ValueError) as error:
-        raise UsageError(
-            f"the judge's rubric {shown}: {_unreadable(error)}; expected a text file", field="prompt"
-        ) from error
+        why = quoted(error.strerror if isinstance(error, OSError) and error.strerror else str(error))
+        raise UsageError(f"the judge's rubric {shown}: {why}; expected a text file", field="prompt") from error
     if not rubric.strip() or len(rubric) > MAX_RUBRIC_CHARS:
         raise UsageError(
             f"the judge's rubric {shown} has {len(rubric.strip())} characters; expected 1 to {MAX_RUBRIC_CHARS:,}",
@@ -279,14 +278,3 @@ def _read_rubric(name: str) -> str:
             field="prompt",
         )
     return rubric
-
-
-def _unreadable(error: OSError | ValueError) -> str:
-    """Why a file is no text, in words."""
-    match error:
-        case OSError():
-            return error.strerror or "cannot be read"
-        case UnicodeDecodeError():
-            return "is not UTF-8"
-        case _:
-            return str(error)

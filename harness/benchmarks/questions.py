@@ -10,8 +10,8 @@ Long: the set of questions and its making share one list of fields and of checks
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -97,8 +97,8 @@ class QuestionSet:
         return self.questions if self.part is None else self.part.selection
 
 
-class QuestionsById(Mapping[tuple[str, str], Question]):
-    """A mapping (benchmark, question_id) → question over several sets.
+class QuestionsById:
+    """The questions of several sets by (benchmark, question_id).
 
     Each access unpacks the question anew, so that a large set stays packed in memory.
     """
@@ -110,16 +110,6 @@ class QuestionsById(Mapping[tuple[str, str], Question]):
         name, question_id = key
         question_set = self._sets[name]
         return question_set.questions[question_set.places[question_id]]
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return (
-            (name, question.question_id)
-            for name, question_set in self._sets.items()
-            for question in question_set.questions
-        )
-
-    def __len__(self) -> int:
-        return sum(len(question_set.questions) for question_set in self._sets.values())
 
 
 def build(
@@ -140,36 +130,13 @@ def build(
     """
     chosen_prompt = prompt if isinstance(prompt, Prompt) else prompts.find_prompt(prompt or card.prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
-    form = api if api == "completions" else "chat"  # all other APIs ask by the same messages
-    blank = QuestionSet(
-        name=card.name,
-        samples=card.samples,
-        sampling=card.sampling,
-        tool=card.tool,
-        publish=card.publish_questions,
-        card_file=card.address,
-        given_data=card.given_data,
-        without_card=card.is_of_data,
-        questions=(),
-        n_all=0,
-        rows_digest="",
-        dataset_digest="",
-        prompt=chosen_prompt.name,
-        system_prompt=(chosen_prompt.system if system is None else system) or None,
-        template_digest=digest(
-            [chosen_prompt.template_digest, chosen_prompt.system if system is None else system, form]
-        ),
-        origin="",
-    )
-    return _from_source(card, blank, _Selection(card, filters, ids, limit), chosen_prompt, system, api)
+    return _from_source(card, _Selection(card, filters, ids, limit), chosen_prompt, system, api)
 
 
-def _from_source(
-    card: Card, blank: QuestionSet, selection: _Selection, prompt: Prompt, system: str | None, api: Api
-) -> QuestionSet:
-    """The set `blank` with the selected questions, read from the card's source. Raises `UsageError`.
+def _from_source(card: Card, selection: _Selection, prompt: Prompt, system: str | None, api: Api) -> QuestionSet:
+    """The selected questions, read from the card's source. system: the system prompt; None: the prompt's own.
 
-    blank: the set without questions and digests. system: the system prompt; None: the prompt's own.
+    Raises `UsageError`.
     """
     source = chooser.read_source(card)
     selected: Packed[Question] = Packed(Question)
@@ -206,8 +173,20 @@ def _from_source(
             f"{n_with_link} of {count_noun(n_all, 'question')} {'has' if n_with_link == 1 else 'have'} a picture's "
             "address in the text: the model gets the address, not the picture"
         )
-    return replace(
-        blank,
+    sent_system = prompt.system if system is None else system
+    form = api if api == "completions" else "chat"  # all other APIs ask by the same messages
+    return QuestionSet(
+        name=card.name,
+        samples=card.samples,
+        sampling=card.sampling,
+        tool=card.tool,
+        publish=card.publish_questions,
+        card_file=card.address,
+        given_data=card.given_data,
+        without_card=card.is_of_data,
+        prompt=prompt.name,
+        system_prompt=sent_system or None,
+        template_digest=digest([prompt.template_digest, sent_system, form]),
         questions=selected,
         n_all=n_all,
         rows_digest=rows_digest,
@@ -403,9 +382,7 @@ class _Selection:
                         f"The first ids are {', '.join(visible(first_id, 40) for first_id in all_ids[:5])}"
                     )
             if not self._n_matching:  # each id exists and each filter lets questions pass, but none is in both
-                raise UsageError(
-                    f"no question of {name} has one of the ids and passes the filter: give other ids or filters"
-                )
+                raise UsageError(f"no question of {name} has one of the ids and passes the filter: give others")
         if self._limit is not None and self._limit < 1:
             raise UsageError(f"the limit must be at least 1 question, found {self._limit}")
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -256,13 +256,8 @@ class WithDocuments(msgspec.Struct):
         }
 
 
-class FormedRow(Protocol):
-    """A row of one form."""
-
-    def rows(self) -> Iterator[Columns]:
-        """The rows that are asked in place of this row, each with its new columns only. Raises `ValueError`."""
-        ...
-
+FormedRow = ArcTask | ZebraGrid | Instructions | Versions | Needles | Nodes | WithDocuments
+"""A row of one form. Its `rows` are asked in its place, each with its new columns only; it raises `ValueError`."""
 
 FORMS: dict[RowForm, type[FormedRow]] = {
     "arc": ArcTask,

@@ -76,8 +76,4 @@ def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None])
         note(f"{empty.name}: its {len(empty.selection)} questions are fewer than the parts, so this part has none")
     if asking := [share for share in parts if share.questions]:
         return asking
-    raise UsageError(
-        "there are fewer questions than parts, so this part has none: divide the run into fewer parts",
-        field="shard",
-        value=shard,
-    )
+    raise UsageError("there are fewer questions than parts: divide the run into fewer", field="shard", value=shard)

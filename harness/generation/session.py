@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -48,9 +48,6 @@ from harness.runs.log_events import spent_so_far
 from harness.runs.manifest import BenchmarkRecord, Manifest, Provenance, changes_of, servers_refusal
 from harness.runs.merging import joined_manifest, refuse_doubled
 from harness.runs.record import KeySet, Owed, missing_samples, n_planned
-
-if TYPE_CHECKING:
-    from harness.core.records import Question
 
 _MISSING = "never_succeeds"
 """Field of a benchmark's record: questions that can never succeed, each with the server's words."""
@@ -230,7 +227,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         return keeper
 
     @property
-    def questions(self) -> Mapping[tuple[str, str], Question]:
+    def questions(self) -> QuestionsById:
         """The questions by (benchmark, question_id)."""
         return QuestionsById(self._question_sets.values())
 

@@ -45,7 +45,7 @@ def saved(tmp_path: Path, data: bytes, name: str = "set.jsonl") -> Path:
         (b"", "holds no rows"),
         (b"\n \n", "holds no rows"),
         (GOOD + b'{"problem": "broken\n', r"set\.jsonl:2 is broken JSON: .* at column 13"),
-        (GOOD + b'["a", "list"]\n', r"set\.jsonl:2 must be an object with named columns, found a list"),
+        (GOOD + b'["a", "list"]\n', r"set\.jsonl:2 must be an object with named columns, found \['a', 'list'\]"),
         (GOOD + b"\xff\xfe\x00", r"set\.jsonl:2 is not UTF-8"),
         ("problem,ä".encode("utf-16"), r"set\.jsonl:1 is not UTF-8"),
         (
@@ -60,10 +60,10 @@ def saved(tmp_path: Path, data: bytes, name: str = "set.jsonl") -> Path:
         (GOOD + b'{"problem": "p", "answer": null}', r"set\.jsonl:2: the answer column 'answer' is null"),
         (GOOD + b'{"problem": "p", "answer": "  "}', r"set\.jsonl:2: the answer column 'answer' is empty"),
         (GOOD + b'{"problem": "p", "answer": true}', r"set\.jsonl:2: .* must be an answer, found true"),
-        (GOOD + b'{"problem": "p", "answer": [1, 2]}', r"set\.jsonl:2: .* must be one answer, found a list"),
+        (GOOD + b'{"problem": "p", "answer": [1, 2]}', r"set\.jsonl:2: .* must be one answer, found \[1, 2\]"),
         (
             GOOD + b'{"problem": "p", "answer": {"a": 1}}',
-            r"set\.jsonl:2: .* must be one answer, found an object.* Write it as a text",
+            r"set\.jsonl:2: .* must be one answer, found \{'a': 1\}. Write it as a text",
         ),
         (
             GOOD + b'{"problem": null, "answer": 1}',
@@ -164,8 +164,7 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes
     [
         ("set.csv", b"problem,answer\np,1,extra\n", r"set\.csv:2 has 3 cells, but the first line names 2 columns"),
         ("set.csv", b"problem,problem\np,1\n", r"set\.csv:1 names the column 'problem' twice"),
-        ("set.csv", "problem，answer\np，1\n".encode(), r"set\.csv:1 parts its names by ，: .* must be a comma"),
-        ("set.xlsx", b"PK", r"set\.xlsx: files in \.xlsx are not read; "),
+        ("set.xlsx", b"PK", r"set\.xlsx: \.xlsx is not read: "),
         ("set.csv", b'problem,answer\n"a\nb\nc",1\n"d\ne",2,extra\n', r"set\.csv:5 has 3 cells"),
         ("set.csv", b'problem,answer\n"a\nb\nc",1\n\n"d\ne"x,2\n', r"set\.csv:6 is no valid CSV"),
         ("set.csv", b'problem,answer\n"never closed,1\nand\nmore', r"set\.csv:2 is no valid CSV"),
@@ -174,10 +173,10 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes
         ("set.csv", "question,answer\n面积,2\n".encode("gb18030"), r"set\.csv:2 is not UTF-8"),
         ("set.json", b'{"a": 1}', "is a mapping without a list of rows; expected a list of objects"),
         ("set.json", b'{"train": [], "test": []}', "its lists of rows are: train, test. Name one with `split`"),
-        ("set.json", b"[{}, 3]", "row 2 of .* must be an object with named columns, found a number"),
+        ("set.json", b"[{}, 3]", "row 2 of .* must be an object with named columns, found 3"),
         ("set.json", b"[{}] [{}]", "is broken JSON: Extra data at column 6"),
         ("set.json", b'[{"a": "\xff"}]', "is not UTF-8"),
-        ("set.json", b'"text"', "must hold a list of objects, found a text"),
+        ("set.json", b'"text"', "must hold a list of objects, found 'text'"),
         ("set.json", b"{\n\n]", r"set\.json \(line 3\) is broken JSON"),
         ("set.jsonl.gz", b"no gzip", "is damaged or no gzip file"),
         ("set.jsonl.gz", gzip.compress(GOOD * 100)[:-20], "is damaged or no gzip file"),
@@ -193,11 +192,8 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, name: str, data: bytes, 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     saved(tmp_path, GOOD, "there.jsonl")
-    for name, more in (
-        *((name, "") for name in ("set.jsonl", "set.parquet", "set.csv.gz", "other.jsonl:4")),
-        ("there.jsonl:4", "; give the number of samples as samples=4"),
-    ):
-        with pytest.raises(UsageError, match=f"there is no file .*{name}{more}$"):
+    for name in ("set.jsonl", "set.parquet", "set.csv.gz", "there.jsonl:4"):
+        with pytest.raises(UsageError, match=f"there is no file .*{name}$"):
             [*tables.stream(tmp_path / name)]
 
 

@@ -79,8 +79,7 @@ def test_the_name_of_a_suite_is_answered_with_the_command_that_runs_it(typed: st
     refused = harness(tmp_path, "run", f"{typed}:8", *server)
     assert refused.code == 2
     assert refused.err.startswith(
-        f"harness: {typed} is a suite of benchmarks: `harness sweep efficient-reasoning` runs it. Where a benchmark is "
-        "expected, give one of the suite's: gsm8k, math500, aime24, limo\n"
+        f"harness: {typed} is a suite of benchmarks: `harness sweep efficient-reasoning` runs it\n"
     )
     # Wrong twins: a benchmark of the same name as a suite, and a name that is only the beginning of a suite's.
     assert catalogue.load("demo").name == "demo"
@@ -137,7 +136,7 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
         ),
         (
             MINIMAL + "rules: {grader: 'os.system(1)'}\n",
-            'grader must be "rules", "package.module:function" or a plug-in',
+            "grader must be one of rules, package.module:function",
         ),
         (MINIMAL.replace("title: Sums", "name: x"), "the key 'title' is missing"),
         (MINIMAL.replace("kind: file", "kind: ftp"), "source"),

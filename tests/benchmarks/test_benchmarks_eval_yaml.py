@@ -167,7 +167,7 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
         ({**COLUMNS, "shuffle_choices": False}, "with shuffle_choices: true"),
         (
             {**COLUMNS, "field_spec": {**COLUMNS["field_spec"], "target": "literal:D"}},
-            "names a place in a list of choices",
+            "give literal:LETTER of a list of choices",
         ),
         ({**CHOICE, "shuffle_choices": True}, "or a column without it"),
         ({**MATHS, "epochs": 0}, "epochs"),

@@ -278,7 +278,7 @@ def test_the_token_does_not_follow_a_redirect_to_another_host(hub: Hub, monkeypa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"revision": SECOND}, "has no revision b{40}.* pin another"),
+        ({"revision": SECOND}, "no longer has the revision b{40}, or a file of it"),
         ({"id": "someone/other"}, "has no data set someone/other, or it is private"),
         ({"files": "rows.jsonl"}, "has no file 'rows.jsonl'; it holds README.md, train.jsonl"),
         ({"files": "../../../train.jsonl"}, "has no file"),

@@ -1,7 +1,7 @@
 """Cards of 2025 and 2026 whose rows could not be read: each against a local hub that holds made-up rows of its form.
 
 For: harness.benchmarks.card, harness.benchmarks.drafts, harness.benchmarks.sources.tables,
-harness.benchmarks.sources.documents, harness.benchmarks.row_forms.
+harness.benchmarks.sources.archives, harness.benchmarks.row_forms.
 """
 
 from __future__ import annotations

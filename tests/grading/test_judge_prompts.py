@@ -175,7 +175,7 @@ def test_a_rubric_from_windows_is_the_same_rubric(tmp_path: Path) -> None:
         (None, "No such file"),
         (b" \n", "has 0 characters"),
         (b"x" * 20_001, "expected 1 to 20,000"),
-        (b"\xff", "is not UTF-8"),
+        (b"\xff", "'utf-8' codec can't decode byte 0xff .*; expected a text file"),
         (b"Right\0 or wrong", "control character .* at position 5 of the text; expected a text file"),
         (
             b"Compare {response} with \\frac{ab}{c}.",

@@ -58,7 +58,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
     shutil.copytree(folder / "A", folder / "U")
     for name in ("scores.json", "grades.jsonl"):
         (folder / "U" / "demo" / name).unlink()
-    for name in ("q.jsonl", "q.csv", "q.xlsx"):
+    for name in ("q.jsonl", "q.csv"):
         (folder / name).write_text(ROW)
     (folder / "q.jsonl.xz").write_bytes(lzma.compress(ROW.encode()))
     (folder / "right.csv").write_text("problem,answer\n1+1?,2\n")
@@ -120,8 +120,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("compare A A", "A is named twice: name another run to compare it with"),
         ("show A --filter level=hard", "no question of this run has 'level' in its metadata; they have topic"),
         ("show L --filter level=odd", "no question has level=odd; there are easy, hard"),
-        ("run --data q.jsonl.xz", "files in .xz are not read; unpack it: `xz -dk "),
-        ("run --data q.xlsx", "files in .xlsx are not read; save the sheet as CSV in UTF-8"),
+        ("run --data q.jsonl.xz", ".xz is not read: unpack an archive, save a sheet as CSV in UTF-8"),
         ("run --data q.csv", "q.csv holds JSON and is named as a table; rename it to end in .jsonl"),
         ("run demo --out /proc/x", "cannot make the folder /proc/x: No such file or directory. Name one that you may "),
         ("verify A --published q.jsonl", "q.jsonl is another file"),

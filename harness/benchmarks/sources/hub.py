@@ -22,7 +22,7 @@ import msgspec
 
 from harness.benchmarks.card import HubSource
 from harness.benchmarks.limits import MAX_LISTING_BYTES
-from harness.benchmarks.sources import archives, documents, tables
+from harness.benchmarks.sources import archives, tables
 from harness.benchmarks.sources.hub_files import choose
 from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
@@ -82,7 +82,7 @@ def read(source: HubSource, *, long_fields: bool) -> Rows:
     )
     if source.documents is not None:
         (archive,) = _paths(source, listing, [source.documents])
-        rows = documents.with_documents(rows, archive, f"{source.id}:{source.documents}")
+        rows = archives.with_documents(rows, archive, f"{source.id}:{source.documents}")
     if source.revision is None:
         notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
     return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
@@ -263,25 +263,20 @@ def _asking(source: HubSource) -> Iterator[Any]:
     logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     try:
         yield huggingface_hub
-    except errors.RevisionNotFoundError as error:
-        raise UsageError(
-            f"{source.id} has no revision {source.revision} at {host()} any more; look at {page} and pin another "
-            "revision"
-        ) from error
     except errors.LocalEntryNotFoundError as error:  # the library's word for a hub that does not answer
         raise NoNetworkError(source, f"{host()} cannot be reached") from error
-    except errors.EntryNotFoundError as error:
-        raise UsageError(f"{source.id} no longer has a file that it lists; look at {page}") from error
+    except (errors.RevisionNotFoundError, errors.EntryNotFoundError) as error:
+        pin = source.revision or "newest"
+        raise UsageError(f"{source.id} no longer has the revision {pin}, or a file of it: look at {page}") from error
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
         if isinstance(error, errors.GatedRepoError) or status == 403:
-            refusal = f"is gated: accept its terms at {page} and give your token in HF_TOKEN (or `hf auth login`)"
-            raise UsageError(f"{source.id} {refusal}") from error
+            todo = f"accept its terms at {page} and give your token in HF_TOKEN (or `hf auth login`)"
+            raise UsageError(f"{source.id} is gated: {todo}") from error
         # The hub answers 401 for a private data set and for one that does not exist.
         if isinstance(error, errors.RepositoryNotFoundError) or status == 401:
-            raise UsageError(
-                f"{host()} has no data set {source.id}, or it is private: check the name, or give a token in HF_TOKEN"
-            ) from error
+            why = "or it is private: check the name, or give a token in HF_TOKEN"
+            raise UsageError(f"{host()} has no data set {source.id}, {why}") from error
         raise UsageError(f"{host()} answered {status} for {source.id}; try again later") from error
     except UsageError:
         raise

@@ -65,9 +65,8 @@ def _choose_described(
         defaults = [key for key, entry in by_name.items() if entry.get("default") is True or key == "default"]
         candidates = list(by_name) if len(by_name) == 1 else defaults
         if len(candidates) != 1:
-            raise UsageError(
-                f"{name} has the configurations {', '.join(map(visible, by_name))}; name one ({_NAME_ONE})"
-            )
+            listing = ", ".join(map(visible, by_name))
+            raise UsageError(f"{name} has the configurations {listing}; name one ({_NAME_ONE})")
         config = candidates[0]
     if config not in by_name:
         listing = ", ".join(map(visible, by_name))
@@ -85,9 +84,7 @@ def _choose_described(
         raise UsageError(f"{name} has no split {visible(split)!r}; it has {', '.join(map(visible, splits))}")
     paths_of_split = [f for f in files if any(_matches(f, str(pattern)) for pattern in splits[split])]
     if not paths_of_split:
-        raise UsageError(
-            f"{name} describes the split {split!r} but holds none of its files; it holds {_show_files(files)}"
-        )
+        raise UsageError(f"{name} holds no file of its split {split!r}; it holds {_show_files(files)}")
     return paths_of_split
 
 

@@ -10,7 +10,6 @@ Long: the formats share one set of bounds and one way of naming what is wrong.
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import csv
 import gzip
@@ -96,8 +95,6 @@ def stream(
         elif suffix == ".json":
             rows = _json_rows(file, shown, split)
         else:
-            if suffix not in (".jsonl", ".ndjson"):
-                _refuse_table(file, shown)
             rows = _json_lines(file, shown, half_done)
         yield from _check_rows(rows, shown, responses)
 
@@ -112,7 +109,7 @@ def _opened(path: Path, compression: str, shown: str) -> Iterator[BinaryIO]:
         with open_named(path) as raw:
             yield io.BytesIO(_unpack(raw, compression, shown)) if compression else raw
     except FileNotFoundError as error:
-        raise _no_file(path, shown) from error
+        raise UsageError(f"there is no file {shown}") from error
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 
@@ -134,16 +131,6 @@ def _unpack(raw: BinaryIO, compression: str, shown: str) -> bytes:
     if len(data) > most:
         raise UsageError(f"{shown} unpacks to more than {most} bytes")
     return data
-
-
-def _refuse_table(file: BinaryIO, shown: str) -> None:
-    """Raise `UsageError` for a file whose name does not say its format, unless it begins as JSON Lines do."""
-    if file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()[:1] not in (b"{", b""):
-        raise UsageError(
-            f"{shown} does not begin with a JSON object, and the end of its name decides how it is read: name a table "
-            "FILE.csv or FILE.tsv"
-        )
-    file.seek(0)
 
 
 def _json_lines(lines: Iterable[bytes], shown: str, half_done: bool = False) -> Iterator[Row]:
@@ -216,28 +203,14 @@ _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
 """Suffixes of compressed files that are read, behind that of the format."""
 _KNOWN = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".ndjson", ".txt")
 """Suffixes of data files that are read."""
-_WORKBOOK = b"PK\x03\x04"
-"""First bytes of a zip archive, which an .xlsx or .ods file is."""
-
-_CONVERTED = {
-    ".xz": "unpack it: `xz -dk FILE`",
-    ".bz2": "unpack it: `bzip2 -dk FILE`",
-    ".zip": "unpack it: `unzip FILE`",
-    ".7z": "unpack it: `7z x FILE`",
-    ".xlsx": "save the sheet as CSV in UTF-8",
-    ".xls": "save the sheet as CSV in UTF-8",
-    ".ods": "save the sheet as CSV in UTF-8",
-}
-"""Suffix of a file that is not read → what to do with the file. Archives are not unpacked here, because they could have
-any size.
-"""
+_CONVERTED = (".xz", ".bz2", ".zip", ".7z", ".xlsx", ".xls", ".ods")
+"""Suffixes of files that are not read. Archives are not unpacked here, because they could have any size."""
 
 
 def refuse_unread(path: Path, shown: str) -> None:
     """Raise `UsageError` for a file in a format that another program must convert first."""
-    todo = _CONVERTED.get(path.suffix.lower())
-    if todo is not None:
-        raise UsageError(f"{shown}: files in {path.suffix} are not read; {todo.replace('FILE', shown)}")
+    if path.suffix.lower() in _CONVERTED:
+        raise UsageError(f"{shown}: {path.suffix} is not read: unpack an archive, save a sheet as CSV in UTF-8")
 
 
 def is_named_as_data(path: Path) -> bool:
@@ -276,14 +249,6 @@ def _max_unpacked_bytes(file: BinaryIO) -> int:
     return min(MAX_DATA_BYTES, max(FREE_UNPACKED_BYTES, MAX_UNPACKED_RATIO * os.fstat(file.fileno()).st_size))
 
 
-def _no_file(path: Path, shown: str) -> UsageError:
-    """The error for a file that is not there; a number of samples behind its name (`mine.csv:4`) is recognised."""
-    name, _, number = str(path).rpartition(":")
-    is_number = number.isdecimal() and Path(name).is_file()
-    hint = f"; give the number of samples as samples={int(number)}" if is_number else ""
-    return UsageError(f"there is no file {shown}{hint}")
-
-
 def _text(file: BinaryIO, shown: str) -> str:
     """The whole file as text. Raises `UsageError`. shown: its name in messages."""
     data = file.read(MAX_DATA_BYTES + 1)
@@ -292,8 +257,6 @@ def _text(file: BinaryIO, shown: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        if data.startswith(_WORKBOOK):
-            raise UsageError(f"{shown} is a workbook, whatever its name says: {_CONVERTED['.xlsx']}") from error
         line = data.count(b"\n", 0, error.start) + 1
         how = "save the file as UTF-8 (in Excel: CSV UTF-8)"
         raise UsageError(f"{shown}:{line} is not UTF-8 (byte {error.start}); {how}") from error
@@ -331,7 +294,7 @@ def _refuse_split(split: str | None, what: str) -> None:
 def _list_in(value: Any, split: str | None, shown: str) -> list[Any]:
     """The list of rows in a mapping: the only one, or that of the split. Raises `UsageError`."""
     if not isinstance(value, dict):
-        raise UsageError(f"{shown} must hold a list of objects, found {_json_type(value)}")
+        raise UsageError(f"{shown} must hold a list of objects, found {quoted(repr(value))}")
     lists = {key: item for key, item in value.items() if isinstance(item, list)}
     if not lists:
         by_name = {key: _named_rows(item) for key, item in value.items()}
@@ -378,11 +341,7 @@ def csv_rows(text: str, shown: str, delimiter: str | None = None, damaged_rows: 
     damaged, read_to = 0, 0  # read_to: last line of the row that was read last; a row may have several
     try:
         header = [name.strip() for name in next(reader, [])]
-        if len(header) == 1 and "，" in header[0]:
-            raise UsageError(f"{shown}:1 parts its names by ，: the sign between two cells must be a comma (,)")
         repeated = {name for name in header if header.count(name) > 1}
-        if "" in repeated:
-            raise UsageError(f"{shown}:1 has several columns without a name: the first line must name each column")
         if repeated:
             raise UsageError(f"{shown}:1 names the column {visible(min(repeated))!r} twice")
         read_to = reader.line_num
@@ -419,9 +378,7 @@ def _parquet_rows(file: BinaryIO, shown: str) -> Iterator[Row]:
     except parquet.TooLargeError as error:
         raise UsageError(f"{shown} unpacks to more than {most} bytes") from error
     except parquet.DamagedError as error:
-        raise UsageError(
-            f"{shown} cannot be read as Parquet, so write or fetch it again: {quoted(str(error))}"
-        ) from error
+        raise UsageError(f"{shown} cannot be read as Parquet: {quoted(str(error))}") from error
 
 
 def parse_json(text: str, where: str) -> Any:
@@ -440,14 +397,8 @@ def parse_json(text: str, where: str) -> Any:
 def _row_of(value: Any, where: str) -> Row:
     """The row with this JSON value. Raises `UsageError` for anything but an object."""
     if not isinstance(value, dict):
-        raise UsageError(f"{where} must be an object with named columns, found {_json_type(value)}")
+        raise UsageError(f"{where} must be an object with named columns, found {quoted(repr(value))}")
     return Row(where, value)
-
-
-def _json_type(value: Any) -> str:
-    """The name of a JSON value's type, for messages."""
-    names: dict[type, str] = {dict: "an object", list: "a list", str: "a text", bool: "true/false", type(None): "null"}
-    return names.get(type(value), "a number")
 
 
 def _check_fields(row: Row, responses: bool) -> None:

@@ -67,9 +67,7 @@ def _download(source: UrlSource) -> bytes:
     if page.status != 200:
         raise UsageError(f"{host} answered {page.status} for {source.url}; is the file still there?")
     if not page.whole:
-        raise UsageError(
-            f"{source.url} is longer than {MAX_DOWNLOAD_BYTES} bytes, or takes over {MAX_DOWNLOAD_SECONDS:g} s"
-        )
+        raise UsageError(f"{source.url}: over {MAX_DOWNLOAD_BYTES} bytes, or over {MAX_DOWNLOAD_SECONDS:g} s")
     return page.body
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
+from harness.benchmarks.questions import QuestionsById
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Arriving, Post, Transport
@@ -50,7 +51,7 @@ class Requests:
     def __init__(
         self,
         settings: RunSettings,
-        questions: Mapping[tuple[str, str], Question],
+        questions: QuestionsById,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
