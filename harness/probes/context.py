@@ -89,19 +89,15 @@ def _long_prompt_check(subject: Subject) -> Seen:
     # Without counts, a template of usual length and one token a word are assumed.
     n_empty, per_word = tokens_by_words or (64.0, 1.0)
     stated = f"a context of {subject.server.context:,}" if subject.server.context else "no context"
-    while True:
-        # The sentence of each code word takes some five or six tokens.
-        words = max(8, int((target - n_empty) / per_word) - 6 * len(DEPTHS))
-        sent = f"a prompt of {target:,.0f} tokens with {len(DEPTHS)} code words; the server states {stated}"
-        try:
-            answer = subject.chat(needles(words, CODE_WORDS), max_tokens=RECALL_TOKENS)
-            break
-        except Refused as refused:
-            # Where no context is known, the first prompt may be too long.
-            is_known = subject.context is not None or subject.server.context is not None
-            if is_known or target <= MIN_TOKENS or refused.status == 0:
-                return spoils(sent, f"refused: {quoted(refused.sentence)}")
-            target = max(MIN_TOKENS, target / 2)
+    # The sentence of each code word takes some five or six tokens.
+    words = max(8, int((target - n_empty) / per_word) - 6 * len(DEPTHS))
+    sent = f"a prompt of {target:,.0f} tokens with {len(DEPTHS)} code words; the server states {stated}"
+    try:
+        answer = subject.chat(needles(words, CODE_WORDS), max_tokens=RECALL_TOKENS)
+    except Refused as refused:
+        # Where no context is known, the prompt may be too long.
+        is_known = subject.context is not None or subject.server.context is not None or refused.status == 0
+        return (spoils if is_known else untested)(sent, f"refused: {quoted(refused.sentence)}; name one by `context`")
     n = answer.usage.prompt_tokens
     got = f"the model got {n:,} tokens" if n is not None else "no usage stated"
     if tokens_by_words is not None and n is not None and n < (1 - TOLERANCE) * per_word * words - 2:

@@ -19,10 +19,8 @@ from harness.options.probing import DROPPABLE, ProbeOptions
 from harness.preparing.prepare import Prepared
 from harness.preparing.watching import Watcher
 from harness.probes import (
-    bare,
     context,
     ends,
-    later,
     load,
     protocol,
     reading,
@@ -50,9 +48,7 @@ CHECKS: tuple[Check, ...] = (
     *protocol.CHECKS,
     *ends.CHECKS,
     *template.CHECKS,
-    *bare.CHECKS,
     *sampling.CHECKS,
-    *later.CHECKS,
     *context.CHECKS,
     *load.CHECKS,
     *whole_replies.LAST_CHECKS,
@@ -69,10 +65,6 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
     """The checks of these names or groups; all if no name is given. quick: only short checks. Raises `UsageError`."""
     words = {check.name for check in checks} | {check.group for check in checks}
     for name in names:
-        if name == reading.NAME and name not in words:
-            raise UsageError(
-                "this check needs the option `replies`, a run of the model's base", field="checks", value=name
-            )
         if name not in words:
             groups = ", ".join(dict.fromkeys(check.group for check in checks))
             every = ", ".join(check.name for check in checks)

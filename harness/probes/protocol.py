@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections import Counter
 
 from harness.client.protocol.reply import RequestFailed
 from harness.core.inert import quoted
@@ -24,6 +26,27 @@ MISSPELT = "no-such-model-of-the-probe"
 
 REPLACED = "\ufffd"
 """The character that a decoder writes for bytes that it cannot decode."""
+
+COPIED = (
+    "Zeile 1: \\frac{a}{b} + \\sqrt{2}\n\n\tx = \"y\"; // 100 %\nprint('a\\nb')\n"
+    "- naïve café, 日本語, здравствуй, 🙂\n\n    indented <b>&amp;</b>\n"
+)
+"""Text to copy, with line ends, tabs, backslashes, quotes, HTML marks, and characters of one to four bytes."""
+
+COPIES = 2
+"""How often `COPIED` stands in the text that the model is to copy."""
+
+COPY_TOKENS = 800
+"""Largest number of new tokens of the reply that copies the text."""
+
+FLANK = 4
+"""Number of characters that must be equal before and after a piece of text that a stream changed."""
+
+MAX_PIECE = 4
+"""Longest changed piece, in characters."""
+
+MIN_CHANGES = 2
+"""Smallest number of equal changes that count against a stream; a batch may cause a single one."""
 
 
 def _streaming(subject: Subject) -> Seen:
@@ -127,6 +150,58 @@ def _model_name(subject: Subject) -> Seen:
     )
 
 
+def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
+    """Return the characters that a server changed when it streamed: (piece of the whole reply, the piece of the stream
+    in its place) → number of such changes.
+
+    stream, whole: the streamed and the whole reply to the same request. A different word does not count, because a
+    batch may cause it, and all text after it then differs. So a change counts only if it is short, stands between equal
+    texts, and replaces marks, spaces or characters beyond ASCII.
+    """
+    counts = Counter[tuple[str, str]]()
+    blocks = difflib.SequenceMatcher(None, whole, stream, autojunk=False).get_opcodes()
+    # A block turns whole[start:end] into stream[first:last].
+    for number, (kind, start, end, first, last) in enumerate(blocks):
+        # A difference at an end of the reply does not count, since replies may be trimmed there.
+        if kind == "equal" or not 0 < number < len(blocks) - 1:
+            continue
+        short = end - start <= MAX_PIECE and last - first <= MAX_PIECE
+        neighbours = blocks[number - 1], blocks[number + 1]
+        between_equals = all(block[0] == "equal" and block[2] - block[1] >= FLANK for block in neighbours)
+        # The piece of the whole reply decides whether words changed, since a stream may spell a mark in letters, such
+        # as &lt; for <.
+        piece = whole[start:end] or stream[first:last]
+        holds_words = any(c.isascii() and c.isalnum() for c in piece)
+        if short and between_equals and not holds_words:
+            counts[whole[start:end], stream[first:last]] += 1
+    return counts
+
+
+def _copied(subject: Subject) -> Seen:
+    """Check that no character is lost: the model copies a text of many kinds of characters, as a stream and as a whole
+    reply.
+    """
+    text = COPIED * COPIES
+    sent = f"a text of {len(text)} characters to copy, with line ends, backslashes and accents, streamed and whole"
+    inquiry = Inquiry(f"Copy this text, and write nothing else: {text}", {"max_tokens": COPY_TOKENS, "temperature": 0})
+    (reply,) = subject.streamed([inquiry])
+    if isinstance(reply, RequestFailed):
+        return untested(sent, f"the stream failed: {quoted(reply.message)}")
+    stream = text_of(reply)
+    whole, again = (subject.whole(inquiry).whole for _ in range(2))
+    if not whole:
+        return untested(sent, "an empty reply")
+    frequent = [(pair, n) for pair, n in changes(stream, whole).items() if n >= MIN_CHANGES]
+    # If two whole replies differ by such changes, too, the batch makes them and not the stream.
+    if not frequent or changes(again, whole):
+        n = sum(not (c.isascii() and c.isprintable()) or c == "\\" for c in stream)
+        if n < MIN_CHANGES:
+            return untested(sent, f"the model copied other words: {n} of {len(stream)} characters are special")
+        return sound(sent, f"{len(stream)} characters, {n} of them special; the stream changes none of them")
+    (lost, put), n = max(frequent, key=lambda item: item[1])
+    return spoils(sent, f"the stream has {put!r} where the whole reply has {quoted(repr(lost))}, {n} times")
+
+
 def _complete(text: str) -> str:
     """The text without a last character that max_tokens cut: some servers leave it out, others send `REPLACED`."""
     return text.rstrip(REPLACED)
@@ -154,5 +229,10 @@ CHECKS = (
         name="model name", group="protocol", look=_model_name,
         why="A server that answers to any model name may serve another model than the reported one.",
         mend="Compare the model name in the server's replies with the model that you mean.",
+    ),
+    Check(
+        name="copied text", group="protocol", look=_copied, by_text=True, quick=False, tokens=1_500,
+        why="A run reads streams: a backslash or a line end that a stream loses breaks LaTeX, code and answers.",
+        mend="Look for a proxy that decodes and encodes each chunk by itself; ask for whole replies until then.",
     ),
 )  # fmt: skip

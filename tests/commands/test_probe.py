@@ -27,7 +27,7 @@ from harness.client.spelling import Spelling
 from harness.core import http_get
 from harness.core.errors import ServerError
 from harness.options.probing import ProbeOptions
-from harness.probes import later, overlap, probe
+from harness.probes import overlap, probe, sampling
 from harness.probes.findings import Finding
 from harness.testing import FakeServer, Request, Step, http
 from server_launchers.keeping.launch import RunningServer
@@ -160,7 +160,7 @@ def thinking(_asked: Body, content: bytes) -> bytes:
 
 
 def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_path: Path) -> None:
-    checks = "reply text,streaming,reasoning,other seed"
+    checks = "reply text,streaming,reasoning,seeds"
     with FakeServer(answering(Toy(), fault(answer=thinking))) as odd, FakeServer(answering(Toy(), Fault())) as plain:
         words = ("--checks", checks, "--quiet", "--json")
         reports = [json.loads(harness(tmp_path, "probe", server.base_url, *words).out) for server in (odd, plain)]
@@ -212,7 +212,7 @@ def test_refused_streams_accuse_nobody_and_broken_ones_do() -> None:
 
 
 def test_a_server_that_rejects_a_field_is_probed_without_it_by_drop(tmp_path: Path) -> None:
-    toy, checks = Toy("3", 1.0, chance=random.Random(5)), "same seed,later draws at 0.5"
+    toy, checks = Toy("3", 1.0, chance=random.Random(5)), "seeds,later draws at 0.5"
     with FakeServer(answering(toy, rejects("seed"))) as server:
         words = f"probe {server.base_url} --seed 11 --quiet --checks".split()
         refused = harness(tmp_path, *words, checks)
@@ -225,9 +225,9 @@ def test_a_server_that_rejects_a_field_is_probed_without_it_by_drop(tmp_path: Pa
     assert "no request was answered: refused: HTTP 400" in report["ended"]
     assert "sound" not in {finding["outcome"] for finding in report["findings"]}
     seen = {finding["check"]: finding for finding in json.loads(done.out)["findings"]}
-    outcomes = {"later draws at 0.5": "sound", "same seed": "untested"}
+    outcomes = {"later draws at 0.5": "sound", "seeds": "untested"}
     assert {check: finding["outcome"] for check, finding in seen.items()} == outcomes, seen
-    assert "no request has the field seed, by `drop`" in seen["same seed"]["came"]
+    assert "no request has the field seed, by `drop`" in seen["seeds"]["came"]
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2])
@@ -294,7 +294,7 @@ def test_a_server_that_goes_away_is_named_and_accused_of_nothing(
 
 @pytest.mark.parametrize(("n_lost", "outcome"), [(0, "sound"), (1, "sound"), (5, "untested"), (10, "untested")])
 def test_lost_places_are_named_and_more_than_a_tenth_are_too_many(tmp_path: Path, n_lost: int, outcome: str) -> None:
-    first = 1 + len(later.RAW_TEXTS)  # of the texts that are read
+    first = 1 + len(sampling.RAW_TEXTS)  # of the texts that are read
     odd = sound_but(lambda n: refusal(500, "out of memory") if first <= n < first + n_lost else None, RAW)
     with FakeServer(odd) as mine:
         words = ("--checks", "writing and reading", "--quiet", "--json")

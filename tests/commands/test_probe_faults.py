@@ -1,6 +1,6 @@
 """Each fault of the toys is found by its checks and named by one; odd but sound servers are not accused.
 
-For: harness.probes.bare, harness.probes.effect, harness.probes.ends, harness.probes.later.
+For: harness.probes.template, harness.probes.effect, harness.probes.ends, harness.probes.sampling.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 import pytest
 
 from harness.core.errors import UsageError
-from harness.probes import ends, later, probe
+from harness.probes import ends, probe, sampling
 from harness.probes.effect import Shift, effect
 from harness.probes.ends import Ended
 from harness.probes.findings import Finding
@@ -67,7 +67,7 @@ def test_a_sound_server_passes_every_check() -> None:
 
 
 def test_the_checks_cost_what_they_are_said_to_cost() -> None:
-    assert len(probe.CHECKS) == 23
+    assert len(probe.CHECKS) == 22
     assert sum(check.tokens for check in probe.CHECKS if check.quick) <= 6_000
     assert sum(check.tokens for check in probe.CHECKS) <= 25_000
 
@@ -110,7 +110,7 @@ def test_an_odd_but_sound_server_is_not_accused(name: str) -> None:
     assert {check: finding.came for check, finding in report.items() if finding.outcome == "spoils"} == {}
 
 
-MISLED = ("protocol", "temperature 0", "same seed", "other seed", "load")
+MISLED = ("protocol", "temperature 0", "seeds", "load")
 
 
 @pytest.mark.parametrize("name", MISLEADING)
@@ -132,7 +132,7 @@ def test_checks_that_need_true_counts_say_that_the_counts_are_false() -> None:
 def test_no_check_reads_texts_that_did_not_come() -> None:
     report = findings(silent(), MISLED)
     assert {check for check, item in report.items() if item.outcome in ("spoils", "warns")} == set()
-    for check in ("temperature 0", "same seed", "other seed", "load", "prefix cache", "streaming"):
+    for check in ("temperature 0", "seeds", "load", "prefix cache", "streaming"):
         if check in report:
             assert (report[check].outcome, "no text came in" in report[check].came) == ("untested", True), check
     assert report["reply text"].outcome == "untested"
@@ -278,6 +278,6 @@ def test_log_probabilities_at_a_floor_are_left_out() -> None:
 def test_the_first_token_shows_of_which_temperature_log_probabilities_are() -> None:
     warm = {str(i): -0.5 * i - 1 for i in range(6)}
     cold = {name: 2 * value for name, value in warm.items()}
-    assert later.stated_at(warm, warm, 0.5) == 1.0
-    assert [later.stated_at(dict([*cold.items()][:n]), warm, 0.5) for n in (1, 2, 6)] == [None, 0.5, 0.5]
-    assert later.stated_at({name: 5 * value for name, value in warm.items()}, warm, 0.5) is None
+    assert sampling.stated_at(warm, warm, 0.5) == 1.0
+    assert [sampling.stated_at(dict([*cold.items()][:n]), warm, 0.5) for n in (1, 2, 6)] == [None, 0.5, 0.5]
+    assert sampling.stated_at({name: 5 * value for name, value in warm.items()}, warm, 0.5) is None

@@ -204,7 +204,7 @@ def cached() -> Fault:
         return json.dumps({k: v for k, v in body.items() if k != "seed"}, sort_keys=True)
 
     return fault(
-        "other seed",
+        "seeds",
         request=lambda body: kept.get(key(body), body),
         answer=lambda asked, content: kept.setdefault(key(asked), content),
     )
@@ -421,7 +421,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "top_k ignored": lambda: fault("later cuts", request=drops("top_k")),
     "top_p ignored": lambda: fault("later cuts", request=drops("top_p")),
     "min_p ignored": lambda: fault("later cuts", request=drops("min_p")),
-    "one seed for all": lambda: fault("other seed", request=sets(seed=7)),
+    "one seed for all": lambda: fault("seeds", request=sets(seed=7)),
     "stop texts ignored": lambda: fault("stop texts", request=drops("stop")),
     "head of the prompt dropped": lambda: fault(
         "context",
@@ -429,7 +429,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     ),
     "replies cached": cached,
     "prefix cache mixes prompts up": mixes_up,
-    "seeds ignored": lambda: fault("same seed", request=drops("seed")),
+    "seeds ignored": lambda: fault("seeds", request=drops("seed")),
     "usage dropped": lambda: fault("usage", whole=no_usage),
     # As of a proxy that decodes each piece by itself: characters of three bytes and more are lost.
     "characters mangled": lambda: fault(

@@ -121,7 +121,7 @@ def spelt(request: Request) -> dict[str, Any]:
     }
 
 
-BASE = tuple(one for one in probe.CHECKS if one.name in ("streaming", "ends", "same seed"))
+BASE = tuple(one for one in probe.CHECKS if one.name in ("streaming", "ends", "seeds"))
 """Checks that are about nothing but the sampling and the form of a reply."""
 
 
