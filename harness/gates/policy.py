@@ -11,10 +11,9 @@ from pydantic import Field, ValidationError, model_validator
 
 from harness.client.wires.table import wire_of
 from harness.core import yaml_file
-from harness.core.errors import UsageError, misspelt
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import in_percent
-from harness.core.options import options_of
 from harness.core.part import SHORT_NAME, Part
 from harness.core.validation import first_problem
 from harness.options.run import RunOptions
@@ -135,17 +134,13 @@ class Policy(Part):
             if waiver.benchmark not in self.benchmarks:
                 raise ValueError(f"the waiver names {waiver.benchmark!r}, which is no benchmark of this gate")
         if "data" in self.run and list(self.benchmarks) != [Path(str(self.run["data"])).name.partition(".")[0]]:
-            raise ValueError(
-                "with run: data, the only benchmark has the name of the file of questions, without its ending"
-            )
+            raise ValueError("with run: data, the only benchmark has the name of that file, without its ending")
         for name in ("benchmarks", "samples", "out", "target_error", "shard"):
             if name in self.run:
                 raise ValueError(f"the gate sets {name} itself: leave it out of run")
         for name in ("limit", "filter", "ids"):
             if name in self.run and any(watched.baseline is None for watched in self.benchmarks.values()):
-                raise ValueError(
-                    f"run: {name} asks other questions than a floor is for: name a baseline of the same ones"
-                )
+                raise ValueError(f"run: {name} asks other questions than a floor is for: name a baseline of them")
         return self
 
     @property
@@ -158,9 +153,6 @@ class Policy(Part):
 
     def options(self, out: Path | None) -> RunOptions:
         """The options of the run in the folder `out`. Raises `UsageError`."""
-        if unknown := sorted(self.run.keys() - options_of(RunOptions).keys()):
-            why = f"no option of `harness run`.{misspelt(unknown[0], options_of(RunOptions))}"
-            raise UsageError(why, field=unknown[0])
         # Of an API whose servers differ in what they take, the session sets the seed, if these take one.
         drawn = {"seed": seed_of(out)} if wire_of(self.run.get("api", "chat")).takes is None else {}
         run = drawn | self.run

@@ -78,16 +78,12 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
             reference = reference_of(watched, n_questions=0, baseline=compared)  # 0: only a floor needs it
             loss = watched.loss_of(reference.value)
             if reference.value < loss:
-                raise UsageError(
-                    f"a loss of {in_percent(loss)} points is more than {name} has in {watched.baseline}: "
-                    f"{in_percent(reference.value)}"
-                )
+                has = f"{name} has in {watched.baseline}: {in_percent(reference.value)}"
+                raise UsageError(f"a loss of {in_percent(loss)} points is more than {has}")
             if reference.samples < 1.5 * len(compared):  # most questions have one sample
-                n = _samples_needed(policy, name, reference, len(compared), watched.max_samples)
                 raise UsageError(
                     f"{name} in the baseline {watched.baseline} counts {reference.samples / len(compared):.3g} samples "
-                    f"a question, copies as one, which is too few to know its own error: give it {n or 2}"
-                    + ("" if n else "; no number of them finds this loss beside this run_deviation")
+                    f"a question, copies as one, which is too few to know its own error: give it 2 or more"
                 )
             baselines[name] = run
     return baselines
@@ -282,17 +278,13 @@ def _ids_to_sample(
     ids = {}
     for each, written in zip(sets, policy.benchmarks, strict=True):
         if each.name not in policy.benchmarks:
-            raise UsageError(
-                f"the benchmark {visible(written, 200)} is called {each.name}: write that name in the policy"
-            )
+            raise UsageError(f"the policy's benchmark {visible(written, 200)} is called {each.name}: write that name")
         question_ids = set(each.ids)
         if each.name in baselines:
             compared = {item.question.question_id for item in _compared_questions(baselines[each.name], each.name)}
             if absent := len(compared - question_ids):
-                raise UsageError(
-                    f"{visible(each.name, 200)} lacks {absent} of {count_noun(len(compared), 'question')} of its "
-                    f"baseline: ask the same ones, or make the baseline anew"
-                )
+                of_all = f"{absent} of {count_noun(len(compared), 'question')} of its baseline"
+                raise UsageError(f"{visible(each.name, 200)} lacks {of_all}: ask the same ones, or make it anew")
             question_ids = compared
         ids[each.name] = in_order(question_ids, seed)
     return ids
@@ -409,7 +401,7 @@ def _expected_of(
     mend = ""
     if forecast.findable is None or forecast.findable > loss:
         known = ["copies count as one sample"] * copies + ["undecided answers may be right or wrong"] * (high > low)
-        n = 0 if known else _samples_needed(policy, name, reference, n_questions, None, deviations.sd, share)
+        n = 0 if known else _samples_needed(policy, name, reference, n_questions, deviations.sd, share)
         ways = [f"max_samples: {n}"] if n > watched.max_samples else []
         ways += [] if forecast.findable is None else [f"a loss of {count_points(in_percent(forecast.findable))}"]
         mend = (" or ".join(ways) or "no loss") + (f" (as in earlier runs, {' and '.join(known)})" if known else "")
@@ -426,19 +418,14 @@ SEQUENTIAL = 1.15
 
 
 def _samples_needed(
-    policy: Policy, name: str, reference: gate.Reference, n_questions: int, of_baseline: int | None = None,
-    sd: float | None = None, share: float = USUAL_SHARE,
-) -> int:  # fmt: skip
-    """About how many samples of each question find the loss with the wanted power; 0 if none do.
-
-    of_baseline: samples of the gate, if those of its baseline are to be found; else the baseline stays as it is.
-    """
+    policy: Policy, name: str, reference: gate.Reference, n_questions: int, sd: float, share: float
+) -> int:
+    """About how many samples of each question find the loss with the wanted power; 0 if none do."""
     watched, normal = policy.benchmarks[name], NormalDist().inv_cdf
     single = share * reference.value * (1 - reference.value) / n_questions
     z = normal(1 - policy.false_alarm / 100 / policy.critical) + normal(policy.power / 100)
     room = (watched.loss_of(reference.value) / z / SEQUENTIAL) ** 2
-    room -= (policy.run_deviation / 100 if sd is None else sd) ** 2 * (1 + reference.runs) + reference.variance
-    room -= single / of_baseline if of_baseline else single * n_questions / reference.samples
+    room -= sd**2 * (1 + reference.runs) + reference.variance + single * n_questions / reference.samples
     return max(2, math.ceil(single / room)) if room > 0 else 0
 
 

@@ -483,7 +483,10 @@ def test_a_bad_policy_is_one_sentence(tmp_path: Path, benchmark: str, more: str,
 
 @pytest.mark.parametrize(
     ("option", "says"),
-    [("temprature: 1", "temprature: no option of"), ("temperature: -1", "temperature=-1: expected a num")],
+    [
+        ("temprature: 1", "unknown key 'temprature'. Did you mean temperature?"),
+        ("temperature: -1", "temperature=-1: expected a num"),
+    ],
 )
 def test_a_wrong_option_of_the_run_is_named_with_its_line_also_for_a_run_that_exists(
     tmp_path: Path, option: str, says: str
