@@ -50,7 +50,7 @@ IMPORTED = {COMMANDS: (
     *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
     *(f"harness.cli.{name}" for name in ("serve", "serve_start", "sweep")),
     *("harness.commands.run", "harness.commands.score", "harness.judges.judge"),
-    *("harness.sweeps.running", "harness.sweeps.scorer"),
+    "harness.sweeps.running",
     *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
     *("harness.progress.running_score", "harness.reports.scored", "harness.commands.twins", "harness.viewer.app"),
     *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.columns"),

@@ -253,9 +253,7 @@ def _axis(
             raise UsageError(f"{file.where(('servers',))}: the file names servers, so `serve` cannot name another")
         fields = dict(serve)
         return [Entry(name=slug(fields["engine"]), label=fields["engine"], engine=fields.pop("engine"), server=fields)]
-    entries: list[Entry] = []
-    for index, given in enumerate(content.get(axis, ())):
-        entries.append(read_entry(file, axis, (axis, index), given))
+    entries = [read_entry(file, axis, (axis, index), given) for index, given in enumerate(content.get(axis, ()))]
     if axis == "sampling":
         entries = _repeated(file, entries, over)
     names: dict[str, str] = {}

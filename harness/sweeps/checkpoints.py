@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from harness.core.errors import InUse, UsageError
@@ -78,7 +78,9 @@ def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
     Of two checkpoints with one step or name, the one with a run is taken, else the first. Raises `UsageError` if there
     is no checkpoint.
     """
-    with_run = _with_run(out)
+    # The models that have a run, as the records of the cells name them.
+    stored = record.read_all(out)
+    with_run = dict.fromkeys(each.model for each in stored if (out / each.cell / "manifest.json").is_file())
     by_step: dict[tuple[str, int], Entry] = {}
     by_name: dict[str, Entry] = {}
     left_out: dict[str, str] = {}
@@ -121,12 +123,6 @@ def _matches(pattern: str) -> Iterator[Path]:
     anchor = Path(pattern).anchor
     # `Path.glob` takes no absolute pattern.
     return Path(anchor or ".").glob(pattern[len(anchor) :])
-
-
-def _with_run(out: Path) -> Mapping[str, None]:
-    """The paths of the models that have a run in the sweep's folder `out`, as the records of the cells name them."""
-    stored = record.read_all(out)
-    return {each.model: None for each in stored if (out / each.cell / "manifest.json").is_file()}
 
 
 def follow(

@@ -7,17 +7,29 @@ that fails is recorded with its reason and does not stop the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
 
+from harness.commands import score as scoring
 from harness.commands.run import sample
+from harness.commands.second_opinions import second_opinions
 from harness.core.codec import digest
-from harness.core.errors import EXIT_OWED, HarnessError, Interrupted, OtherModel, ServerError, StoreError, UsageError
+from harness.core.errors import (
+    EXIT_OWED,
+    EXIT_UNJUDGED,
+    HarnessError,
+    Interrupted,
+    OtherModel,
+    ServerError,
+    StoreError,
+    UsageError,
+)
 from harness.core.files import checksum
-from harness.core.inert import visible
+from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
 from harness.generation.outcome import in_common
 from harness.options.judge import JudgeOptions
@@ -41,11 +53,22 @@ from harness.sweeps.bases import read_cells
 from harness.sweeps.cells import Cell, Sweep
 from harness.sweeps.entry import slug
 from harness.sweeps.record import CellRecord
-from harness.sweeps.scorer import CellScore
 
 if TYPE_CHECKING:
     from server_launchers.keeping.launch import RunningServer
     from server_launchers.spec import ServerSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellScore:
+    """How a scoring ended. code: 0: everything is graded; else the exit code that `harness score` would have.
+
+    reason: why the code is not 0; else empty. unsent: names of the trackers that failed, if everything is graded.
+    """
+
+    code: int = 0
+    reason: str = ""
+    unsent: Sequence[str] = ()
 
 
 Scorer = Callable[[Path, ScoreOptions, JudgeOptions | None, Watcher], CellScore]
@@ -333,6 +356,38 @@ def _has_samples(sweep: Sweep, cell: Cell, questions: RunQuestions) -> bool:
         ):
             return False
     return True
+
+
+def score_cell(folder: Path, options: ScoreOptions, judge: JudgeOptions | None, watcher: Watcher) -> CellScore:
+    """Grade and score a run folder, and send the scores. Every failure becomes a code and a reason.
+
+    Raises `Interrupted` alone.
+    """
+    try:
+        scored = scoring.score(folder, options, judge, watcher)
+        for grader in options.second_graders:
+            second_opinions(scored.folder, grader, options.also_python)
+    except Interrupted:
+        raise
+    except HarnessError as error:
+        return CellScore(code=error.exit_code, reason=error.sentence)
+    except Exception as error:  # noqa: BLE001  a fault of ours, or too little memory, must not cost the other cells
+        return CellScore(code=1, reason=quoted(f"{type(error).__name__}: {error}"))
+    mute = [scored.judged.mute] if scored.judged is not None and scored.judged.mute else []
+    # An incomplete score is made anew by the same sweep, and sent once it is complete.
+    if reasons := [*scored.owed, *mute, *scored.verifier_errors]:
+        return CellScore(code=EXIT_UNJUDGED, reason=reasons[0])
+    failures: dict[str, HarnessError] = {}
+    for name in options.track:
+        # A tracker that fails keeps no other one from its scores; the first failure is the one that is reported.
+        try:
+            address = scoring.send_scores(scored, scoring.trackers_named([name])[name], options)
+            watcher.standing(f"{folder.name}: {scoring.sent_in_words(name, address)}")
+        except HarnessError as error:
+            failures[name] = error
+    for failure in failures.values():
+        return CellScore(code=failure.exit_code, reason=failure.sentence, unsent=tuple(failures))
+    return CellScore()
 
 
 MAX_REASON_CHARS = 600

@@ -19,14 +19,13 @@ from harness.sweeps import running, table
 from harness.sweeps.bases import base_cells
 from harness.sweeps.cells import Sweep
 from harness.sweeps.results import Results, results
-from harness.sweeps.scorer import score_cell
 
 
 def carry_out(
     sweep: Sweep,
     watcher: Watcher,
     on_cell: running.OnCell = lambda _record: None,
-    score: running.Scorer = score_cell,
+    score: running.Scorer = running.score_cell,
 ) -> Results:
     """Run and score the cells of a sweep that are not done, let the judge rule, and write the tables.
 

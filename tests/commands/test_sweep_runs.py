@@ -28,7 +28,7 @@ from harness.runs import RunFolder
 from harness.scoring.pipeline import score_run
 from harness.sweeps import cells, table
 from harness.sweeps import whole as sweeps
-from harness.sweeps.scorer import CellScore
+from harness.sweeps.running import CellScore
 from harness.testing import FakeServer, Request, Step, completion, models
 from tests.commands import judged_runs
 from tests.conftest import CHECKOUT

@@ -35,7 +35,7 @@ from harness.sweeps import whole as sweeps
 from harness.sweeps.cells import Cell, Sweep, plan_of
 from harness.sweeps.record import CellRecord
 from harness.sweeps.results import results
-from harness.sweeps.scorer import CellScore
+from harness.sweeps.running import CellScore
 from harness.testing import FakeServer
 from tests.commands.test_comparing import long_reply, with_replies
 from tests.commands.test_sweep_runs import answering, questions

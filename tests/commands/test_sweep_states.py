@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from harness.preparing.watching import Watcher
 from harness.sweeps import cells
 from harness.sweeps import whole as sweeps
-from harness.sweeps.scorer import CellScore, score_cell
+from harness.sweeps.running import CellScore, score_cell
 from harness.testing import FakeServer, Request, Step, completion, http, models
 from tests.commands.test_sweep_runs import questions
 
