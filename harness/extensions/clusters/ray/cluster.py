@@ -175,9 +175,7 @@ def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[
     """
     try:
         if version != (own := build()):
-            raise UsageError(
-                f"the node has version {own} of this package, the caller {version}: install the same on both"
-            )
+            raise UsageError(f"the node has version {own}, the caller {version}: install the same on both")
         try:
             os.chdir(folder)
         except OSError as error:
