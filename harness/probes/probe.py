@@ -65,6 +65,9 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
     """The checks of these names or groups; all if no name is given. quick: only short checks. Raises `UsageError`."""
     words = {check.name for check in checks} | {check.group for check in checks}
     for name in names:
+        if name == reading.NAME and name not in words:
+            why = "this check needs the option `replies`, a run of the model's base"
+            raise UsageError(why, field="checks", value=name)
         if name not in words:
             groups = ", ".join(dict.fromkeys(check.group for check in checks))
             every = ", ".join(check.name for check in checks)
