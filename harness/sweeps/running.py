@@ -2,6 +2,8 @@
 
 The record of a cell is on disk before the next cell begins, so the same sweep continues wherever it was killed. A cell
 that fails is recorded with its reason and does not stop the others.
+
+Long: what is done with a cell, in its order, and what decides that nothing is left to do, stand in one place.
 """
 
 from __future__ import annotations
