@@ -95,9 +95,10 @@ def _long_prompt_check(subject: Subject) -> Seen:
     try:
         answer = subject.chat(needles(words, CODE_WORDS), max_tokens=RECALL_TOKENS)
     except Refused as refused:
-        # Where no context is known, the prompt may be too long.
-        is_known = subject.context is not None or subject.server.context is not None or refused.status == 0
-        return (spoils if is_known else untested)(sent, f"refused: {quoted(refused.sentence)}; name one by `context`")
+        came = f"refused: {quoted(refused.sentence)}"
+        if subject.context is None and subject.server.context is None and refused.status:  # it may be too long
+            return untested(sent, f"{came}; `context` takes the number of tokens to try")
+        return spoils(sent, came)
     n = answer.usage.prompt_tokens
     got = f"the model got {n:,} tokens" if n is not None else "no usage stated"
     if tokens_by_words is not None and n is not None and n < (1 - TOLERANCE) * per_word * words - 2:

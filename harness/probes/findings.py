@@ -88,8 +88,8 @@ def _misled(seen: Seen, came: str) -> Seen:
     return msgspec.structs.replace(seen, outcome="untested", came=came, p=None)
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one check.
+class Finding(Seen, frozen=True, kw_only=True):
+    """The result of one check: its observation, with what the check is.
 
     why: why it matters for a score; mend: what to do if the check fails. tokens: what the check cost, as the server
     states. likelihood: of the check that reads replies.
@@ -97,14 +97,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     check: str
     group: Group
-    outcome: Outcome
-    sent: str
-    came: str
     why: str
     mend: str
-    p: float | None = None
     tokens: int = 0
-    likelihood: Likelihood | msgspec.UnsetType = msgspec.UNSET
 
 
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,10 +169,8 @@ class Check:
 
 def finding_of(check: Check, seen: Seen, tokens: int) -> Finding:
     """Make a finding of what a check observed."""
-    return Finding(
-        check=check.name, group=check.group, outcome=seen.outcome, sent=seen.sent, came=seen.came, why=check.why,
-        mend=check.mend, p=seen.p, tokens=tokens, likelihood=seen.likelihood,
-    )  # fmt: skip
+    observed = msgspec.structs.asdict(seen)
+    return Finding(check=check.name, group=check.group, why=check.why, mend=check.mend, tokens=tokens, **observed)
 
 
 def sound(sent: str, came: str) -> Seen:

@@ -18,16 +18,7 @@ from harness.generation.network.control import Signals
 from harness.options.probing import DROPPABLE, ProbeOptions
 from harness.preparing.prepare import Prepared
 from harness.preparing.watching import Watcher
-from harness.probes import (
-    context,
-    ends,
-    load,
-    protocol,
-    reading,
-    sampling,
-    template,
-    whole_replies,
-)
+from harness.probes import context, ends, load, protocol, reading, sampling, template
 from harness.probes.asking import ProbedServer, Refused
 from harness.probes.findings import (
     Check,
@@ -44,14 +35,14 @@ from harness.probes.probed_endpoint import probed
 from harness.probes.subject import Subject
 
 CHECKS: tuple[Check, ...] = (
-    *whole_replies.FIRST_CHECKS,
+    *protocol.FIRST_CHECKS,
     *protocol.CHECKS,
     *ends.CHECKS,
     *template.CHECKS,
     *sampling.CHECKS,
     *context.CHECKS,
     *load.CHECKS,
-    *whole_replies.LAST_CHECKS,
+    *protocol.LAST_CHECKS,
 )
 
 MAX_SEED = 2**30

@@ -24,21 +24,15 @@ SUM = "What is 17 + 25?"
 SHORT = 16
 """Length of a reply in tokens at which a thinking model is still thinking."""
 
-UNSHOWN = "the server does not show its prompts"
-
 
 def _prompt(subject: Subject) -> Seen:
     """Render a question: the template's marks must be there once. `messages` and `added words` test what is lost or
     added, also where no prompt is shown.
     """
     sent = "a question, rendered by the server"
-    try:
-        plain = subject.server.render([Message("user", SUM)])
-    except ServerError as error:
-        return untested(sent, f"{UNSHOWN}: {quoted(error.sentence)}")
-    if plain is None:
-        return untested(sent, UNSHOWN)
-    text, ids = plain
+    if (rendered := _rendered(subject)) is None:
+        return untested(sent, "the server does not show its prompts")
+    text, ids = rendered
     if len(ids) > 1 and ids[0] == ids[1]:
         return spoils(sent, f"the prompt begins with the same token twice ({ids[0]}): a doubled BOS")
     if text.count(THINK) > 1:
@@ -46,13 +40,12 @@ def _prompt(subject: Subject) -> Seen:
     return sound(sent, f"{quoted(text)!r}, {len(ids)} tokens")
 
 
-def _ends_open(subject: Subject) -> bool:
-    """Whether the server's own prompt ends with `THINK`, so that the reply begins within the reasoning."""
+def _rendered(subject: Subject) -> tuple[str, list[int]] | None:
+    """The server's own prompt for a sum, as text and token ids; None where it shows none."""
     try:
-        prompt = subject.server.render([Message(role="user", content=SUM)])
+        return subject.server.render([Message("user", SUM)])
     except ServerError:
-        return False
-    return prompt is not None and prompt[0].rstrip().endswith(THINK)
+        return None
 
 
 def _reasoning(subject: Subject) -> Seen:
@@ -64,8 +57,9 @@ def _reasoning(subject: Subject) -> Seen:
     if reply.reasoning:
         answer = "when it is cut, the answer stays empty" if not reply.text else "the answer had begun after it"
         return sound(sent, f"the reasoning has a field of its own; {answer}")
-    marked = THINK in reply.text or THINK_END in reply.text
-    if not marked and not _ends_open(subject):
+    marked, rendered = THINK in reply.text or THINK_END in reply.text, _rendered(subject)
+    # A prompt that ends with the mark begins the reply within the reasoning.
+    if not marked and (rendered is None or not rendered[0].rstrip().endswith(THINK)):
         return untested(sent, "the model does not think, or does not show it")
     if reply.finish_reason == "stop":
         return untested(sent, "the reply ended by itself")
