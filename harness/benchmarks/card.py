@@ -424,18 +424,15 @@ class Card(_Part):
         return self._address or (None if self._file is None else str(self._file))
 
     @property
-    def own_data(self) -> bool:
-        """Whether the data are those that the card names, so that its counts and checksums must hold."""
-        return self._given_data is None
-
-    @property
     def is_of_data(self) -> bool:
         """Whether the card was made for a file that the user gave in place of a card (`from_file`)."""
         return self._is_of_data
 
     @property
     def given_data(self) -> str | None:
-        """The address of the data, if the user gave the data; None if they are those that the card names."""
+        """The address of the data, if the user gave the data; None if they are those that the card names, whose counts
+        and checksums must hold.
+        """
         return self._given_data
 
     def restrict_to(self, arguments: Sequence[str]) -> Card:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -58,16 +59,19 @@ def load(name_or_path: str) -> Card:
     path = Path(name_or_path)
     if path.suffix in CARD_SUFFIXES:
         return load_file(path)
-    folded = fold_name(name_or_path)
+    file = _file_named(name_or_path)
+    if file is None:
+        raise _unknown_error(name_or_path)
+    return load_file(file)
+
+
+def _file_named(name: str) -> Path | None:
+    """The file of the card that has this name or alias; None if there is none."""
+    folded, files = fold_name(name), _card_files()
     # File names are compared first, because parsing every card for its aliases takes longer.
-    for file in _card_files():
-        if fold_name(file.stem) == folded:
-            return load_file(file)
-    for file in _card_files():
-        candidate = _card_or_none(file)
-        if candidate and folded in _names_of(candidate):
-            return load_file(file)
-    raise _unknown_error(name_or_path)
+    by_stem = (file for file in files if fold_name(file.stem) == folded)
+    by_alias = (file for file in files if (card := _card_or_none(file)) and folded in _names_of(card))
+    return next(chain(by_stem, by_alias), None)
 
 
 def _unknown_error(name_or_path: str) -> UsageError:
@@ -105,10 +109,7 @@ def load_or_make(name_or_path: str) -> Card:
 
 def knows(name: str) -> bool:
     """Whether a card has this name or alias."""
-    folded = fold_name(name)
-    return any(fold_name(path.stem) == folded for path in _card_files()) or any(
-        folded in map(fold_name, card.aliases) for card in cards()
-    )
+    return _file_named(name) is not None
 
 
 def load_file(path: Path) -> Card:

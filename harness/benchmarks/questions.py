@@ -150,7 +150,7 @@ def _from_source(card: Card, selection: _Selection, prompt: Prompt, system: str 
         n_with_instruction += had_instruction
         n_with_link += links_picture(text)
         if selection.takes(draft):
-            if card.address is not None or not card.own_data:  # the rows of a shipped card are known
+            if card.address is not None or card.given_data is not None:  # the rows of a shipped card are known
                 refuse_picture(draft.row)
             selected.append(_question(card, draft, text, prompt, system, api))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
@@ -299,7 +299,7 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> l
         if not (card.editions or card.answers_checksum):
             return []
         return [f"{visible(source.origin)} is an edition that the card does not know (rows {rows_digest})"]
-    if card.own_data:
+    if card.given_data is None:
         raise UsageError(
             f"{visible(source.origin)} holds {problem}; {source.remedy or 'fetch the data again'}, or use a card of "
             "your own for other data"

@@ -67,7 +67,7 @@ def test_the_sets_own_description_of_its_configurations_decides(hub: Hub) -> Non
     assert ids(questions.build(card(config="hard", split="test"))) == ["q1", "q2", "q3"]
     assert ids(questions.build(card(config=["easy", "hard"], split="test"))) == ["q0", "q1", "q2", "q3"]
     for config, split, message in (
-        ((), "test", "configurations easy, hard; name one"),
+        ((), "test", "several configurations; name one .* of easy, hard"),
         ("hrad", "test", r"no configuration 'hrad'.*Did you mean hard"),
         ("hard", "train", "no split 'train'; it has test"),
     ):

@@ -64,13 +64,11 @@ def _choose_described(
     if config is None:
         defaults = [key for key, entry in by_name.items() if entry.get("default") is True or key == "default"]
         candidates = list(by_name) if len(by_name) == 1 else defaults
-        if len(candidates) != 1:
-            listing = ", ".join(map(visible, by_name))
-            raise UsageError(f"{name} has the configurations {listing}; name one ({_NAME_ONE})")
-        config = candidates[0]
+        config = candidates[0] if len(candidates) == 1 else ""
     if config not in by_name:
-        listing = ", ".join(map(visible, by_name))
-        raise UsageError(f"{name} has no configuration {config!r}; it has {listing}.{near_names(config, by_name)}")
+        which = f"no configuration {config!r}" if config else "several configurations"
+        listing = f"{', '.join(map(visible, by_name))}.{near_names(config, by_name)}"
+        raise UsageError(f"{name} has {which}; name one ({_NAME_ONE}) of {listing}")
     splits: dict[str, list[str]] = {}
     data_files = by_name[config]["data_files"]
     # The hub allows a text, a mapping, or a list of either.
@@ -108,9 +106,9 @@ def _in_config(file: str, config: str) -> bool:
 
 def _split_of(file: str) -> str | None:
     """The split that a word in the file's name, or else in its folder's, names; None if no word does."""
-    words = re.split(r"[^a-z]+", file.rpartition("/")[2].split(".")[0].casefold())
-    folder_words = re.split(r"[^a-z]+", file.rpartition("/")[0].casefold())
-    return next((_SPLITS[word] for word in (*words, *folder_words) if word in _SPLITS), None)
+    folder, _, base = file.casefold().rpartition("/")
+    words = re.split(r"[^a-z]+", f"{base.split('.')[0]}/{folder}")
+    return next((_SPLITS[word] for word in words if word in _SPLITS), None)
 
 
 def _one_format(files: list[str]) -> list[str]:
