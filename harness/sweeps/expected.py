@@ -9,7 +9,6 @@ from harness.benchmarks import catalogue, prompts
 from harness.benchmarks.card import Card
 from harness.commands import card_data
 from harness.core.errors import HarnessError, UsageError
-from harness.generation.context import may_lower
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import RunQuestions, first_number, named_tool, questions_of, sampling_of
 from harness.preparing.run_settings import refuse_other_settings
@@ -78,18 +77,17 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
         (question_set,) = questions.sets
         settings = questions.benchmarks[question_set.name]
         name, n_questions, at_most = question_set.name, len(question_set.questions), False
-        samples, sampling, origins = settings.samples, settings.sampling, settings.origins
+        samples, sampling = settings.samples, settings.sampling
         n_samples: int | None = settings.plan().total(question_set.ids)
     else:
         # Called for its `UsageError` about an unknown prompt.
         prompts.find_prompt(options.prompt or card.prompt, card.prompts)
-        sampling, origins = sampling_of(options, preset, card.sampling)
+        sampling, _ = sampling_of(options, preset, card.sampling)
         name, samples = card.name, first_number(options.samples, card.samples)
         numbers = [n for n in (card.questions, options.limit) if n is not None]
         n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
         n_samples = None if n_questions is None else round(n_questions * samples)
     max_tokens = sampling.max_tokens
-    fits = may_lower(origins, fit_context=options.fit_context)
     most = None if n_samples is None or max_tokens is None else n_samples * max_tokens
     return ExpectedCell(
         cell=cell,
@@ -102,7 +100,7 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
         settings=_settings(options, sampling, card, tool),
         absent=questions is None,
         done=done,
-        lost="" if done else _reason_lost(sweep, cell, questions, samples, None if fits else max_tokens),
+        lost="" if done else _reason_lost(sweep, cell, questions, samples),
     )
 
 
@@ -114,25 +112,16 @@ def _settings(options: RunOptions, sampling: Sampling, card: Card | None, tool: 
     return {name: in_words(value) for name, value in (sampling.sent() | given).items()}
 
 
-def _reason_lost(
-    sweep: Sweep, cell: Cell, questions: RunQuestions | None, samples: float, max_tokens: int | None
-) -> str:
+def _reason_lost(sweep: Sweep, cell: Cell, questions: RunQuestions | None, samples: float) -> str:
     """Why the cell would end without a score; empty if no reason is known.
 
     The reasons that are looked for: stored samples of other settings, too few samples for a k of pass@k, and a server
     to start that cannot be described or whose context has no room for the prompts and replies. questions: None if
     the questions are not on this machine; then the lengths of prompts are unknown. samples: per question.
-    max_tokens: of a reply; None: unknown, or lowered to the context where needed.
     """
     few = [k for k in sweep.score.k if k > samples]
     if few:
         return f"pass@{few[0]} needs {few[0]} samples a question, and the cell has {samples}"
-    context = (cell.options.serve or {}).get("context")
-    if isinstance(context, int) and max_tokens is not None and max_tokens >= context:
-        return (
-            f"max_tokens is {max_tokens:,} and the server's context {context:,} tokens, which leaves no room for a "
-            f"prompt: raise the context, lower max_tokens, or set fit_context"
-        )
     if questions is None:
         return ""
     try:

@@ -96,22 +96,16 @@ def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending:
 
 
 def find(name_or_path: str) -> Path:
-    """The given path if it is a YAML file's or exists, else the file of the suite with this name or, if only one suite
-    fits, this beginning of a name. Raises `UsageError` if none or several fit.
-    """
+    """The given path if it is a YAML file or exists, else the file of the suite of this name. Raises `UsageError`."""
     path = Path(name_or_path)
     if path.suffix in SUFFIXES or path.exists():
         return path
-    shipped = suites()
-    fitting = [suite for suite in shipped if suite.stem == name_or_path] or [
-        suite for suite in shipped if suite.stem.startswith(name_or_path)
-    ]
-    if len(fitting) == 1:
-        return fitting[0]
-    names = [suite.stem for suite in shipped]
+    shipped = {suite.stem: suite for suite in suites()}
+    if name_or_path in shipped:
+        return shipped[name_or_path]
     raise UsageError(
-        f"there is no suite {visible(name_or_path, 80)!r}; choose {', '.join(names)}, or give the path of a sweep's "
-        f"file (.yaml).{near_names(name_or_path, names)}"
+        f"there is no suite {visible(name_or_path, 80)!r}; choose {', '.join(shipped)}, or give the path of a sweep's "
+        f"file (.yaml).{near_names(name_or_path, shipped)}"
     )
 
 

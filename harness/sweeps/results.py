@@ -239,25 +239,18 @@ def _against_base(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]
 
 
 def _beside(result: CellResult, reference: CellResult) -> CellResult:
-    """The cell with its difference from the reference, and a remark where more reasoning made no reply longer."""
-    if (pair := _pair(result, reference)) is None:
-        return result
-    assert result.benchmark is not None
-    assert reference.benchmark is not None
-    warnings = effort_without_effect(result.benchmark, reference.benchmark)
-    return replace(result, against_base=pair, remark="; ".join(filter(None, (result.remark, *warnings))))
-
-
-def _pair(result: CellResult, reference: CellResult) -> PairedComparison | None:
-    """A cell minus its reference on the questions that both have; None without scores or common questions, and for a
-    step with other settings than its curve.
+    """The cell with its difference from the reference on the questions that both have, and a remark where more
+    reasoning made no reply longer. Unchanged without scores or common questions, and for a step with other settings
+    than its curve.
     """
     if result.benchmark is None or reference.benchmark is None or result.apart or reference.apart:
-        return None
+        return result
     try:
-        return compare_runs(result.benchmark.questions, reference.benchmark.questions)
+        pair = compare_runs(result.benchmark.questions, reference.benchmark.questions)
     except HarnessError:  # The two cells share no question.
-        return None
+        return result
+    warnings = effort_without_effect(result.benchmark, reference.benchmark)
+    return replace(result, against_base=pair, remark="; ".join(filter(None, (result.remark, *warnings))))
 
 
 def _aggregates(sweep: Sweep, cell_results: Sequence[CellResult]) -> list[Aggregate]:

@@ -101,7 +101,7 @@ def test_a_run_without_room_for_its_replies_is_refused_before_its_server_starts(
 @pytest.mark.parametrize(
     ("max_tokens", "samples", "reason"),
     [
-        (4096, 4, "leaves no room for a prompt"),
+        (4096, 4, "the server's context is 4096"),
         (4095, 4, "the server's context is 4096"),
         (1000, 2, "pass@4 needs 4 samples a question, and the cell has 2"),
         (1000, 4, ""),
