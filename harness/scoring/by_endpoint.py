@@ -80,7 +80,7 @@ def scores(
 
 def _tokens_per_s(observed: Observed, rows: Rows) -> float | None:
     """The speed of one stream over the samples with stated tokens and a time; None without any."""
-    tokens, seconds = np.nan_to_num(observed.completion_tokens.of(rows)), observed.total.of(rows)
+    tokens, seconds = np.nan_to_num(observed.columns["completion_tokens"].of(rows)), observed.columns["total"].of(rows)
     timed = (tokens != 0) & (seconds > 0)
     in_all = math.fsum(seconds[timed])
     return int(tokens[timed].sum()) / in_all if in_all else None

@@ -14,7 +14,7 @@ a name (`core.packed`).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -52,6 +52,11 @@ again, which may have changed them. foreign: another tool made the sample. stopp
 """
 
 _FLAGS: tuple[Flag, ...] = get_args(Flag)
+
+_OF_TIMING = ("started", "total", "first_token", "last_token", "gap_p50", "gap_p99", "lag")
+_OF_USAGE = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
+_SELDOM = ("attempts", "spec_tokens", "spec_steps")
+"""The columns of a sample's times, tokens, and what few samples state: attempts above 1, and steps with a draft."""
 
 _MAX_NUMBER = float(1 << 53)
 """Largest number that is stored; larger ones count as this one.
@@ -115,24 +120,14 @@ class Column:
         return numbers
 
 
-class BitRows:
-    """Up to eight bits for each row."""
+def _bits(flags: Iterable[bool]) -> int:
+    """Up to eight flags of a row as one number."""
+    return sum(1 << position for position, flag in enumerate(flags) if flag)
 
-    __slots__ = ("_values",)
 
-    def __init__(self) -> None:
-        self._values = bytearray()
-
-    def put(self, bits: Sequence[bool]) -> None:
-        """Set the bits of the next row."""
-        self._values.append(sum(1 << position for position, bit in enumerate(bits) if bit))
-
-    def __getitem__(self, row: int) -> int:
-        return self._values[row]
-
-    def of(self, rows: Rows, bit: int) -> NDArray[np.bool_]:
-        """Whether the bit is set, for each row: (len(rows),)."""
-        return (np.frombuffer(self._values, dtype=np.uint8)[rows] >> bit & 1).astype(bool)
+def _are_set(values: bytearray, rows: Rows, bit: int) -> NDArray[np.bool_]:
+    """Whether the bit is set, for each row: (len(rows),). values: of `_bits`."""
+    return (np.frombuffer(values, dtype=np.uint8)[rows] >> bit & 1).astype(bool)
 
 
 _CUT_BY: tuple[Limit, ...] = ("context", "steps", "tokens")
@@ -163,12 +158,8 @@ class Observed:
         self.n = 0
         self.endpoints: dict[str, int] = {}
         """Number of each endpoint by URL, in the order of their first samples."""
-        self.started, self.total = Column(), Column()
-        self.first_token, self.last_token = Column(), Column()
-        self.gap_p50, self.gap_p99, self.lag = Column(), Column(), Column()
-        self.attempts = Column()
-        self.prompt_tokens, self.completion_tokens, self.reasoning_tokens = Column(), Column(), Column()
-        self.spec_tokens, self.spec_steps = Column(), Column()
+        self.columns = {name: Column() for name in (*_OF_TIMING, *_OF_USAGE, *_SELDOM, *COUNTED)}
+        """By name; those of `COUNTED` state nothing of a sample without a tool."""
         self._cut_tokens = Column()
         """Length of each sample cut by max_tokens as `cut_tokens` gives it, -1 if unknown; -2 and -3: cut by another
         limit, as `_CUT_BY` has them; unused for others."""
@@ -176,9 +167,7 @@ class Observed:
         self._answerers: dict[str, dict[str, int]] = {"provider": {}, "system_fingerprint": {}}
         """By field, the number of each stated value, from 1; in the column, 0 is a sample that states none."""
         self._answerer = {field: array("H") for field in self._answerers}
-        self._flags, self._signs = BitRows(), BitRows()
-        self.of_tool: dict[str, Column] = {}
-        """By name of `COUNTED`; empty if no sample has a tool."""
+        self._flags, self._signs = bytearray(), bytearray()
         self.checksums = array("q")
         """Checksum of each sample's text and reasoning."""
 
@@ -192,20 +181,14 @@ class Observed:
             if name and len(numbers) < _MAX_ANSWERERS:
                 numbers.setdefault(name, len(numbers) + 1)
             self._answerer[field].append(numbers.get(name or "", 0))
-        self.started.put(row, timing.started)
-        self.total.put(row, timing.total)
-        self.first_token.put(row, timing.first_token)
-        self.last_token.put(row, timing.last_token)
-        self.gap_p50.put(row, timing.gap_p50)
-        self.gap_p99.put(row, timing.gap_p99)
-        self.lag.put(row, timing.lag)
+        for name in _OF_TIMING:
+            self.columns[name].put(row, getattr(timing, name))
+        for name in _OF_USAGE:
+            self.columns[name].put(row, getattr(usage, name))
         # Nearly all samples have one attempt, and a column without a number takes no memory.
-        self.attempts.put(row, sample.attempts if sample.attempts > 1 else None)
-        self.prompt_tokens.put(row, usage.prompt_tokens)
-        self.completion_tokens.put(row, usage.completion_tokens)
-        self.reasoning_tokens.put(row, usage.reasoning_tokens)
-        self.spec_tokens.put(row, usage.spec_tokens or None)
-        self.spec_steps.put(row, usage.spec_steps or None)
+        seldom = (sample.attempts if sample.attempts > 1 else None, usage.spec_tokens or None, usage.spec_steps or None)
+        for name, value in (*zip(_SELDOM, seldom, strict=True), *zip(COUNTED, counts_of(sample) or (), strict=False)):
+            self.columns[name].put(row, value)
         # Few samples are cut, so the column takes little memory.
         if (limit := limit_of(sample.finish_reason)) is not None:
             tokens = cut_tokens(usage.completion_tokens, timing.events)
@@ -216,14 +199,10 @@ class Observed:
         retokenised = any(not seam.exact for seam in sample.salvaged_at)
         hides, salvaged = sample.hides_reasoning, bool(sample.salvaged_at)
         hidden, summary = hides and not sample.reasoning, hides and bool(sample.reasoning)
-        self._flags.put((by_kernel, hidden, summary, salvaged, retokenised, sample.foreign, stopped))
-        if (counts := counts_of(sample)) is not None:
-            self.of_tool = self.of_tool or {name: Column() for name in COUNTED}
-            for name, count in zip(COUNTED, counts, strict=True):
-                self.of_tool[name].put(row, count)
+        self._flags.append(_bits((by_kernel, hidden, summary, salvaged, retokenised, sample.foreign, stopped)))
         self.checksums.append(checksum_of(sample))
         shown = signs_of(sample)
-        self._signs.put([sign in shown for sign in _SIGNS])
+        self._signs.append(_bits(sign in shown for sign in _SIGNS))
         return row
 
     def endpoint(self, rows: Rows) -> NDArray[np.uint32]:
@@ -243,7 +222,7 @@ class Observed:
 
     def flagged(self, flag: Flag, rows: Rows) -> NDArray[np.bool_]:
         """Whether each row has the flag, (len(rows),)."""
-        return self._flags.of(rows, _FLAGS.index(flag))
+        return _are_set(self._flags, rows, _FLAGS.index(flag))
 
     def cuts(self, rows: Rows, sent: Callable[[], int | None]) -> Cuts:
         """What cut the samples among `rows`. sent: looks up the max_tokens that was sent, if any sample was cut."""
@@ -257,7 +236,7 @@ class Observed:
 
     def shown(self, rows: Rows) -> dict[Anomaly, NDArray[np.bool_]]:
         """Return for each sign of something wrong whether each row shows it, (len(rows),)."""
-        return {sign: self._signs.of(rows, bit) for bit, sign in enumerate(_SIGNS)}
+        return {sign: _are_set(self._signs, rows, bit) for bit, sign in enumerate(_SIGNS)}
 
     def anomalies(self, row: int) -> tuple[Anomaly, ...]:
         """The signs that the sample of this row shows."""
@@ -266,7 +245,7 @@ class Observed:
 
 def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
     """The length limit that the samples `rows` suggest; None if they suggest none, or state no tokens."""
-    stated = observed.completion_tokens.of(rows)
+    stated = observed.columns["completion_tokens"].of(rows)
     has_tokens = ~np.isnan(stated)
     tokens, rows = stated[has_tokens].astype(np.int64), rows[has_tokens]
     lengths = ReplyLengths()

@@ -241,7 +241,7 @@ def score_of(graded: GradedBenchmark) -> Score:
     grading, observed = graded.grading, graded.observed
     counted = graded.counted(graded.grades)
     rows = graded.rows if grading.salvaged else graded.rows[graded.counted_positions]
-    thought, limit = observed.reasoning_tokens, graded.hidden_limit
+    thought, limit = observed.columns["reasoning_tokens"], graded.hidden_limit
     score = score_benchmark(
         graded.questions,
         counted,
@@ -270,9 +270,11 @@ def score_of(graded: GradedBenchmark) -> Score:
     figures = engine_figures(pages, str(graded.record.identity.get("model")))
     if figures is not None and figures.engine:
         score = msgspec.structs.replace(score, engine=figures)
-    if observed.spec_steps.stated:
+    if observed.columns["spec_steps"].stated:
         replies = [grade.question_id for grade in counted]
-        acceptance = speculation(observed.spec_tokens.of(rows), observed.spec_steps.of(rows), replies)
+        acceptance = speculation(
+            observed.columns["spec_tokens"].of(rows), observed.columns["spec_steps"].of(rows), replies
+        )
         score = msgspec.structs.replace(score, speculation=acceptance or msgspec.UNSET)
     if graded.from_reasoning is not None:
         with_reasoning = tally(graded.questions, graded.counted(graded.from_reasoning), graded.record.planned).questions

@@ -56,13 +56,11 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
 
 def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:
     """The counts of these samples; None without a tool."""
-    counts = {name: observed.of_tool[name].of(rows) for name in COUNTED if name in observed.of_tool}
-    with_tool = ~np.isnan(counts["steps"]) if counts else np.zeros(0, dtype=bool)
-    if not with_tool.any():
+    rows = rows[~np.isnan(observed.columns["steps"].of(rows))]
+    if not len(rows):
         return None
-    rows = rows[with_tool]
-    sums = {name: int(column[with_tool].sum()) for name, column in counts.items()}
-    tokens = (observed.prompt_tokens.of(rows), observed.completion_tokens.of(rows))
+    sums = {name: int(observed.columns[name].of(rows).sum()) for name in COUNTED}
+    tokens = (observed.columns[name].of(rows) for name in ("prompt_tokens", "completion_tokens"))
     prompt, new = (int(np.nan_to_num(column).sum()) for column in tokens)
-    with_call = int((counts["calls"][with_tool] > 0).sum())
+    with_call = int((observed.columns["calls"].of(rows) > 0).sum())
     return ToolUse(n_samples=len(rows), with_call=with_call, prompt_tokens=prompt, new_tokens=new, **sums)

@@ -48,21 +48,21 @@ def workload(observed: Observed, rows: Rows) -> Workload | None:
         rows = rows[~foreign]
     if not len(rows):
         return None
-    begun, latency = observed.started.of(rows), observed.total.of(rows)
+    begun, latency = observed.columns["started"].of(rows), observed.columns["total"].of(rows)
     np.maximum(0.0, latency, out=latency)
     ended = begun + latency
-    prompt, completion = observed.prompt_tokens.of(rows), observed.completion_tokens.of(rows)
+    prompt, completion = observed.columns["prompt_tokens"].of(rows), observed.columns["completion_tokens"].of(rows)
     stated = ~np.isnan(prompt) & ~np.isnan(completion)
     return Workload(
         n_samples=len(rows),
         started=float(begun.min()),
         ended=float(ended.max()),
         busy_s=_busy_seconds(begun, ended),
-        requests=int(np.nan_to_num(observed.attempts.of(rows), nan=1.0).sum()),
+        requests=int(np.nan_to_num(observed.columns["attempts"].of(rows), nan=1.0).sum()),
         n_stated=int(stated.sum()),
         prompt_tokens=int(prompt[stated].sum()),
         completion_tokens=int(completion[stated].sum()),
-        reasoning_tokens=int(np.nan_to_num(observed.reasoning_tokens.of(rows))[stated].sum()),
+        reasoning_tokens=int(np.nan_to_num(observed.columns["reasoning_tokens"].of(rows))[stated].sum()),
     )
 
 
@@ -108,14 +108,14 @@ def speed(observed: Observed, rows: Rows) -> Speed | None:
 
     Interrupted samples are left out, because only their last request has times.
     """
-    if not observed.first_token.stated:
+    if not observed.columns["first_token"].stated:
         return None
-    rows = rows[~np.isnan(observed.first_token.of(rows)) & ~observed.flagged("salvaged", rows)]
+    rows = rows[~np.isnan(observed.columns["first_token"].of(rows)) & ~observed.flagged("salvaged", rows)]
     if not len(rows):
         return None
-    first = observed.first_token.of(rows)
+    first = observed.columns["first_token"].of(rows)
     n_hidden = int((observed.flagged("hidden", rows) | observed.flagged("summary", rows)).sum())
-    columns = (column.of(rows) for column in (observed.lag, observed.gap_p50, observed.gap_p99))
+    columns = (observed.columns[name].of(rows) for name in ("lag", "gap_p50", "gap_p99"))
     lag, gap_p50, gap_p99 = (quantile(values[~np.isnan(values)], 0.5) for values in columns)
     if gap_p50 is not None and (lag is None or lag > MAX_LAG_SHARE * gap_p50):
         gap_p50 = gap_p99 = None
@@ -138,10 +138,10 @@ def _rates(observed: Observed, rows: Rows, first: Array) -> Array:
 
     first: when each sample's first token came.
     """
-    tokens = observed.completion_tokens.of(rows)
-    thought = np.nan_to_num(observed.reasoning_tokens.of(rows))
+    tokens = observed.columns["completion_tokens"].of(rows)
+    thought = np.nan_to_num(observed.columns["reasoning_tokens"].of(rows))
     # Reasoning that was not streamed was over before the first token.
     tokens -= np.where(observed.flagged("hidden", rows), thought, 0.0)
-    seconds = observed.last_token.of(rows) - first
+    seconds = observed.columns["last_token"].of(rows) - first
     timed = (tokens >= 2) & (seconds > 0) & ~observed.flagged("summary", rows)  # False where a number is NaN.
     return (tokens[timed] - 1) / seconds[timed]

@@ -72,7 +72,7 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
     rows = np.array([observed.observe(one) for one in (plain, full, exactly)], dtype=np.int64)
     assert rows.tolist() == [0, 1, 2]
     for name, value in STATED.items():
-        first, second, _ = getattr(observed, name).of(rows)
+        first, second, _ = observed.columns[name].of(rows)
         assert second == value, name
         assert math.isnan(first) == (name not in ("started", "total")), name
     assert observed.endpoint(rows).tolist() == [0, 1, 2]
