@@ -243,7 +243,6 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 percent(endpoint.truncated),
                 percent(endpoint.no_answer),
                 ABSENT if endpoint.tokens_per_s is None else f"{endpoint.tokens_per_s:.1f}",
-                str(endpoint.n_failures),
             )
 
     heads = ("endpoint", "samples", "accuracy", "interval", "expected", "cut %")
@@ -251,9 +250,7 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         "By endpoint, in %; interval: 95 %, same questions, asked again; expected: the same questions at all "
         "endpoints; tokens/s of one stream"
     )
-    return _if_any(
-        _by_score(title, (*heads, "no answer %", "tokens/s", "failed requests"), scores, cells_of, n_names=1)
-    )
+    return _if_any(_by_score(title, (*heads, "no answer %", "tokens/s"), scores, cells_of, n_names=1))
 
 
 def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) -> Table:

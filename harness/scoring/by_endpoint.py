@@ -1,4 +1,4 @@
-"""The samples of a run by endpoint: accuracy, cut and missing answers, speed, failed requests.
+"""The samples of a run by endpoint: accuracy, cut and missing answers, speed.
 
 The scheduler chooses an endpoint by how long the samples of a question took so far, and short samples tend to be right.
 So sound endpoints differ by some points, too; the columns say what was seen, and test nothing.
@@ -7,15 +7,12 @@ So sound endpoints differ by some points, too; the columns say what was seen, an
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
 from harness.core.records import Grade
-from harness.runs.layout import RunFolder
-from harness.runs.log_events import log_events
 from harness.scoring.observed import Observed, Rows
 from harness.scoring.stats import Estimate, sampling_limits
 
@@ -25,8 +22,7 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
 
     expected_accuracy: the share if the endpoint did on each question as all endpoints together do.
     The interval of the accuracy is that of the same questions, each asked as often. Endpoints get different questions,
-    so their intervals do not compare them. tokens_per_s: of one stream, over samples with stated
-    tokens. n_failures: failed requests in the run's log.
+    so their intervals do not compare them. tokens_per_s: of one stream, over samples with stated tokens.
     """
 
     n_samples: int
@@ -35,15 +31,12 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     truncated: float
     no_answer: float
     tokens_per_s: float | None
-    n_failures: int
 
 
-def scores(
-    observed: Observed, rows: Rows, grades: Sequence[Grade], failures: Mapping[str, int]
-) -> dict[str, EndpointScore]:
+def scores(observed: Observed, rows: Rows, grades: Sequence[Grade]) -> dict[str, EndpointScore]:
     """By URL, sorted, the score of each endpoint; empty when all samples come from one endpoint.
 
-    rows: the samples of the `grades`. failures: from `failed_requests`.
+    rows: the samples of the `grades`.
     """
     if len(observed.endpoints) < 2:
         return {}
@@ -73,7 +66,6 @@ def scores(
             truncated=int(truncated[mine].sum()) / n,
             no_answer=int((verdicts[mine] == "no_answer").sum()) / n,
             tokens_per_s=_tokens_per_s(observed, rows[mine]),
-            n_failures=failures.get(name, 0),
         )
     return scored
 
@@ -84,15 +76,3 @@ def _tokens_per_s(observed: Observed, rows: Rows) -> float | None:
     timed = (tokens != 0) & (seconds > 0)
     in_all = math.fsum(seconds[timed])
     return int(tokens[timed].sum()) / in_all if in_all else None
-
-
-class _FailedRequest(msgspec.Struct, frozen=True):
-    event: str
-    endpoint: str
-    task: tuple[str, str, int]
-
-
-def failed_requests(folder: RunFolder, benchmark: str) -> Mapping[str, int]:
-    """The number of failed requests of a benchmark by base URL, from the run's log."""
-    failures = log_events(folder.logs(), _FailedRequest, "request_failed")
-    return Counter(failure.endpoint for failure in failures if failure.task[0] == benchmark)

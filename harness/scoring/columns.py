@@ -55,8 +55,6 @@ def _walk(name: str, value: object) -> Iterator[tuple[str, object]]:
         yield from {**ends(f"{name}_sampling", value.sampling), **ends(f"{name}_question", value.question)}.items()
         if value.at_most:
             yield f"{name}_at_most", True
-    elif isinstance(value, Interval):
-        yield from ends(name, value).items()
     elif isinstance(value, msgspec.Struct):
         for column, number in numbers(value).items():
             yield f"{name}_{column}", number

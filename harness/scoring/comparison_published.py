@@ -18,7 +18,7 @@ from harness.core.nouns import are, count_noun
 from harness.scoring.comparison import Samples, counted_samples, if_possible
 from harness.scoring.published.value import PublishedScore
 from harness.scoring.score import Score
-from harness.scoring.stats import Z_95, effective_samples, normal_two_sided, sampling_variance_of_mean
+from harness.scoring.stats import Z_95, Estimate, effective_samples, normal_two_sided, sampling_variance_of_mean
 from harness.scoring.stats_differences import (
     FIXED_ROUNDING,
     RANDOM_ROUNDING,
@@ -28,7 +28,7 @@ from harness.scoring.stats_differences import (
     smoothed_variance,
 )
 from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import maj_at, pass_at
+from harness.scoring.uncertainty import Draws, maj_at, pass_at
 
 UNKNOWN_SAMPLES = (1, 64)
 """Smallest and largest number of samples of each question that is assumed for a published score that states none."""
@@ -175,23 +175,12 @@ def _possible_verdicts(tests: Sequence[_PublishedTest]) -> set[PublishedVerdict]
     return possible
 
 
-class _Own(NamedTuple):
-    """A run's value of a metric with its errors; the fields are those of `uncertainty.Draws`."""
-
-    value: float
-    variance: float
-    trials: float
-    single: float | None = None
-
-
-def _own(samples: Samples) -> _Own:
-    """The accuracy of a run as an estimate."""
+def _draws(samples: Samples) -> Draws:
+    """The accuracy of a run as draws of one sample."""
     correct, counts, squares = samples
-    return _Own(
-        float((correct / counts).mean()),
-        float(sampling_variance_of_mean(correct, counts, squares=squares)),
-        float(effective_samples(counts)),
-    )
+    variance = float(sampling_variance_of_mean(correct, counts, squares=squares))
+    trials = float(effective_samples(counts))
+    return Draws(Estimate(value=float((correct / counts).mean())), variance, trials, variance * trials)
 
 
 def differing_settings(published: PublishedScore, settings: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -225,7 +214,7 @@ def _value(score: Score, published: PublishedScore) -> float | None:
     return estimate and estimate.value
 
 
-def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[_Own], str]:
+def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[Draws], str]:
     """Return the run's estimates to compare with a published score, and "" or why there is none.
 
     There is one estimate; or three if samples are missing: as if these were all wrong, all right, and such that the
@@ -248,23 +237,22 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
         counted = counted_samples(questions)
         if not counted.planned.all():
             return [], "a question of this run has no sample"
-        ends = [_own(counted.filled(right=False))]
+        ends = [_draws(counted.filled(right=False))]
         if counted.missing.any():
-            ends += [_own(counted.filled(right=True)), _own(counted.most_uncertain())]
+            ends += [_draws(counted.filled(right=True)), _draws(counted.most_uncertain())]
         return ends, ""
     k = published.k
-    draws = pass_at(questions, k) if published.kind == "pass" else maj_at(questions, [k])[k]
-    return [_Own(draws.estimate.value, draws.variance, draws.trials, draws.single)], ""
+    return [pass_at(questions, k) if published.kind == "pass" else maj_at(questions, [k])[k]], ""
 
 
-def _test(own: _Own, published: PublishedScore, samples: int) -> _PublishedTest:
+def _test(own: Draws, published: PublishedScore, samples: int) -> _PublishedTest:
     """The comparison of a run's value with a published one.
 
     samples: the samples of each question that the published score is supposed to have.
     """
     # Fewer than k samples still gave one draw.
     draws = max(1.0, samples / published.k)
-    value, observed, total = np.asarray(own.value), np.asarray(own.variance), np.asarray(own.trials)
+    value, observed, total = np.asarray(own.estimate.value), np.asarray(own.variance), np.asarray(own.trials)
     their_total = np.asarray((published.n_questions or 0) * draws)
     variance = published_variance(
         value,
@@ -273,8 +261,10 @@ def _test(own: _Own, published: PublishedScore, samples: int) -> _PublishedTest:
         np.asarray(published.value),
         their_total,
         published.unit,
-        None if own.single is None else np.asarray(own.single),
+        None if published.k == 1 else np.asarray(own.single),
     )
     rise = growth(value, smoothed_variance(value, observed, total), total, their_total)
     planned = variance + (FIXED_ROUNDING - RANDOM_ROUNDING) * published.unit**2
-    return _PublishedTest(own.value - published.value, math.sqrt(float(variance)), DifferenceVariance(planned, rise))
+    return _PublishedTest(
+        own.estimate.value - published.value, math.sqrt(float(variance)), DifferenceVariance(planned, rise)
+    )

@@ -127,12 +127,7 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     decided_means = {
         runs: MeanDecision(
             compared=mean,
-            verdict=_held(
-                _verdict(mean.difference.value, p_values["mean", runs]),
-                judges[runs],
-                mean.difference.sampling,
-                mean.difference,
-            ),
+            verdict=_verdict(mean.difference.value, p_values["mean", runs], judges[runs], mean.difference.sampling),
             p_sampling=p_values["mean", runs],
             detectable=mean.smallest(n_tests),
             margin=margins.get(runs),
@@ -142,14 +137,13 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
     decisions = []
     for number, comparison in numbered.items():
         paired, p_question = comparison.paired.difference, p_values.get(("new", number))
-        difference = paired.value
         decisions.append(
             Decision(
                 **msgspec.structs.asdict(comparison),
-                verdict=_held(_verdict(difference, p_values["same", number]), judges[number], paired.sampling, paired),
+                verdict=_verdict(paired.value, p_values["same", number], judges[number], paired.sampling),
                 kind_verdict=None
                 if p_question is None
-                else _held(_verdict(difference, p_question), judges[number], paired.question, paired),
+                else _verdict(paired.value, p_question, judges[number], paired.question),
                 p_sampling=p_values["same", number],
                 p_question=p_question,
                 detectable=comparison.paired.smallest(n_tests),
@@ -214,15 +208,10 @@ def _mean_shift(comparisons: Sequence[RunPair], runs: tuple[str, str]) -> JudgeS
     return JudgeShift(math.fsum(shift.shift for shift in shifts) / len(shifts), reach / len(shifts))
 
 
-def _held(verdict: PairedVerdict, judge: JudgeShift, interval: Interval | None, difference: Estimate) -> PairedVerdict:
-    """The verdict, unless the errors of the judges could turn it. interval: of the difference."""
-    if not any(judge) or interval is None or not judge.could_turn(difference.value, interval):
-        return verdict
-    return "no difference seen"
-
-
-def _verdict(difference: float, p: float) -> PairedVerdict:
-    """The verdict on a difference with this corrected p value."""
-    if p >= LEVEL:
+def _verdict(difference: float, p: float, judge: JudgeShift, interval: Interval | None) -> PairedVerdict:
+    """The verdict on a difference with this corrected p value and this interval, unless the errors of the judges could
+    turn it.
+    """
+    if p >= LEVEL or (any(judge) and interval is not None and judge.could_turn(difference, interval)):
         return "no difference seen"
     return "better" if difference > 0 else "worse"

@@ -44,8 +44,6 @@ def grading_settings(score: Score) -> dict[str, object]:
         judge["ended"] = False
     if score.judge_errors is not None:  # It also has the server's address, which decides no verdict.
         judge |= score.judge_errors.settings
-    if judge.get("votes") == 1:  # a former option: every judge is asked once
-        del judge["votes"]
     options = {f"{JUDGE}{name}": value for name, value in judge.items()}
     return {GRADERS: graders_in_force(score), **options}
 
@@ -63,13 +61,13 @@ def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
         if score.judging and (doubt := score.judging.doubt(which)):
             yield doubt
     graders = [graders_in_force(score) for score in (run, baseline)]
-    if graders[0] != graders[1] and not _idle(run, baseline):
+    if graders[0] != graders[1]:
         ours, theirs = (", ".join(visible(name, MAX_GRADER_CHARS) for name in names) for names in graders)
         yield (
             f"the two runs were graded by different graders: the run by {ours}; the baseline by {theirs}. Score both "
             "again by the same version, card and judge"
         )
-    elif graders[0] == graders[1]:
+    else:
         differences = grading_differences(grading_settings(baseline), grading_settings(run))
         unlike = "; ".join(f"{name}: {old} → {new}" for name, old, new in differences if name not in _NO_RULES)
         if unlike:
@@ -77,17 +75,3 @@ def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
                 f"the judge graded the two runs with other settings (baseline → run: {unlike}). Score both again with "
                 "equal settings"
             )
-
-
-def _idle(run: Score, baseline: Score) -> bool:
-    """Whether two scores differ only in a judge that could not have changed either.
-
-    It could not if it rules on undecided answers only and neither score has one: the scores are the same with the judge
-    and without.
-    """
-    judged = [score for score in (run, baseline) if score.judging]
-    return (
-        {*map(without_judge, graders_in_force(run))} == {*map(without_judge, graders_in_force(baseline))}
-        and all(score.judge_errors is None and not score.n_undecided for score in (run, baseline))
-        and all(score.judging and score.judging.settings.get("scope") == "undecided" for score in judged)
-    )

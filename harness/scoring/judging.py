@@ -48,14 +48,8 @@ class JudgeCost(msgspec.Struct, frozen=True):
     def plus(self, more: JudgeCost) -> JudgeCost:
         """The sum of both; without the money if one has none."""
         usd = None if self.usd is None or more.usd is None else self.usd + more.usd
-        return JudgeCost(
-            self.replies + more.replies,
-            self.requests + more.requests,
-            self.n_stated + more.n_stated,
-            self.prompt_tokens + more.prompt_tokens,
-            self.completion_tokens + more.completion_tokens,
-            usd,
-        )
+        ours, theirs = msgspec.structs.asdict(self), msgspec.structs.asdict(more)
+        return JudgeCost(**{name: ours[name] + theirs[name] for name in ours if name != "usd"}, usd=usd)
 
     @property
     def words(self) -> str:

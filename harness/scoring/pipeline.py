@@ -71,7 +71,7 @@ class GradedBenchmark:
 
     questions: the planned ones, in order. grades: in the order of questions and sample indices. warnings: about the
     journal. observed, rows: facts of the samples, and the row of each grade. counted_rows: the rows of the planned
-    samples that the score counts. failed: failed requests by endpoint; None if there is one endpoint only.
+    samples that the score counts.
     from_reasoning: the grades with answers taken from the reasoning where there is no other; None = the option was not
     given. cuts: what cut samples. hidden_limit, judge_errors, judging: as in `Score`. judged_failures: what the
     verifier did on samples that a judge decided in its place: rule → number of samples.
@@ -86,7 +86,6 @@ class GradedBenchmark:
     observed: Observed
     rows: Rows
     counted_rows: Rows
-    failed: Mapping[str, int] | None = None
     cuts: Cuts = field(default_factory=Cuts)
     hidden_limit: HiddenLimit | None = None
     from_reasoning: Sequence[Grade] | None = None
@@ -169,7 +168,6 @@ def _grade_benchmark(
     early = cuts.early(len(counted))
     told = [kind for kind, shown in ((CUT_EARLY, early), (ENDS_AT_LIMIT, limit)) if shown is not None]
     from_reasoning = _from_reasoning(files, by_id, journal.grades, grading) if grading.answer_from_reasoning else None
-    endpoints = journal.observed.endpoints
     return GradedBenchmark(
         folder=files,
         record=record,
@@ -188,8 +186,6 @@ def _grade_benchmark(
         ),
         observed=journal.observed,
         rows=journal.rows,
-        # With a single endpoint there is nothing to compare, and a log may be long. Rows of a file are no endpoints.
-        failed=by_endpoint.failed_requests(folder, name) if len(endpoints) > 1 and not record.imported else None,
         counted_rows=counted,
         cuts=cuts,
         hidden_limit=limit,
@@ -259,7 +255,8 @@ def score_of(graded: GradedBenchmark) -> Score:
         speed=speed(observed, graded.counted_rows),
         workload=workload(observed, graded.counted_rows),
         anomalies=anomalies(observed.shown(graded.counted_rows)),
-        endpoints={} if graded.failed is None else by_endpoint.scores(observed, rows, counted, graded.failed),
+        # Rows of a file are no endpoints.
+        endpoints={} if graded.record.imported else by_endpoint.scores(observed, rows, counted),
         judge_errors=graded.judge_errors,
         judging=graded.judging,
     )

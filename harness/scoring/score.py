@@ -12,7 +12,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -36,7 +35,7 @@ from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.by_endpoint import EndpointScore
 from harness.scoring.engine_figures import EngineFigures
 from harness.scoring.judging import Judging
-from harness.scoring.measures import measures, uneven_parts
+from harness.scoring.measures import measures
 from harness.scoring.speculation import Speculation
 from harness.scoring.stats import Estimate, Interval
 from harness.scoring.tally import GradeKind, QuestionTally, cluster_numbers, slim, tally
@@ -87,12 +86,6 @@ MAX_NAMED_ERRORS = 5
 
 SCORES_SCHEMA = 2
 """The number of the form of `scores.json`; in the first, an estimate and its intervals were fields apart."""
-
-
-class _Form(msgspec.Struct, frozen=True):
-    """The field of a `scores.json` that is read first."""
-
-    schema: int = 1
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -249,13 +242,9 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises `StoreError` if it is damaged, or has the form of another version of the harness.
         """
-        read = partial(read_record, folder.scores, max_bytes=MAX_SCORES_BYTES, what="a scores file", remedy=_REMEDY)
-        try:
-            score = read(Score)
-        except StoreError:
-            _refuse_other_schema(read(_Form), folder)  # The fields of another version may have other types.
-            raise
-        _refuse_other_schema(score, folder)
+        score = read_record(folder.scores, Score, MAX_SCORES_BYTES, what="a scores file", remedy=_REMEDY)
+        if score is not None and score.schema != SCORES_SCHEMA:
+            raise StoreError(f"{folder.scores} has schema {score.schema}, expected {SCORES_SCHEMA}. {_REMEDY}")
         return score
 
     @property
@@ -272,13 +261,6 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
 
 _REMEDY = "Run `harness score` again."
 """The end of an error about a scores file."""
-
-
-def _refuse_other_schema(form: Score | _Form | None, folder: BenchmarkFolder) -> None:
-    """Raise `StoreError` if the scores file has the form of another version of the harness."""
-    if form is not None and form.schema != SCORES_SCHEMA:
-        which = "a newer" if form.schema > SCORES_SCHEMA else "an earlier"
-        raise StoreError(f"{folder.scores} has schema {form.schema}, from {which} harness. {_REMEDY}")
 
 
 def score_benchmark(
@@ -341,10 +323,8 @@ def score_benchmark(
         points_of=most_points or msgspec.UNSET,
         right_from=(most_points and rules.right_from) or msgspec.UNSET,
     )
-    of_samples = (
-        *warned("left out", tallies.warnings),
-        *warned("unequal", [unequal_clusters(present), uneven_parts(present)]),
-    )
+    left_out = f"{count_noun(tallies.n_left_out, 'grade')} beyond the plan left out" if tallies.n_left_out else ""
+    of_samples = (*warned("left out", [left_out]), *warned("unequal", [unequal_clusters(present)]))
     own = _warnings(score, tallies.kinds, tallies.planned, cut_by)
     return msgspec.structs.replace(score, warnings=(*warnings, *of_samples, *own))
 

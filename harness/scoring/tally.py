@@ -28,10 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.errors import UsageError
-from harness.core.inert import quoted
-from harness.core.nouns import count_noun
 from harness.core.packed import Packed, Picked
-from harness.core.records import Grade, Key, NearMiss, Question, VerdictName
+from harness.core.records import Grade, NearMiss, Question, VerdictName
 from harness.runs.record import n_planned
 from harness.scoring.anomalies import Copies, copies_among
 from harness.scoring.stats_draws import VoteGroup
@@ -45,9 +43,6 @@ _MAX_TOKENS = 1 << 53
 _MAX_UINT32 = (1 << 32) - 1
 """Sample indices are below it, and parts of an answer beyond it are not counted."""
 
-MAX_NAMED_KEYS = 5
-"""Largest number of keys that a warning names; the others are counted."""
-
 _FIELDS = {
     "question": "I", "index": "I", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
     "share": "d", "parts": "I", "text": "q",
@@ -58,8 +53,6 @@ checksum, -1 if not known.
 """
 
 _ROW = np.dtype([(name, f"<{code}") for name, code in _FIELDS.items()])
-
-_FOREIGN, _BEYOND = "questions outside the plan", "samples beyond the planned number"
 
 CORRECT, UNDECIDED, _TRUNCATED, _VOTES, _STATES_PARTS, _MAYBE_CUT, _HAS_POINTS, _NO_ANSWER = (1 << n for n in range(8))
 
@@ -272,8 +265,8 @@ class Tallies:
 
     questions: in the order asked. planned: samples of each question (None: the stored samples are the plan).
     covered: samples of each question that the score covers. missing:
-    planned samples without a grade. partial: samples are missing within the covered ones. warnings: sentences on grades
-    that do not count. kinds: how many samples are of each kind. columns: the covered
+    planned samples without a grade. partial: samples are missing within the covered ones. n_left_out: grades of samples
+    beyond the plan, which do not count. kinds: how many samples are of each kind. columns: the covered
     samples. copies: equal replies among them; None where no grade knows its reply.
     """
 
@@ -282,7 +275,7 @@ class Tallies:
     covered: float
     missing: int
     partial: bool
-    warnings: tuple[str, ...]
+    n_left_out: int
     kinds: Mapping[GradeKind, int]
     columns: SampleColumns
     copies: Copies | None
@@ -293,20 +286,19 @@ def tally(
 ) -> Tallies:
     """Count the right, wrong and missing samples of each question. If a sample has several grades, the first counts.
 
-    Grades of other questions, and with a plan those of samples beyond it, are left out with a warning. Without a plan,
+    Grades of other questions, and with a plan those of samples beyond it, are left out. Without a plan,
     the stored samples are the plan, with those that are known to be missing (a mapping: question id → their number); a
     question without any lacks as many as most questions have (of several such numbers, the largest). Complete rounds
     are scored where many samples are missing, because samples that finish first tend to be short and right. Raises
-    `UsageError` for no question, a repeated id, or samples_per_question < 1.
+    `UsageError` for no question.
     """
+    if not questions:
+        raise UsageError("there are no questions to score")
     plan = samples_per_question if isinstance(samples_per_question, int | float) else None
-    if plan is not None and plan < 1:
-        raise UsageError(f"samples per question must be at least 1, not {plan}")
     held = grades if isinstance(grades, Sequence) else Packed(Grade, grades)
-    left_out = Counter[str]()
     most = np.array([_MAX_UINT32 if plan is None else n_planned(each.question_id, plan) for each in questions])
-    arrived, kinds = _rows(_located(questions, held, most.tolist(), left_out))
-    rows, repeated = _in_order(arrived)
+    arrived, kinds = _rows(_located(questions, held, most.tolist()))
+    n_left_out, rows = len(held) - len(arrived), _in_order(arrived)
     del arrived
     missing = 0 if plan is None else int(most.sum()) - len(rows)
     rounds: NDArray[np.integer] = np.zeros(0, dtype=np.int64)
@@ -334,7 +326,7 @@ def tally(
         covered=plan if plan is not None and not len(rounds) else int(most.max()),
         missing=missing,
         partial=bool(missing) and not len(rounds),
-        warnings=_left_out(left_out, [held[position].key for position in repeated[:MAX_NAMED_KEYS]], len(repeated)),
+        n_left_out=n_left_out,
         kinds={kind: int(of_kinds[number]) for kind, number in kinds.items() if of_kinds[number]},
         columns=SampleColumns(
             question=rows["question"],
@@ -348,18 +340,16 @@ def tally(
 
 
 def _located(
-    questions: Sequence[Question], grades: Sequence[Grade], most: Sequence[int], left_out: Counter[str]
+    questions: Sequence[Question], grades: Sequence[Grade], most: Sequence[int]
 ) -> Iterator[tuple[int, int, Grade]]:
-    """Yield (number of its question, its position, the grade) for each grade of the plan; counts the others in
-    `left_out`. most: samples of each question. Raises `UsageError` as `tally` does.
+    """Yield (number of its question, its position, the grade) for each grade of the plan. most: samples of each
+    question.
     """
-    numbers = _numbers(questions)
+    numbers = {question.question_id: number for number, question in enumerate(questions)}
     for position, grade in enumerate(grades):
         number = numbers.get(grade.question_id)
         if number is not None and 0 <= grade.sample_index < most[number]:
             yield number, position, grade
-        else:
-            left_out[_FOREIGN if number is None else _BEYOND] += 1
 
 
 def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict[GradeKind, int]]:
@@ -384,15 +374,15 @@ def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict
     return np.frombuffer(packed, _ROW), kinds
 
 
-def _in_order(rows: NDArray[Any]) -> tuple[NDArray[Any], list[int]]:
-    """The rows by question and sample index, the first of each sample, and the positions of the repeated grades."""
+def _in_order(rows: NDArray[Any]) -> NDArray[Any]:
+    """The rows by question and sample index, the first of each sample."""
     question, index = rows["question"], rows["index"]
     if ((question[1:] > question[:-1]) | (question[1:] == question[:-1]) & (index[1:] > index[:-1])).all():
-        return rows, []
+        return rows
     rows = rows[np.lexsort((index, question))]  # stable: grades of one sample stay in their order
     again = np.zeros(len(rows), dtype=bool)
     again[1:] = (rows["question"][1:] == rows["question"][:-1]) & (rows["index"][1:] == rows["index"][:-1])
-    return (rows[~again] if again.any() else rows), sorted(rows["position"][again].tolist())
+    return rows[~again] if again.any() else rows
 
 
 def _complete_rounds(
@@ -407,18 +397,6 @@ def _complete_rounds(
     rounds = indices[times == np.array([(most > number).sum() for number in indices.tolist()], dtype=np.int64)]
     holds_all = bool(len(rounds)) and bool(rounds[0] < most.min())
     return np.asarray(rounds if holds_all else rounds[:0])
-
-
-def _numbers(questions: Sequence[Question]) -> dict[str, int]:
-    """Each question's number by id. Raises `UsageError` for no question, or one id twice."""
-    numbers: dict[str, int] = {}
-    for question in questions:
-        if question.question_id in numbers:
-            raise UsageError(f"question id {quoted(question.question_id)} occurs twice; ids must be unique")
-        numbers[question.question_id] = len(numbers)
-    if not numbers:
-        raise UsageError("there are no questions to score")
-    return numbers
 
 
 _NO_METADATA: dict[str, Any] = {}
@@ -489,13 +467,3 @@ class GradeKind(NamedTuple):
     grader: str
     unextracted: bool
     near_miss: NearMiss | None
-
-
-def _left_out(left_out: Mapping[str, int], repeated: Sequence[Key], n_repeated: int) -> tuple[str, ...]:
-    """The warnings about grades left out. repeated: the first few of the n_repeated keys that occur again."""
-    warnings = [f"{count_noun(n, 'grade')} of {what} left out" for what, n in sorted(left_out.items())]
-    if n_repeated:
-        named = ", ".join(f"{quoted(key.question_id)} #{key.sample_index}" for key in repeated)
-        more = f" and {n_repeated - len(repeated)} more" if n_repeated > len(repeated) else ""
-        warnings.append(f"{count_noun(n_repeated, 'grade')} with a repeated key left out: {named}{more}")
-    return tuple(warnings)

@@ -111,8 +111,6 @@ def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> dic
 
 def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
     """The budgets 256, 512 …, from the first that some reply fits into to the first that all replies fit into."""
-    if not len(tokens):
-        return []
     budgets = [MIN_BUDGET]
     while budgets[-1] < tokens.max():
         budgets.append(2 * budgets[-1])

@@ -354,13 +354,11 @@ def point_cells(difference: Estimate) -> tuple[str, str, str]:
     return in_points(difference.value), f"at most {same}" if difference.at_most else same, new
 
 
-def interval_cell(interval: Interval | None, *, at_most: bool = False) -> str:
+def interval_cell(interval: Interval, *, at_most: bool = False) -> str:
     """An interval in percent, such as `55.4–58.8`. at_most: it is only an upper bound, and the cell says so.
 
     Ends that would look equal with one decimal get more decimals, so that no interval looks like a point.
     """
-    if interval is None:
-        return ABSENT
     digits = 1
     while digits < MAX_DIGITS and f"{100 * interval.low:.{digits}f}" == f"{100 * interval.high:.{digits}f}":
         digits += 1
