@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -14,7 +13,7 @@ import click
 from harness.cli.judge import measure
 from harness.core.errors import EXIT_COMPLETE, UsageError
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun, in_percent
+from harness.core.nouns import count_noun, in_percent
 from harness.core.options import options_of
 from harness.core.records import VerdictName
 from harness.judges.audit import Audit, audit, judge, open_run
@@ -58,7 +57,7 @@ def carry_out(options: AuditCommand) -> int:
         _judge(run, audits, options.who)
         audits = audit(run, options)
     for each in audits:
-        _print(each, run)
+        _print(each)
     if options.out is not None:
         click.echo(f"{count_noun(sum(len(each.items) for each in audits), 'sample')} to judge: {options.out}")
     return EXIT_COMPLETE
@@ -133,21 +132,14 @@ def _show(item: AuditItem, number: str) -> None:
         click.echo(f"rubric:\n{lines(item.rubric)}\n")
 
 
-def _print(audit: Audit, run: Path) -> None:
-    """Print how far the audit of a benchmark of `run` has come, and the accuracy that it gives."""
+def _print(audit: Audit) -> None:
+    """Print how far the audit of a benchmark has come, and the accuracy that it gives."""
     name, n_judged = visible(audit.benchmark, 80), audit.n_drawn - len(audit.items)
     raw = "unknown" if audit.accuracy is None else f"{in_percent(audit.accuracy)} %"
     what = "undecided" if audit.undecided else "drawn"
     click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} {what} samples are judged by hand")
     if audit.undecided:
         click.echo(f"  {audit.by_hand}" if audit.by_hand else "  no verdict by hand yet")
-        if n := audit.n_without_answer:
-            path = shlex.quote(visible(str(run)))
-            click.echo(
-                f"  {count_noun(n, 'sample')} without an answer {'counts' if n == 1 else 'count'} as wrong and "
-                f"{are(n)} not asked about: `harness show {path} --no-answer` prints {'it' if n == 1 else 'them'}, and "
-                f"`harness view {path}` takes a verdict on {'it' if n == 1 else 'each'}"
-            )
         return
     if audit.estimate is None:
         click.echo(f"  {audit.why}")

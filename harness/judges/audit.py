@@ -17,10 +17,11 @@ from harness.core.errors import NotWritable, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.records import Grade, Key, VerdictName
 from harness.judges import audit_file
-from harness.judges.audit_file import FileRow, VerdictLine
+from harness.judges.audit_file import VerdictLine
 from harness.options.finished import AuditOptions
 from harness.preparing.outputs import open_scored
 from harness.runs import overrides
+from harness.runs.line_file import write_lines
 from harness.scoring.audit import Audited
 from harness.scoring.audit_order import WHY
 from harness.scoring.opened import OpenBenchmark, OpenRun
@@ -40,8 +41,7 @@ class Audit:
     in the random order of the present samples. why: why there is none; empty if there is one. rubric: the rubric that
     the judge got; empty without one. by_hand: the accuracies with and without the person's verdicts in words, if the
     person was asked about undecided samples, which estimates nothing; empty without such verdicts. undecided: whether
-    the samples are the undecided ones, not drawn at random. n_without_answer: then, the number of samples without an
-    answer that the person has not judged; they are not among the undecided ones.
+    the samples are the undecided ones, not drawn at random.
     """
 
     benchmark: str
@@ -53,7 +53,6 @@ class Audit:
     rubric: str = ""
     by_hand: str = ""
     undecided: bool = False
-    n_without_answer: int = 0
 
 
 def audit(source: Path, options: AuditOptions) -> list[Audit]:
@@ -77,17 +76,16 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
             key = Key(row.question_id, row.sample_index)
             why = WHY_UNDECIDED if row.undecided else WHY
             _store(benchmark, key, row.verdict, options.who, why, row.points)
-        in_file = {row.line.benchmark for row in rows}
+        in_file = {row.benchmark for _, row in rows}
         names = [name for name in names if name in in_file]
-        if all(row.line.undecided for row in rows):  # The file was written with `undecided`.
+        if all(row.undecided for _, row in rows):  # The file was written with `undecided`.
             undecided = True
     if options.benchmark is not None:
         names = [options.benchmark]
-    audit_of = _audit_of_undecided if undecided else _audit
-    audits = [audit_of(opened.benchmark(name), options.samples) for name in names]
+    audits = [_audit(opened.benchmark(name), options.samples, undecided=undecided) for name in names]
     if options.out is not None:
         try:
-            audit_file.write(options.out, (item for one_audit in audits for item in one_audit.items))
+            write_lines(options.out, (item for one_audit in audits for item in one_audit.items))
         except NotWritable as error:
             error.add("Name another path by `out`")
             raise
@@ -155,38 +153,25 @@ def _check_points(points: float | None, grade: Grade | None, what: str) -> None:
     raise UsageError(f"{what} are {points:g}; expected {expected}", field="verdicts")
 
 
-def _audit(benchmark: OpenBenchmark, samples: int) -> Audit:
-    """The present state of a benchmark's audit; the score gets what the verdicts by hand say."""
-    keys = auditing.draw_keys(benchmark, samples)
+def _audit(benchmark: OpenBenchmark, samples: int, *, undecided: bool) -> Audit:
+    """The present state of a benchmark's audit; the score gets what the verdicts by hand say.
+
+    samples: largest number of samples that the person is asked about. undecided: of the undecided ones, which give no
+    estimate.
+    """
+    keys = auditing.undecided_keys(benchmark, samples) if undecided else auditing.draw_keys(benchmark, samples)
+    judged = benchmark.overrides if undecided else benchmark.audits
     score = auditing.take_in(benchmark)
     return Audit(
         benchmark=benchmark.name,
         accuracy=score.accuracy and score.accuracy.value,
         n_drawn=len(keys),
-        items=[auditing.item(benchmark, key) for key in keys if key not in benchmark.audits],
-        estimate=score.audited,
-        why="" if score.audited else auditing.why_unknown(benchmark),
+        items=[auditing.item(benchmark, key, undecided=undecided) for key in keys if key not in judged],
+        estimate=None if undecided else score.audited,
+        why="" if undecided or score.audited else auditing.why_unknown(benchmark),
         rubric=auditing.rubric_used(benchmark),
-    )
-
-
-def _audit_of_undecided(benchmark: OpenBenchmark, samples: int) -> Audit:
-    """The undecided samples of a benchmark as an audit without an estimate; the score gets what the verdicts say.
-
-    samples: largest number of samples that the person is asked about.
-    """
-    keys = auditing.undecided_keys(benchmark, samples)
-    score, by_hand = auditing.take_in(benchmark), benchmark.by_hand()
-    return Audit(
-        benchmark=benchmark.name,
-        accuracy=score.accuracy and score.accuracy.value,
-        n_drawn=len(keys),
-        items=[auditing.item(benchmark, key, undecided=True) for key in keys if key not in benchmark.overrides],
-        estimate=None,
-        rubric=auditing.rubric_used(benchmark),
-        by_hand=by_hand,
-        undecided=True,
-        n_without_answer=auditing.n_without_answer(benchmark),
+        by_hand=benchmark.by_hand() if undecided else "",
+        undecided=undecided,
     )
 
 
@@ -195,7 +180,7 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
     if not out.is_file() or (verdicts is not None and verdicts.is_file() and out.samefile(verdicts)):
         return
     try:
-        unfilled = all(row.line.verdict is None and row.line.points is None for row in audit_file.read(out))
+        unfilled = all(row.verdict is None and row.points is None for _, row in audit_file.read(out))
     except UsageError:
         unfilled = False
     if not unfilled:
@@ -207,7 +192,7 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
 
 
 def _verdicts(
-    path: Path, rows: Iterable[FileRow], opened: OpenRun, only: str | None
+    path: Path, rows: Iterable[tuple[str, VerdictLine]], opened: OpenRun, only: str | None
 ) -> Iterator[tuple[OpenBenchmark, VerdictLine]]:
     """Yield (benchmark, line) for each row of the file `path` that has a verdict.
 
@@ -215,8 +200,7 @@ def _verdicts(
     another reply than the stored one, too, and for a file without a verdict.
     """
     benchmarks: dict[str, OpenBenchmark] = {}
-    for file_row in rows:
-        where, row = file_row.where, file_row.line
+    for where, row in rows:
         if row.verdict is None and row.points is None:
             continue
         if only not in (None, row.benchmark):
@@ -234,7 +218,15 @@ def _verdicts(
                 f"{quoted(row.question_id)}; expected a sample of {visible(opened.label, 200)}"
             )
         _check_points(row.points, benchmark.grade(key), f"{where}: the points")
-        audit_file.check_unchanged(file_row, auditing.item(benchmark, key), opened.label)
+        shown = auditing.item(benchmark, key)
+        if (row.text, row.answer) != (shown.text, shown.answer):  # as when it was written for another run
+            raise UsageError(
+                f"{where}: the verdict on sample {row.sample_index} of question {quoted(row.question_id)} was given "
+                f"on another reply, or on another answer from it, than the one in {visible(opened.label, 200)}; no "
+                "verdict was stored. Expected a file that `harness audit` wrote for this run as it is scored now: "
+                "write one by `out`",
+                field="verdicts",
+            )
         yield benchmark, row
     if not benchmarks:
         raise UsageError(

@@ -61,13 +61,13 @@ def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
         if score.judging and (doubt := score.judging.doubt(which)):
             yield doubt
     graders = [graders_in_force(score) for score in (run, baseline)]
-    if graders[0] != graders[1]:
+    if graders[0] != graders[1] and not _idle(run, baseline):
         ours, theirs = (", ".join(visible(name, MAX_GRADER_CHARS) for name in names) for names in graders)
         yield (
             f"the two runs were graded by different graders: the run by {ours}; the baseline by {theirs}. Score both "
             "again by the same version, card and judge"
         )
-    else:
+    elif graders[0] == graders[1]:
         differences = grading_differences(grading_settings(baseline), grading_settings(run))
         unlike = "; ".join(f"{name}: {old} → {new}" for name, old, new in differences if name not in _NO_RULES)
         if unlike:
@@ -75,3 +75,17 @@ def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
                 f"the judge graded the two runs with other settings (baseline → run: {unlike}). Score both again with "
                 "equal settings"
             )
+
+
+def _idle(run: Score, baseline: Score) -> bool:
+    """Whether two scores differ only in a judge that could not have changed either.
+
+    It could not if it rules on undecided answers only and neither score has one: the scores are the same with the judge
+    and without.
+    """
+    judged = [score for score in (run, baseline) if score.judging]
+    return (
+        {*map(without_judge, graders_in_force(run))} == {*map(without_judge, graders_in_force(baseline))}
+        and all(score.judge_errors is None and not score.n_undecided for score in (run, baseline))
+        and all(score.judging and score.judging.settings.get("scope") == "undecided" for score in judged)
+    )

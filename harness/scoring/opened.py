@@ -126,12 +126,6 @@ class OpenBenchmark:
         """Files that could not be read, a sentence each."""
         return list(self._problems.values())
 
-    @property
-    def modified(self) -> float | None:
-        """Unix time of the last write to the journal; None without a journal."""
-        stamp = self._stamps["samples"]
-        return stamp.modified_ns / 1e9 if stamp.size else None
-
     # --- what its files hold ---
     def planned(self) -> Sequence[Question]:
         """The questions of the plan, in little memory, read at each call. Raises `StoreError`."""

@@ -46,14 +46,6 @@ def undecided_keys(benchmark: OpenBenchmark, n: int | None = None) -> list[Key]:
     return [grade.key for item in counted for grade in item.grades if grade.verdict == "undecided"][:n]
 
 
-def n_without_answer(benchmark: OpenBenchmark) -> int:
-    """The number of samples in which the grader found no answer and that no person has judged."""
-    keys = (
-        grade.key for item in _counted_questions(benchmark) for grade in item.grades if grade.verdict == "no_answer"
-    )
-    return sum(key not in benchmark.overrides for key in keys)
-
-
 def draw_keys(benchmark: OpenBenchmark, n: int) -> list[Key]:
     """The keys of the first `n` samples of the random draw, judged or not, and of all whose audits count. Raises
     `StoreError` if the benchmark is not scored."""
@@ -108,28 +100,23 @@ def _counted_questions(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
     Raises `StoreError` if the benchmark is not scored, or if its grades are not those that were scored.
     """
     score = score_of(benchmark)
-    if (items := _scored_items(benchmark, score)) is not None:
-        return items
+    # A score may count continued samples or not; the number of samples shows which.
+    for salvaged in True, False:
+        items = benchmark.tallies(overridden=False, salvaged=salvaged)
+        if sum(item.n for item in items) == score.n_samples:
+            return items
     raise StoreError(
         f"{visible(benchmark.name, 80)}: its score counts {count_noun(score.n_samples, 'sample')}, but the grades "
         "cover another number: give `harness score` again first."
     )
 
 
-def _scored_items(benchmark: OpenBenchmark, score: Score) -> Sequence[QuestionTally] | None:
-    """The questions with the samples that the score counts; None if the grades are not those that were scored."""
-    # A score may count continued samples or not; the number of samples shows which.
-    for salvaged in True, False:
-        items = benchmark.tallies(overridden=False, salvaged=salvaged)
-        if sum(item.n for item in items) == score.n_samples:
-            return items
-    return None
-
-
 def is_scored(benchmark: OpenBenchmark) -> bool:
     """Whether the benchmark has a score, and grades that are those of the score."""
-    score = benchmark.score
-    return score is not None and bool(benchmark.grades) and _scored_items(benchmark, score) is not None
+    try:
+        return bool(_counted_questions(benchmark))
+    except StoreError:
+        return False
 
 
 def score_of(benchmark: OpenBenchmark) -> Score:

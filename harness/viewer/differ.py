@@ -19,9 +19,6 @@ from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.uncertainty import point_cells
 from harness.viewer.rows import excerpt, title
 
-_QUESTIONS = "dataset_digest"
-"""Field of an identity that is a checksum of the questions: where it differs, the questions are named instead."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
@@ -120,22 +117,10 @@ def _settings(first_run: OpenRun, second_run: OpenRun, name: str, other: str) ->
     changed = setting_differences(first.record, second.record, servers)
     if len(servers) == 2:
         changed += server_differences(*servers)
-    rows = []
-    for field, old, new in changed:
-        if field == _QUESTIONS:
-            rows.append(("questions", *_questions_apart(first, second)))
-        else:
-            rows.append((setting_names.in_words(field), in_words(old), in_words(new)))
+    rows = [(setting_names.in_words(field), in_words(old), in_words(new)) for field, old, new in changed]
     if first.score is not None and second.score is not None:
         rows += grading_differences(grading_settings(first.score), grading_settings(second.score))
     return rows
-
-
-def _questions_apart(first: OpenBenchmark, second: OpenBenchmark) -> tuple[str, str]:
-    """How many questions each of two runs has, and how many of the second's are the first's."""
-    ours, theirs = first.questions, second.questions
-    n_same = sum(name in ours and ours[name].row_digest == theirs[name].row_digest for name in theirs)
-    return f"{len(ours):,}", f"{len(theirs):,}, of which {n_same:,} the same"
 
 
 def _flips(first: OpenBenchmark, second: OpenBenchmark, question_ids: Sequence[str]) -> tuple[list[Flip], int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -85,8 +84,6 @@ def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
     if score and score.n_truncated:
         notes.append(f"{in_percent(score.n_truncated / score.n_samples)} % cut")
     notes += filter(None, [benchmark.by_hand()])
-    if benchmark.modified is not None:
-        notes.append(f"last sample {datetime.fromtimestamp(benchmark.modified, UTC):%Y-%m-%d %H:%M} UTC")
     accuracy = None if score is None else score.accuracy
     return {
         "benchmark": benchmark.name,

@@ -59,20 +59,17 @@ def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
     They do if the same grader, about the same reply, ends in the stored verdict by the stored rule. A judge decides
     after the grader, which then has to end in "undecided", or in the judge's own verdict.
     """
-    then, now = without_judge(grade.grader), verdict.grader
-    if then != now:
-        return f"graded by {visible(then, 200)}, and now by {visible(now, 200)}: score the run again"
-    if grade.reply_checksum not in (None, checksum_of(sample)):
-        return "the reply has changed since this grade: score the run again"
-    if grade.rule == JUDGE_RULE:
+    is_same = without_judge(grade.grader) == verdict.grader and grade.reply_checksum in (None, checksum_of(sample))
+    if is_same and grade.rule == JUDGE_RULE:
         if verdict.outcome in ("undecided", grade.verdict):
             return None
         return f"the rules call the answer {_OUTCOMES[verdict.outcome]}, and a judge decided in their place"
-    if (verdict.outcome, verdict.rule) == (grade.verdict, grade.rule):
+    if is_same and (verdict.outcome, verdict.rule) == (grade.verdict, grade.rule):
         return None
     return (
-        f"graded again, the sample is {_OUTCOMES[verdict.outcome]} (rule: {visible(verdict.rule, 60)}), so the steps "
-        "to the stored verdict are not known: score the run again, all samples anew"
+        f"graded again by {visible(verdict.grader, 200)}, the sample is now {_OUTCOMES[verdict.outcome]} (rule: "
+        f"{visible(verdict.rule, 60)}), so the steps to the stored verdict, by {visible(grade.grader, 200)}, are not "
+        "known: score the run again, all samples anew"
     )
 
 

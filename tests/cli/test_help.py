@@ -243,7 +243,7 @@ def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(
     (tmp_path / "theirs.jsonl").write_text('{"question": "1", "answer": "1", "response": "1"}')
     assert "cp -r" not in harness(tmp_path, "score", "theirs.jsonl").err, "outputs have --out"
     monkeypatch.undo()
-    monkeypatch.setattr("harness.judges.audit._audit", lambda *_: None)
-    monkeypatch.setattr("harness.judges.audit_file.write", refuse)
+    monkeypatch.setattr("harness.judges.audit._audit", lambda *_, **__: None)
+    monkeypatch.setattr("harness.judges.audit.write_lines", refuse)
     audited = harness(tmp_path, "audit", "my run", "--out", "x.jsonl")
     assert (audited.code, "Name another path by --out" in audited.err) == (3, True), audited.err

@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -105,17 +103,6 @@ def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_pat
     assert len(drawn.items) == drawn.n_drawn == 8, "the random draw asks about them, too"
 
 
-def test_samples_without_an_answer_are_counted_beside_the_undecided_ones(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", {**ROWS, "q3": ("4", ["", r"\boxed{4}", "", ""])})
-    score_run(folder, GradingOptions(workers=1))
-    told = harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl").out
-    found = re.search(r"\n  3 samples without an answer count as wrong and are not asked about: `harness (.*?)` ", told)
-    assert "prose: 3 samples" in harness(tmp_path, *shlex.split(found[1])).out
-    for sample in (0, 2, 3):
-        overrides.correct(folder.benchmark("prose"), Key("q3", sample), "wrong", graded="no_answer", who="A", why="-")
-    assert "without an answer" not in harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl").out
-
-
 def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_is_left_out(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ROWS)
     score_run(folder, GradingOptions(workers=1))
@@ -164,7 +151,6 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
 
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert "4 of 8 verdicts are a judge's, and the intervals leave its errors out: no sample" in warnings(judged)
-    assert "name a file that ends in .jsonl" in harness(tmp_path, "audit", "run", "--out", "todo.csv").err
     written = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     assert written.code == 0, written.err
     rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if "sugar" in row["answer"] else "wrong")

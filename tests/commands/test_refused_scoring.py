@@ -170,6 +170,14 @@ def test_the_rules_in_force_are_compared_and_not_which_of_them_decided(
         assert ("other settings" if twin == "another option" else "different graders") in warning, twin
 
 
+def test_a_judge_that_had_nothing_to_rule_on_changed_nothing() -> None:
+    judged = scored(options={"scope": "undecided"}, decided=(False,))
+    assert not [*grading_warnings(judged, scored(judge=""))]
+    undecided = msgspec.structs.replace(scored(judge=""), n_undecided=1)
+    assert [*grading_warnings(judged, undecided)], "the judge would have ruled on this one"
+    assert [*grading_warnings(scored(decided=(False,)), scored(judge=""))], "it also rules on wrong answers"
+
+
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_judging_that_has_not_ended_is_named_though_the_rules_in_force_are_equal(ended: bool) -> None:
     run = scored(decided=(False,))

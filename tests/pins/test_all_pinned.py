@@ -55,7 +55,7 @@ UNPINNED = {
     "test_outputs_beside_runs, test_sweep_runs": "this run, published, metric, verdict, settings that differ, s",
     "test_grading_near_misses": "near_misses.*",
     "test_scoring_benchmarks": "schema, breakdowns.*.*.accuracy.question, measure",
-    "test_scoring_observed": "endpoints.*.accuracy.question, endpoint, interval, expected, failed requests",
+    "test_scoring_observed": "endpoints.*.accuracy.question, endpoint, interval, expected",
     "test_reports_settings": "kind, requests, the latest said",
     "test_audit": "audited.accuracy_undecided_right",
     "test_core_hidden_limit": "early_cut.max_tokens, early_cut.n_at, early_cut.n_samples, early_cut.tokens",
