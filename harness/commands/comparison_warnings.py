@@ -21,11 +21,14 @@ from harness.core.nouns import are, count_noun, in_percent, in_points
 from harness.reports.scored import ScoredBenchmark
 from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences
 from harness.scoring.audit import Audited, JudgeShift
-from harness.scoring.comparison import MAX_NAMED_QUESTIONS, PairedComparison, pairs
+from harness.scoring.comparison import PairedComparison, pairs
 from harness.scoring.graded_by import grading_warnings
 from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import unequal_clusters
+
+MAX_NAMED_QUESTIONS = 5
+"""Largest number of left-out questions that a comparison names."""
 
 _SAME_QUESTIONS = ("dataset_digest", "prompt_digest", "api")
 """Fields of an identity that determine the prompts; runs that differ in them answer different questions."""

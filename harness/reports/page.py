@@ -44,14 +44,12 @@ def page(
     beside: figures.Beside,
     *,
     commands: Sequence[tuple[str, str]] = (),
-    view: str = "",
     title: str = "",
 ) -> str:
     """The page of these runs.
 
     numbers: the tables at its end. beside: the published scores of each benchmark. commands: (run label, a line of the
-    command that repeats the run). view: the command that shows the samples; empty if there are none to show. title:
-    the heading; empty: the names of the models (`_title`).
+    command that repeats the run). title: the heading; empty: the names of the models (`_title`).
     """
     templates = _environment()
     names = figures.names(runs)
@@ -72,7 +70,6 @@ def page(
         run_table=run_table(runs),
         failures=failures and _without_run(failures, runs),
         commands=commands,
-        view=view,
         undrawn=not drawn,
         versions=", ".join(sorted({short(run.manifest.harness_version) for run in runs} | {__version__})),
     )

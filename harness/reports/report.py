@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -57,14 +56,12 @@ BREAKDOWNS = "report_breakdowns.csv"
 class Report:
     """Scored runs side by side; in the paired table, the first run with a benchmark is the baseline in it.
 
-    For repeat and title, see the function `report`. folders: paths of the runs whose samples `harness view` can
-    show.
+    For repeat and title, see the function `report`.
     """
 
     runs: tuple[ScoredRun, ...]
     published: tuple[PublishedScore, ...] = ()
     repeat: Repeat | None = None
-    folders: tuple[str, ...] = ()
     title: str = ""
 
     @cached_property
@@ -80,19 +77,15 @@ class Report:
         breakdowns by columns of the questions; training steps; twins; paired differences; published scores;
         settings that differ. A table without data is left out.
         """
+        names = dict.fromkeys(name for run in self.runs for name in run.benchmarks)
         return (
             summary_table(self.runs),
             *self._numbers,
             *self.breakdowns,
             *self._comparisons,
-            *self._setting_differences,
+            # A page has all settings.
+            *filter(None, (differing_table(self.runs, name) for name in names)),
         )
-
-    @property
-    def _setting_differences(self) -> tuple[Table, ...]:
-        """The settings in which the runs differ, a table for each benchmark that has some; a page has all settings."""
-        names = dict.fromkeys(name for run in self.runs for name in run.benchmarks)
-        return tuple(table for name in names if (table := differing_table(self.runs, name)) is not None)
 
     @cached_property
     def breakdowns(self) -> tuple[Table, ...]:
@@ -105,18 +98,12 @@ class Report:
         if not self.scores:
             return ()
         labelled = [(run.label, score) for run, _, score in self.scores]
-        where_any = (
-            measure_table(labelled),
-            token_table(labelled),
-            budget_table(labelled),
-            speed_table(labelled),
-            engine_table(labelled),
-        )
+        where_any = (measure_table, token_table, budget_table, speed_table, engine_table)
         return (
             score_table(labelled, with_notes=False),
             over_k_table(labelled),
             sample_table(labelled),
-            *(table for table in where_any if table is not None),
+            *filter(None, (table_of(labelled) for table_of in where_any)),
         )
 
     @cached_property
@@ -146,10 +133,6 @@ class Report:
         """Every number as CSV, one line per run and benchmark, for a spreadsheet."""
         return to_csv(self._with_models)
 
-    def breakdown_csv(self) -> str:
-        """The breakdowns as CSV, one line per run, benchmark, column of the questions and value in it."""
-        return to_breakdown_csv(self._with_models)
-
     @property
     def _commands(self) -> list[tuple[str, str]]:
         """(run label, line) of each line of the commands that repeat the runs."""
@@ -165,7 +148,6 @@ class Report:
         """The report as one self-contained page: no script, no request, all foreign text escaped and clipped."""
         from harness.reports.page import page  # Imported late: it needs Jinja, and no other format does.
 
-        view = shlex.join(["harness", "view", *self.folders]) if self.folders else ""
         return page(
             self.runs,
             summary_table(self.runs),
@@ -173,7 +155,6 @@ class Report:
             self._numbers,
             self._beside,
             commands=self._commands,
-            view=view,
             title=self.title,
         )
 
@@ -187,7 +168,7 @@ class Report:
         """
         write_atomically(folder / "report.csv", csv_file(self.csv()))
         if self.breakdowns:
-            write_atomically(folder / BREAKDOWNS, csv_file(self.breakdown_csv()))
+            write_atomically(folder / BREAKDOWNS, csv_file(to_breakdown_csv(self._with_models)))
         else:
             remove(folder / BREAKDOWNS)  # of a former report
         for suffix, text in {"md": self.markdown(), "tex": self.latex(), "html": self.html()}.items():
@@ -268,12 +249,6 @@ def _pair(run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_ba
     )
 
 
-def _from_here(path: Path) -> str:
-    """The path relative to the current folder, if it lies below it; else the whole path."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
 def report(
     run_folders: Sequence[RunFolder],
     published: Sequence[PublishedScore] = (),
@@ -292,5 +267,4 @@ def report(
     runs = read_runs(run_folders, known_as=known_as, remarks=remarks, named_by_sweep=True)
     if not runs:
         raise StoreError("none of the runs can be read")
-    folders = tuple(_from_here(run.folder.path) for run in runs)
-    return Report(tuple(runs), tuple(published), repeat, folders, title)
+    return Report(tuple(runs), tuple(published), repeat, title)

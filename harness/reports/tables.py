@@ -63,37 +63,38 @@ def samples_cell(score: Score) -> str:
 
 def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
     """One row per (run label, score): the accuracy with the interval for the same questions; the notes hold the
-    warnings, and which replies look wrong. Accuracies with answers from the reasoning have a column of their own.
+    warnings, and which replies look wrong.
     """
-    searched = any(score.accuracy_from_reasoning is not None for _, score in scores)
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
-        searched_cells = [with_interval(score.accuracy_from_reasoning, " %")] if searched else []
-        yield accuracy_cell(score, " %"), *searched_cells, f"{score.n_questions} × {samples_cell(score)}"
+        yield accuracy_cell(score, " %"), f"{score.n_questions} × {samples_cell(score)}"
 
     def remarks_of(score: Score) -> Sequence[str]:
         odd = score.anomalies.sentence if score.anomalies is not None else ""
-        return [*score.sentences, *([odd] if odd else []), *([score.tool.sentence] if score.tool else [])]
+        used = score.tool.sentence if score.tool else ""
+        return [*score.sentences, *filter(None, (odd, used)), *_from_reasoning(score)]
 
     title = "Accuracy, and in brackets where it lies in 95 of 100 repetitions with the same questions"
-    heads = ("accuracy", *(["with answers from reasoning"] if searched else []), "questions × samples")
-    return _by_score(title, heads, scores, cells_of, remarks_of=remarks_of)
+    return _by_score(title, ("accuracy", "questions × samples"), scores, cells_of, remarks_of=remarks_of)
+
+
+def _from_reasoning(score: Score) -> list[str]:
+    """The accuracy with answers from the reasoning, in words; empty if the score has none."""
+    estimate = score.accuracy_from_reasoning
+    return [] if estimate is None else [f"with answers from the reasoning: {with_interval(estimate, ' %')}"]
 
 
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:
     """One row per (run label, score), with both 95 % intervals under their names; the notes hold the warnings.
 
-    A note says why where the question interval is the narrower one. size: questions × samples of each. If answers were
-    also taken from the reasoning, these have a column of their own.
+    A note says why where the question interval is the narrower one. size: questions × samples of each.
     """
-    searched = any(score.accuracy_from_reasoning is not None for _, score in scores)
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         most = max(score.pass_at, default=None)
         value, *intervals = cells(score.accuracy)
         yield (
             value,
-            *([with_interval(score.accuracy_from_reasoning)] if searched else []),
             *intervals,
             f"{score.n_questions} × {samples_cell(score)}",
             ABSENT if most is None else f"{value_cell(score.pass_at[most])} @{most}",
@@ -101,10 +102,9 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
         )
 
     def remarks_of(score: Score) -> Sequence[str]:
-        return [*(score.sentences if with_notes else ()), *why_narrower(score.accuracy)]
+        return [*(score.sentences if with_notes else ()), *_from_reasoning(score), *why_narrower(score.accuracy)]
 
-    accuracies = ("accuracy", "with answers from reasoning") if searched else ("accuracy",)
-    heads = (*accuracies, "sampling interval", "question interval", "size", "pass@k", "maj@k")
+    heads = ("accuracy", "sampling interval", "question interval", "size", "pass@k", "maj@k")
     title = f"Scores in %, with 95 % intervals ({MEANINGS})"
     return _by_score(title, heads, scores, cells_of, remarks_of=remarks_of)
 

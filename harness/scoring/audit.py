@@ -163,8 +163,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         whose = "the judge's " if self.of_judge else ""
         person = f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and differs on "
         person += f"{self.n_differing:,}"
-        if self.n_differing:
-            rejected = self.n_differing - self.n_accepted
+        rejected = self.n_differing - self.n_accepted
         if self.n_differing and self.by_points:
             person += f" (the judge gave more points than the person to {self.n_accepted:,}, fewer to {rejected:,})"
         elif self.n_differing:
@@ -284,32 +283,38 @@ def estimate(
     grades. clusters: the effective number of questions or clusters. one_sample: whether every question has one sample,
     whose spread is that of a coin, so that no error of the grader makes it smaller.
     """
-    if parts[0].points is not None:
-        return _estimate_of_points(parts, graded, clusters, one_sample=one_sample)
-    accuracy = certain + math.fsum(part.weight * part.right for part in parts)
-    # The shares of the samples that the grader calls correct, and that both the grader and the person do.
-    by_grader = certain + math.fsum(part.weight for part in parts if part.called_correct)
-    by_both = certain + math.fsum(part.weight * part.right for part in parts if part.called_correct)
-    # The audit's own uncertainty: squares of the distances to both ends, over the strata.
-    ends = [_limits(part) for part in parts]
-    below = math.fsum((part.weight * (part.right - end.low)) ** 2 for part, end in zip(parts, ends, strict=True))
-    above = math.fsum((part.weight * (end.high - part.right)) ** 2 for part, end in zip(parts, ends, strict=True))
-    sampling, question = graded.sampling, graded.question
-    assert sampling is not None
-    sampling, question = moved_interval(sampling, accuracy), question and moved_interval(question, accuracy, clusters)
-    n_audited, n_population = sum(part.drawn for part in parts), sum(part.population for part in parts)
-    stretch = 1.0 if one_sample else _stretch(accuracy, by_both, by_grader)
+    by_points = parts[0].points is not None
+    if by_points:
+        added, reach, slope = points_correction(parts)
+        accuracy, below, above = min(1.0, max(0.0, graded.value + added)), reach**2, reach**2
+        stretch = 1 / min(1.0, max(MIN_DISCERNMENT, slope))
+        n_accepted = sum(int((part.points.by_judge > part.points.by_person).sum()) for part in parts if part.points)
+    else:
+        accuracy = certain + math.fsum(part.weight * part.right for part in parts)
+        # The shares of the samples that the grader calls correct, and that both the grader and the person do.
+        by_grader = certain + math.fsum(part.weight for part in parts if part.called_correct)
+        by_both = certain + math.fsum(part.weight * part.right for part in parts if part.called_correct)
+        # The audit's own uncertainty: squares of the distances to both ends, over the strata.
+        ends = [_limits(part) for part in parts]
+        below = math.fsum((part.weight * (part.right - end.low)) ** 2 for part, end in zip(parts, ends, strict=True))
+        above = math.fsum((part.weight * (end.high - part.right)) ** 2 for part, end in zip(parts, ends, strict=True))
+        stretch = _stretch(accuracy, by_both, by_grader)
+        n_accepted = sum(part.n_differing for part in parts if part.called_correct)
+    assert graded.sampling is not None
+    sampling = moved_interval(graded.sampling, accuracy)
+    question = graded.question and moved_interval(graded.question, accuracy, clusters)
     return Audited(
         accuracy=Estimate(
             value=accuracy,
             sampling=_around(accuracy, sampling, below, above),
-            question=question and _around(accuracy, question, below, above, stretch),
+            question=question and _around(accuracy, question, below, above, 1.0 if one_sample else stretch),
             at_most=graded.at_most,
         ),
-        n_population=n_population,
-        n_audited=n_audited,
+        n_population=sum(part.population for part in parts),
+        n_audited=sum(part.drawn for part in parts),
         n_differing=sum(part.n_differing for part in parts),
-        n_accepted=sum(part.n_differing for part in parts if part.called_correct),
+        n_accepted=n_accepted,
+        by_points=by_points or msgspec.UNSET,
     )
 
 
@@ -333,32 +338,6 @@ def points_correction(parts: Sequence[AuditedPart]) -> tuple[float, float, float
     by_person, by_judge = (each - np.average(each, weights=shares) for each in of_all[1:])
     slope = float((shares * by_person * by_judge).sum() / max(1e-9, float((shares * by_person**2).sum())))
     return added, math.hypot(math.sqrt(variance), missed), slope
-
-
-def _estimate_of_points(
-    parts: Sequence[AuditedPart], graded: Estimate, clusters: float, *, one_sample: bool
-) -> Audited:
-    """As `estimate`, where a judge gives points."""
-    added, reach, slope = points_correction(parts)
-    value = min(1.0, max(0.0, graded.value + added))
-    sampling, question = graded.sampling, graded.question
-    assert sampling is not None
-    sampling, question = moved_interval(sampling, value), question and moved_interval(question, value, clusters)
-    stretch = 1.0 if one_sample else 1 / min(1.0, max(MIN_DISCERNMENT, slope))
-    more = sum(int((part.points.by_judge > part.points.by_person).sum()) for part in parts if part.points)
-    return Audited(
-        accuracy=Estimate(
-            value=value,
-            sampling=_around(value, sampling, reach**2, reach**2),
-            question=question and _around(value, question, reach**2, reach**2, stretch),
-            at_most=graded.at_most,
-        ),
-        n_population=sum(part.population for part in parts),
-        n_audited=sum(part.drawn for part in parts),
-        n_differing=sum(part.n_differing for part in parts),
-        n_accepted=more,
-        by_points=True,
-    )
 
 
 def _limits(part: AuditedPart) -> Interval:

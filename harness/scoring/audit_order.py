@@ -65,34 +65,18 @@ class Stratum:
         return sorted(self.weight_of, key=_checksum)
 
     def verdicts(self, by_hand: Mapping[Key, Override]) -> list[tuple[Key, float]]:
-        """(sample, share of it that the person calls right) of each audit that counts, in order; none while any is
-        `missing`.
+        """(sample, share of it that the person calls right) of each audit that counts, in order; none while fewer than
+        `MIN_SHARE_COUNTED` of the audits stand there.
         """
-        if self.missing(by_hand):
+        beginning = self.beginning(by_hand)
+        if len(beginning) < MIN_SHARE_COUNTED * len(self.weight_of.keys() & by_hand.keys()):
             return []
-        return [(key, overrides.share_of(by_hand[key])) for key in self.beginning(by_hand)]
+        return [(key, overrides.share_of(by_hand[key])) for key in beginning]
 
     def beginning(self, by_hand: Mapping[Key, Override]) -> list[Key]:
         """The samples before the first without a verdict, in order."""
         order = self.order
         return order[: next((i for i, key in enumerate(order) if key not in by_hand), len(order))]
-
-    def missing(self, by_hand: Mapping[Key, Override]) -> list[Key]:
-        """The next samples in order that need a verdict before any audit of this stratum counts; none if they count.
-
-        The first sample in order is one, if it has no verdict; then each without a verdict, until those before it are
-        at least `MIN_SHARE_COUNTED` of the audits. The samples listed so far count as audited in this share, because
-        it is to be reached once they are.
-        """
-        n_audited = len(self.weight_of.keys() & by_hand.keys())
-        missing: list[Key] = []
-        for n_before, key in enumerate(self.order):
-            if key in by_hand:
-                continue
-            if n_before and n_before >= MIN_SHARE_COUNTED * (n_audited + len(missing)):
-                break
-            missing.append(key)
-        return missing
 
 
 _STRATA_OF_POINTS = (
@@ -204,27 +188,20 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
     items: `tally(…).questions`. by_hand: `audits(…)`.
     """
     population = Population.of(items)
-    missing = [stratum.missing(by_hand) for stratum in population.strata]
-    if not any(missing):
+    lacking = [stratum for stratum in population.strata if not stratum.verdicts(by_hand)]
+    if not lacking:
         return ""
     if not any(stratum.weight_of.keys() & by_hand.keys() for stratum in population.strata):
         return f"{NO_ESTIMATE}no drawn sample is judged by hand"
-    n_missing = sum(map(len, missing))
-    causes = "; ".join(_cause(each, by_hand) for each, of_it in zip(population.strata, missing, strict=True) if of_it)
+    causes = "; ".join(
+        f"of {len(each.weight_of.keys() & by_hand.keys()):,} verdicts by hand on samples that were {each.graded}, "
+        f"{len(each.beginning(by_hand)):,} stand at the beginning of the random order"
+        for each in lacking
+    )
     return (
         f"{NO_ESTIMATE}{causes}. At least {MIN_SHARE_COUNTED:.0%} of them must stand there, and at least one. If the "
-        "samples or the grader changed since, score again, with the judge that decided among them; else "
-        f"go on with the audit: at least {n_missing:,} more verdict{'s are' if n_missing > 1 else ' is'} needed, on "
-        "samples that `harness audit` asks about in this order (with a larger `samples` if it asks about none)"
-    )
-
-
-def _cause(stratum: Stratum, by_hand: Mapping[Key, Override]) -> str:
-    """How many verdicts by hand there are on a stratum, and how many of them stand where they may count."""
-    n_audited, n_beginning = len(stratum.weight_of.keys() & by_hand.keys()), len(stratum.beginning(by_hand))
-    return (
-        f"of {n_audited:,} verdicts by hand on samples that were {stratum.graded}, {n_beginning:,} stand at the "
-        "beginning of the random order, before the first sample without one"
+        "samples or the grader changed since, score again, with the judge that decided among them; else go on with the "
+        "audit: `harness audit` asks in this order (with a larger `samples` if it asks about none)"
     )
 
 

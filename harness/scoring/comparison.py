@@ -30,9 +30,6 @@ from harness.scoring.stats_differences import (
 from harness.scoring.tally import QuestionTally, cluster_numbers
 from harness.scoring.uncertainty import Scale, squares_of
 
-MAX_NAMED_QUESTIONS = 5
-"""Largest number of left-out questions that a comparison names."""
-
 
 def most_possible(accuracy: float) -> float:
     """The largest difference that any accuracy can have from this one, a fraction."""
@@ -55,8 +52,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     equally good. detectable: the smallest true difference that these samples find in 80 % of repetitions (sampling
     line, one test), None if they find none that is possible; detection_variance, detection_growth, missing_shift: the
     numbers from which `smallest` computes `detectable`. better, worse: questions on which the first run does better,
-    worse. unpaired: questions that only one run has samples of, or whose rows differ between the runs; unpaired_ids:
-    the ids of the first few of these.
+    worse.
     """
 
     benchmark: str
@@ -74,8 +70,6 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     missing_shift: float
     better: int
     worse: int
-    unpaired: int
-    unpaired_ids: tuple[str, ...] = ()
 
     def smallest(self, n_tests: int = 1) -> float | None:
         """The smallest true difference that these samples find in 80 % of repetitions; None if they find none that the
@@ -133,7 +127,6 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     difference = math.fsum(a - b for a, b in rates) / len(rates)
     # How the difference varies at the extreme with less power: what this one can find, the other can find, too.
     variance_of_both = max((extreme.difference_variance for extreme in extremes), key=DifferenceVariance.smallest)
-    unpaired = _unpaired(first, second, seen)
     compared = PairedComparison(
         benchmark=shared[0][0].question.benchmark,
         n_questions=len(seen),
@@ -155,21 +148,8 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         missing_shift=max(abs(extreme.difference - difference) for extreme in extremes),
         better=sum(a > b for a, b in rates),
         worse=sum(a < b for a, b in rates),
-        unpaired=len(unpaired),
-        unpaired_ids=tuple(unpaired[:MAX_NAMED_QUESTIONS]),
     )
     return msgspec.structs.replace(compared, detectable=compared.smallest())
-
-
-def _unpaired(
-    first: Sequence[QuestionTally],
-    second: Sequence[QuestionTally],
-    paired: Sequence[tuple[QuestionTally, QuestionTally]],
-) -> list[str]:
-    """The ids of the questions with samples in a run that are in no pair, in the order of the runs."""
-    paired_ids = {item.question.question_id for item, _ in paired}
-    sampled = dict.fromkeys(item.question.question_id for item in (*first, *second) if item.n)
-    return [question_id for question_id in sampled if question_id not in paired_ids]
 
 
 def _shows_no_spread(items: Sequence[QuestionTally]) -> bool:

@@ -32,9 +32,9 @@ from harness.core.hidden_limit import (
 )
 from harness.core.inert import visible
 from harness.core.lost_calls import loses_call
-from harness.core.nouns import count_noun
+from harness.core.nouns import are, count_noun
 from harness.core.packed import Spilled
-from harness.core.records import FROM_FILE, Anomaly, Sample
+from harness.core.records import Anomaly, Sample
 from harness.scoring.anomalies import signs_of
 
 Rows = NDArray[np.int64]
@@ -260,17 +260,11 @@ def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
     return lengths.limit
 
 
-def takeover_warnings(observed: Observed, planned: Rows) -> list[str]:
-    """A warning for each file of another tool from which this run took over samples. planned: rows of these samples."""
-    counts = np.bincount(observed.endpoint(planned), minlength=len(observed.endpoints)).tolist()
-    files = {url: counts[number] for url, number in observed.endpoints.items() if url.startswith(FROM_FILE)}
-    shown = {visible(url.removeprefix(FROM_FILE), MAX_NAME_CHARS): n for url, n in sorted(files.items())}
-    return [
-        f"{n} sample{' was' if n == 1 else 's were'} taken over from another tool's file ({name}): "
-        f"{'its' if n == 1 else 'their'} settings are unknown"
-        for name, n in shown.items()
-        if n
-    ]
+def takeover_warning(observed: Observed, planned: Rows) -> str:
+    """A warning if this run took over samples from files of another tool; else empty. planned: rows of its samples."""
+    n = int(observed.flagged("foreign", planned).sum())
+    taken = f"{count_noun(n, 'sample')} of another tool's files {are(n)} among these: their settings are unknown"
+    return taken if n else ""
 
 
 def answerer_warnings(observed: Observed, rows: Rows) -> list[str]:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from harness.core.errors import HarnessError, StoreError, UsageError, near_names
 from harness.core.inert import visible
@@ -36,21 +36,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Stamp(NamedTuple):
-    """Size, time and number of a file, by which two states of it are told apart; all zero: the file does not exist."""
+Stamp = tuple[int, int, int]
+"""Number, size and time of a file, by which two states of it are told apart; all zero: the file does not exist."""
 
-    inode: int = 0
-    size: int = 0
-    modified_ns: int = 0
 
-    @classmethod
-    def of(cls, path: Path) -> Stamp:
-        """Return the state of the file at `path`."""
-        try:
-            state = path.stat()
-        except OSError:
-            return cls()
-        return cls(state.st_ino, state.st_size, state.st_mtime_ns)
+def _stamp(path: Path) -> Stamp:
+    """The state of the file at `path`."""
+    try:
+        state = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 class _Made(Generic[T]):
@@ -74,7 +70,7 @@ class _Made(Generic[T]):
     def _value(self, opened: OpenBenchmark) -> Any:
         if not opened.lenient:
             return self._make(opened)
-        if opened._stamps[self.file] != Stamp():
+        if any(opened._stamps[self.file]):
             try:
                 return self._make(opened)
             except HarnessError as error:
@@ -106,7 +102,7 @@ class OpenBenchmark:
     def refresh(self) -> tuple[Stamp, ...]:
         """Forget what was read of files that have changed. The result differs whenever a file has changed."""
         with self._lock:
-            before, self._stamps = self._stamps, {name: Stamp.of(getattr(self.folder, name)) for name in _FILES}
+            before, self._stamps = self._stamps, {name: _stamp(getattr(self.folder, name)) for name in _FILES}
             changed = {name for name, stamp in self._stamps.items() if before.get(name) != stamp}
             self._values = {made: value for made, value in self._values.items() if made.file not in changed}
             self._problems = {name: problem for name, problem in self._problems.items() if name not in changed}
@@ -218,7 +214,7 @@ class OpenBenchmark:
     def n_stored(self) -> int:
         """Number of stored samples. The journal is read only if samples were stored after the scoring."""
         score, stamps = self.score, self._stamps
-        if score is not None and stamps["scores"].modified_ns >= stamps["samples"].modified_ns:
+        if score is not None and stamps["scores"][-1] >= stamps["samples"][-1]:
             return score.n_samples
         return self.offsets.n_samples
 
@@ -334,11 +330,11 @@ class OpenRun:
     def refresh(self) -> None:
         """Read the manifest if it has changed; benchmarks that were open stay open."""
         with self._lock:
-            stamp = Stamp.of(self.folder.manifest)
+            stamp = _stamp(self.folder.manifest)
             if stamp == self._stamp:
                 return
             self._stamp, self.manifest, self.problem = stamp, None, ""
-            if stamp != Stamp():
+            if any(stamp):
                 try:
                     self.manifest = Manifest.load(self.folder)
                 except HarnessError as error:

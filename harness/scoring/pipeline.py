@@ -52,7 +52,7 @@ from harness.scoring.observed import (
     answerer_warnings,
     hidden_limit,
     salvage_warnings,
-    takeover_warnings,
+    takeover_warning,
 )
 from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors
 from harness.scoring.speculation import speculation
@@ -177,7 +177,7 @@ def _grade_benchmark(
         warnings=(
             *warned("journal", journal_warnings(files, journal.report)),
             *warned("continued", salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged)),
-            *warned("continued", () if record.imported else takeover_warnings(journal.observed, planned_rows)),
+            *warned("continued", ["" if record.imported else takeover_warning(journal.observed, planned_rows)]),
             *warned("answerers", answerer_warnings(journal.observed, counted)),
             *warned("replies", reply_doubts(folder, told)),
             *warned("card", [by_card]),

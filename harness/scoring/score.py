@@ -81,7 +81,7 @@ MAX_GRADER_CHARS = 160
 """Largest number of characters of a grader's name in a warning: a verifier with its checksum, then a judge."""
 
 MAX_NAMED_ERRORS = 5
-"""Largest number of different failures of a verifier that a score names; the others are counted."""
+"""Largest number of different failures of a verifier that a score names, the most frequent ones."""
 
 
 SCORES_SCHEMA = 2
@@ -493,18 +493,13 @@ def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:
 
     kinds: number of samples by verdict and rule.
     """
-    failures, on_empty = Counter[str](), Counter[str]()
-    is_judged = any("+judge:" in kind.grader for kind in kinds)
+    failures, is_judged = Counter[str](), any("+judge:" in kind.grader for kind in kinds)
     for kind, n in kinds.items():
-        if kind.rule == LEFT_OPEN and is_judged:
-            continue  # a judge was asked, and gave no verdict: its own warning says so
-        if kind.verdict in ("undecided", "no_answer") and failure(kind.rule) is not None:
-            # A verifier of whole replies is asked about an empty text if a reply gives none.
-            (on_empty if kind.verdict == "no_answer" else failures)[kind.rule] += n
-    return (
-        *_failure_sentences(failures, ": undecided, and counted as wrong"),
-        *_failure_sentences(on_empty, " without a reply, on an empty text: counted as wrong"),
-    )
+        # If a judge was asked and gave no verdict, its own warning says so.
+        is_open = kind.rule == LEFT_OPEN and is_judged
+        if kind.verdict in ("undecided", "no_answer") and failure(kind.rule) is not None and not is_open:
+            failures[kind.rule] += n
+    return _failure_sentences(failures, ": counted as wrong")
 
 
 def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[str, ...]:
@@ -512,9 +507,8 @@ def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[s
 
     failures: rule → number of samples. consequence: the words on what became of these samples.
     """
-    ranked = sorted(failures.items(), key=lambda item: (-item[1], item[0]))
     sentences = []
-    for rule, count in ranked[:MAX_NAMED_ERRORS]:
+    for rule, count in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:MAX_NAMED_ERRORS]:
         advice = ""
         if is_late(rule):
             advice = "; to allow more time, score again with a longer deadline for an answer"
@@ -522,12 +516,6 @@ def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[s
             advice = "; a verifier that returns None leaves the answer to a judge"
         failed = visible(rule.removeprefix("verifier "))
         sentences.append(f"the verifier {failed} on {count_noun(count, 'sample')}{consequence}{advice}")
-    if others := ranked[MAX_NAMED_ERRORS:]:
-        n_samples = sum(count for _, count in others)
-        sentences.append(
-            f"the verifier failed in {count_noun(len(others), 'further way')} on {count_noun(n_samples, 'sample')}"
-            f"{consequence}"
-        )
     return tuple(sentences)
 
 

@@ -59,7 +59,7 @@ UNPINNED = {
     "test_reports_settings": "kind, requests, the latest said",
     "test_audit": "audited.accuracy_undecided_right",
     "test_core_hidden_limit": "early_cut.max_tokens, early_cut.n_at, early_cut.n_samples, early_cut.tokens",
-    "test_scoring_regrades": "questions × samples, with answers from reasoning",
+    "test_scoring_regrades": "questions × samples",
 }
 """Numbers of a score and headings of a report that no pin has, by where they are held."""
 WRITE = "`python -m tests.pins.write score,read`, or name in UNPINNED the test that holds it"

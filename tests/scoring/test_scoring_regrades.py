@@ -79,7 +79,7 @@ def test_a_verifier_that_raises_on_a_sample_without_a_reply_is_named(
     run = run_with(tmp_path / "run", [sample(0, "seven", ""), sample(1, None, "thinking")], rules=rules)
     (score,) = score_run(run, GradingOptions(workers=1))
     assert [outcome for outcome, _ in graders(run)] == ["correct", "no_answer"]
-    sentence = "raised KeyError (own_verifier.py:2) on 1 sample without a reply, on an empty text: counted as wrong"
+    sentence = "raised KeyError (own_verifier.py:2) on 1 sample: counted as wrong"
     assert (sentence in " ".join(score.verifier_errors)) == failed
     assert bool(score.verifier_errors) == failed
 
@@ -307,7 +307,6 @@ def test_only_samples_without_an_answer_are_searched_and_their_grades_stay(tmp_p
     (score,) = score_run(run, GradingOptions(workers=1, answer_from_reasoning=True))
     assert (score.accuracy.value, score.accuracy_from_reasoning.value) == (0.25, 0.5)
     shown = accuracy_table([("run", score)])
-    assert shown.columns[-2:] == ("with answers from reasoning", "questions × samples")
-    assert [cell.split(" %")[0] for cell in shown.rows[0][-2:]] == ["50.0", "1 × 4"]
+    assert any("with answers from the reasoning: 50.0 %" in note for note in shown.notes)
     stored = [json.loads(line) for line in run.benchmark("made up").grades.read_bytes().splitlines()]
     assert [grade["verdict"] for grade in stored] == ["correct", "wrong", "no_answer", "no_answer"]
