@@ -18,14 +18,14 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.options.deciding import CompareCommand
 from harness.preparing.outputs import open_scored
+from harness.reports.looks import open_points
 from harness.reports.scored import read_runs
 from harness.reports.tables import p_cell
-from harness.reports.unsettled import open_points
 from harness.runs import RunFolder
 from harness.runs.recorded_settings import difference_in_words, is_checksum
 from harness.scoring.comparison import PairedComparison
 from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
-from harness.scoring.mean_difference import MeanComparison
+from harness.scoring.means import MeanComparison
 from harness.scoring.opened import OpenRun
 from harness.scoring.stats import Interval
 from harness.scoring.uncertainty import point_cells, why_narrower

@@ -20,7 +20,7 @@ from harness.viewer import printed
 from harness.viewer.printed import Style
 from harness.viewer.request import curl
 from harness.viewer.rows import Mark, question_rows, sample_rows
-from harness.viewer.sample_filter import SampleFilter, column_text, matching_samples
+from harness.viewer.search import SampleFilter, column_text, matching_samples
 from harness.viewer.why import why
 
 _BY_FLAG: tuple[VerdictName, ...] = ("correct", "wrong", "no_answer", "undecided")

@@ -15,7 +15,7 @@ from harness.commands.report import run_facts
 from harness.options.reading import DEFAULT_PORT, ViewCommand
 from harness.preparing.outputs import open_scored
 from harness.viewer.app import ViewerServer
-from harness.viewer.library import Library
+from harness.viewer.pages import Library
 
 
 def carry_out(options: ViewCommand) -> None:

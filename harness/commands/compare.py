@@ -28,11 +28,11 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
-from harness.scoring import speculation
 from harness.scoring.beside import overall_verdict
 from harness.scoring.comparison import PairedComparison, compare_runs, pairs
 from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.deciding import Decision, RunPair, decide
+from harness.scoring.engine_figures import engines_beside
 from harness.scoring.opened import OpenRun
 from harness.scoring.published.loading import load_published
 from harness.scoring.published.value import PublishedScore
@@ -108,7 +108,7 @@ def _comparison(decision: Decision, ours: Side, baseline: Side) -> RunComparison
         baseline_samples=_kinds_of([item for item, _ in shared]),
         samples=_kinds_of([item for _, item in shared]),
         settings=[*setting_differences(baseline.record, ours.record, servers), *server_differences(*servers)],
-        engine=speculation.beside(*((score.engine, score.speculation) for score in scores if score is not None)),
+        engine=engines_beside(*((score.engine, score.speculation) for score in scores if score is not None)),
     )
 
 

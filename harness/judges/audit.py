@@ -10,14 +10,15 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
+from harness.core import codec
 from harness.core.errors import NotWritable, UsageError
+from harness.core.files import read_named
 from harness.core.inert import quoted, visible
 from harness.core.records import Grade, Key, VerdictName
-from harness.judges import audit_file
-from harness.judges.audit_file import VerdictLine
 from harness.options.finished import AuditOptions
 from harness.preparing.outputs import open_scored
 from harness.runs import overrides
@@ -70,7 +71,7 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
         _check_replaceable(options.out, options.verdicts)
     if options.verdicts is not None:
         # Read into a list, so that every line is checked before the first verdict is stored.
-        rows = [*audit_file.read(options.verdicts)]
+        rows = [*_read(options.verdicts)]
         lines = [*_verdicts(options.verdicts, rows, opened, options.benchmark)]
         for benchmark, row in lines:
             key = Key(row.question_id, row.sample_index)
@@ -180,7 +181,7 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
     if not out.is_file() or (verdicts is not None and verdicts.is_file() and out.samefile(verdicts)):
         return
     try:
-        unfilled = all(row.verdict is None and row.points is None for _, row in audit_file.read(out))
+        unfilled = all(row.verdict is None and row.points is None for _, row in _read(out))
     except UsageError:
         unfilled = False
     if not unfilled:
@@ -233,3 +234,50 @@ def _verdicts(
             f"{path} holds no verdict: fill in `verdict` in its lines, as correct, wrong or undecided",
             field="verdicts",
         )
+
+
+Line = TypeVar("Line")
+"""The type of a file's lines."""
+
+MAX_FILE_BYTES = 1 << 30
+"""Largest file of verdicts, in bytes; a larger file is refused."""
+
+
+class VerdictLine(msgspec.Struct, frozen=True):
+    """The fields of a line in a file of verdicts that are read here, with the meaning of `AuditItem`."""
+
+    benchmark: str
+    question_id: str
+    sample_index: int
+    text: str = ""
+    answer: str | None = None
+    verdict: VerdictName | None = None
+    undecided: bool = False
+    points: float | None = None
+
+
+def _read(path: Path) -> Iterator[tuple[str, VerdictLine]]:
+    """Yield the samples of a file of verdicts, each behind its place. Raises `UsageError` that names the line."""
+    expected = "This must be a line that `harness audit` wrote; fill in its field `verdict` alone"
+    return read_lines(path, VerdictLine, "verdicts", expected)
+
+
+def read_lines(path: Path, line_type: type[Line], field: str, expected: str) -> Iterator[tuple[str, Line]]:
+    """Yield the lines of a file, each behind its place in words. Raises `UsageError` that names the line.
+
+    field: the option that names the file. expected: a sentence on what a line is.
+    """
+    try:
+        data = read_named(path, MAX_FILE_BYTES)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", field=field) from error
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: it is no file of {field}", field=field)
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            yield where, codec.decode(line, line_type)
+        except codec.DecodeError as error:
+            raise UsageError(f"{where}: {quoted(str(error))}. {expected}") from error

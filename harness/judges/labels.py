@@ -29,7 +29,7 @@ from harness.core.records import Key, Message, Question, VerdictName
 from harness.grading.second.judge_messages import text_for_judge
 from harness.grading.second.judge_prompts import shown_answer
 from harness.grading.second.judge_rulings import JudgeRuling
-from harness.judges import audit_file
+from harness.judges.audit import read_lines
 from harness.judges.costs import ExpectedRequests
 from harness.judges.judge import Cases, JudgeRequests, judge_of
 from harness.options.judge import JudgeOptions
@@ -192,7 +192,7 @@ def _labelled(path: Path, form: JudgeForm) -> Iterator[tuple[LabelledPair, Judge
     Raises `UsageError` that names the line, also for a label that the form cannot give.
     """
     n = 0
-    for where, pair in audit_file.read_lines(path, LabelledPair, "labels", _EXPECTED):
+    for where, pair in read_lines(path, LabelledPair, "labels", _EXPECTED):
         try:
             label = pair.label(form)
         except ValueError as error:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.core.nouns import are, count_noun
+from harness.reports.looks import open_points
 from harness.reports.published import settings_in_words
 from harness.reports.tables import AT_MOST, Table, note, p_cell, short
-from harness.reports.unsettled import open_points
 from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.score import Score

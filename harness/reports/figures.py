@@ -9,14 +9,19 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.codec import digest
-from harness.reports.plots.accuracy import Labelled, PublishedTick, accuracy_plot, budget_plot, curve_plot
-from harness.reports.plots.load import load_plots
+from harness.reports.plots.accuracy import (
+    Labelled,
+    PublishedTick,
+    accuracy_plot,
+    budget_plot,
+    curve_plot,
+    load_plots,
+    scatter_plot,
+)
 from harness.reports.plots.plot import Plot
-from harness.reports.plots.questions import scatter_plot
 from harness.reports.plots.repeats import repeats_plot, sizes_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
-from harness.reports.series import benchmark_plot
-from harness.reports.trainings import steps_of
+from harness.reports.series import benchmark_plot, steps_of
 from harness.runs.engine_pages import read_engine_pages
 from harness.scoring.beside import reported_scores
 from harness.scoring.comparison import pairs

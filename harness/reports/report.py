@@ -22,6 +22,7 @@ from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
 from harness.reports.published import beside, other_questions, published_of
 from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, read_runs
+from harness.reports.series import training_tables
 from harness.reports.settings import differing_table
 from harness.reports.tables import (
     Table,
@@ -35,7 +36,6 @@ from harness.reports.tables import (
     speed_table,
     token_table,
 )
-from harness.reports.trainings import training_tables
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
 from harness.scoring.comparison import compare_runs

@@ -39,11 +39,10 @@ from harness.runs import (
 from harness.runs.engine_pages import read_engine_pages
 from harness.runs.record import KeySet, n_planned
 from harness.runs.recorded_settings import max_tokens_sent
-from harness.scoring import by_endpoint
 from harness.scoring.anomalies import anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_hand import with_verdicts_by_hand
-from harness.scoring.engine_figures import engine_figures
+from harness.scoring.engine_figures import engine_figures, speculation
 from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.observed import (
@@ -53,13 +52,12 @@ from harness.scoring.observed import (
     hidden_limit,
     salvage_warnings,
     takeover_warning,
+    tool_use,
 )
 from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors
-from harness.scoring.speculation import speculation
 from harness.scoring.tally import QuestionTally, tally
-from harness.scoring.tool_use import tool_use
 from harness.scoring.uncertainty import accuracy_of
-from harness.scoring.workload import speed, workload
+from harness.scoring.workload import endpoint_scores, speed, workload
 
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""
@@ -256,7 +254,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         workload=workload(observed, graded.counted_rows),
         anomalies=anomalies(observed.shown(graded.counted_rows)),
         # Rows of a file are no endpoints.
-        endpoints={} if graded.record.imported else by_endpoint.scores(observed, rows, counted),
+        endpoints={} if graded.record.imported else endpoint_scores(observed, rows, counted),
         judge_errors=graded.judge_errors,
         judging=graded.judging,
     )

@@ -32,11 +32,10 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import refuse_link
 from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
-from harness.scoring.by_endpoint import EndpointScore
-from harness.scoring.engine_figures import EngineFigures
+from harness.scoring.engine_figures import EngineFigures, Speculation
 from harness.scoring.judging import Judging
 from harness.scoring.measures import measures
-from harness.scoring.speculation import Speculation
+from harness.scoring.observed import ToolUse
 from harness.scoring.stats import Estimate, Interval
 from harness.scoring.tally import GradeKind, QuestionTally, cluster_numbers, slim, tally
 from harness.scoring.tokens import (
@@ -47,7 +46,6 @@ from harness.scoring.tokens import (
     n_cut,
     token_statistics,
 )
-from harness.scoring.tool_use import ToolUse
 from harness.scoring.twins import ORIGINAL, TWIN_OF, TwinDrop
 from harness.scoring.uncertainty import (
     MAX_LABEL_CHARS,
@@ -63,7 +61,7 @@ from harness.scoring.uncertainty import (
     value_cell,
     with_interval,
 )
-from harness.scoring.workload import Speed, Workload
+from harness.scoring.workload import EndpointScore, Speed, Workload
 
 MAX_SCORES_BYTES = 16 * 1024 * 1024
 """Largest scores.json that is read, in bytes."""

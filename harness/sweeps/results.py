@@ -21,14 +21,13 @@ from harness.core.nouns import are, count_noun
 from harness.probes.likelihood import Likelihood
 from harness.reports.history import RunHistory
 from harness.reports.scored import ScoredBenchmark, read_runs
-from harness.reports.trainings import settings_apart
+from harness.reports.series import settings_apart
 from harness.runs import RunFolder
 from harness.scoring import beside
 from harness.scoring.comparison import PairedComparison, compare_runs
 from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.deciding import LEVEL
-from harness.scoring.mean_difference import mean_comparison
-from harness.scoring.mean_score import mean_score
+from harness.scoring.means import mean_comparison, mean_score
 from harness.scoring.published.loading import load_published
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate

@@ -41,7 +41,7 @@ from harness.runs.layout import RunFolder
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer import auditing, pages
 from harness.viewer.differ import compare
-from harness.viewer.library import Library
+from harness.viewer.pages import Library
 from harness.viewer.rows import text_of
 from harness.viewer.why import why
 

@@ -1,24 +1,26 @@
-"""The content of each page of the viewer, as values that become its JSON."""
+"""The runs that the viewer shows, and the content of each of its pages, as values that become its JSON."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from harness.core.errors import StoreError
+from harness.core.errors import StoreError, UsageError, near_names
+from harness.core.inert import visible
 from harness.core.nouns import in_percent
 from harness.core.records import Key, Question
 from harness.grading.elsewhere import shown_references
 from harness.runs import questions as question_file
-from harness.runs.layout import RunFolder
+from harness.runs.layout import RunFolder, labels, runs_below
 from harness.runs.sweep_cell import JOIN, names_in_sweep
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import interval_cell
 from harness.viewer.auditing import rubric_used
-from harness.viewer.library import Library
 from harness.viewer.printed import steps_of
 from harness.viewer.request import curl
 from harness.viewer.rows import (
@@ -201,3 +203,44 @@ def show(text: str, span: tuple[int, int] | None = None, *, limit: int = MAX_SHO
 
     start, end = span if span is not None and 0 <= span[0] < span[1] <= len(text) else (len(text), len(text))
     return {"parts": [part(0, start), part(start, end), part(end, len(text))], "n": len(text), "omitted": omitted}
+
+
+MAX_RUNS = 10_000
+"""Largest number of run folders that are opened below the given folders."""
+
+
+class Library:
+    """All runs at or below the given paths; each `refresh` looks through the folders again."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = [path.absolute() for path in paths]
+        self.runs: dict[str, OpenRun] = {}
+        self._lock = threading.Lock()
+
+    def refresh(self) -> None:
+        """Find the runs. Raises `StoreError` when a path is neither a run nor a folder."""
+        with self._lock:
+            by_path = {folder.path: RunFolder(folder.path) for path in self._paths for folder in _runs_at(path)}
+            folders = list(by_path.values())[:MAX_RUNS]
+            opened = {run.folder.path: run for run in self.runs.values()}
+            self.runs = {}
+            for label, folder in zip(labels(folders), folders, strict=True):
+                run = opened.get(folder.path) or OpenRun(label, folder)
+                run.label = label
+                self.runs[label] = run
+
+    def run(self, label: str) -> OpenRun:
+        """Return the run with that label. Raises `UsageError` with near labels."""
+        if label not in self.runs:
+            self.refresh()
+        try:
+            return self.runs[label]
+        except KeyError:
+            raise UsageError(f"there is no run {visible(label, 100)!r} here.{near_names(label, self.runs)}") from None
+
+
+def _runs_at(path: Path) -> list[RunFolder]:
+    """Return the run at `path`, else the runs up to two folders below it. Raises `StoreError`."""
+    if (path / "manifest.json").is_file() or not path.is_dir():
+        return [RunFolder.open(path)]
+    return runs_below(path)

@@ -31,8 +31,7 @@ from harness.sweeps import whole as sweeps
 from harness.sweeps.record import CellRecord
 from harness.sweeps.results import Results, results
 from harness.testing import FakeServer
-from harness.viewer.library import Library
-from harness.viewer.pages import benchmark_page, overview
+from harness.viewer.pages import Library, benchmark_page, overview
 from tests.commands.test_sweep_runs import answering
 from tests.conftest import CHECKOUT
 from tests.reports.run_folders import write_run

@@ -1,7 +1,7 @@
 """The tables of a sweep over checkpoints: with which step each one is compared, and what is said where nothing is.
 
 For: harness.sweeps.results, harness.sweeps.table, harness.reports.series, harness.preparing.run_questions,
-harness.generation.settings, harness.sweeps.running, harness.sweeps.results, harness.reports.trainings,
+harness.generation.settings, harness.sweeps.running, harness.sweeps.results, harness.reports.series,
 harness.runs.recorded_settings.
 """
 
@@ -25,7 +25,7 @@ from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.watching import Watcher
 from harness.reports.plots.plot import Plot
-from harness.reports.trainings import settings_apart
+from harness.reports.series import settings_apart
 from harness.runs import RunFolder, setting_names
 from harness.runs.manifest import BenchmarkRecord, Plan
 from harness.runs.recorded_settings import differences_in_curve

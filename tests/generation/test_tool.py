@@ -1,6 +1,6 @@
 """Samples with a tool: how each conversation ends, what of it is stored, counted and billed, and what no kill loses.
 
-For: harness.generation.network.steps, harness.presets.tool, harness.scoring.tool_use, harness.core.lost_calls.
+For: harness.generation.network.steps, harness.presets.tool, harness.scoring.observed, harness.core.lost_calls.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import pytest
 
 from harness.runs import RunFolder, questions, record
 from harness.testing import FakeServer
-from harness.viewer.library import Library
+from harness.viewer.pages import Library
 from tests.budget import examples
 from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS

@@ -16,10 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.facts.metrics import parse
-from harness.reports.plots.load import MOMENTS, load_plots
+from harness.reports.plots.accuracy import MOMENTS, load_plots
 from harness.runs.engine_pages import EnginePage, EngineReading
-from harness.scoring.engine_figures import EngineFigures, engine_figures, moments
-from harness.scoring.speculation import Side, Speculation, beside, speculation
+from harness.scoring.engine_figures import (
+    EngineFigures,
+    Side,
+    Speculation,
+    engine_figures,
+    engines_beside,
+    moments,
+    speculation,
+)
 from server_launchers.engines.metrics import ENGINES, GAUGES
 
 MODEL = "Qwen/Qwen3-8B"
@@ -249,14 +256,15 @@ def test_two_runs_are_compared_at_one_load_only_and_with_an_interval_where_repli
         load = msgspec.structs.replace(figures(page_of("vllm", {}), page_of("vllm", {})), concurrency=concurrency)
         return msgspec.structs.replace(load, acceptance_length=length, own=own), counted if error else msgspec.UNSET
 
-    sentence, speed = beside(side(4.0), side(3.0))
+    sentence, speed = engines_beside(side(4.0), side(3.0))
     low, high = map(float, re.findall(r"ratio 0.750 \(([\d.]+) to ([\d.]+)", sentence)[0])
     assert low < 0.75 * (1 - 1.9 * 0.0125) < 0.75 < 0.75 * (1 + 1.9 * 0.0125) < high < 0.78
     assert speed.startswith("tokens/s at full load 2400, baseline 2400: ratio 1.000; its spread within a run")
-    assert beside(side(4.0, error=None), side(3.0))[1].startswith("acceptance length 3, baseline 4: ratio 0.750; its")
-    why, speed = beside(side(4.0, error=None, own=False), side(3.0, error=None))
+    by_page = engines_beside(side(4.0, error=None), side(3.0))[1]
+    assert by_page.startswith("acceptance length 3, baseline 4: ratio 0.750; its")
+    why, speed = engines_beside(side(4.0, error=None, own=False), side(3.0, error=None))
     assert ("acceptance" in speed, "others used a server" in why) == (False, True)
-    assert beside(side(4.0), side(3.0, 64)) == [
+    assert engines_beside(side(4.0), side(3.0, 64)) == [
         "the engines' figures are not compared, since the load differs (up to 64 requests in flight, baseline 8)"
     ]
-    assert beside((msgspec.UNSET, msgspec.UNSET), side(3.0)) == []
+    assert engines_beside((msgspec.UNSET, msgspec.UNSET), side(3.0)) == []

@@ -24,11 +24,11 @@ from harness.reports.report import report
 from harness.reports.tables import endpoint_table
 from harness.runs import RunFolder, grades, read_samples
 from harness.runs.line_file import write_lines
-from harness.scoring.by_endpoint import scores
 from harness.scoring.journal_grades import basis
 from harness.scoring.observed import Column, Flag, Observed, salvage_warnings, takeover_warning
 from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
+from harness.scoring.workload import endpoint_scores
 from tests.runs import recorded
 from tests.scoring.graded import grade, question
 
@@ -274,7 +274,7 @@ def test_each_endpoint_has_its_shares_and_those_that_its_questions_lead_one_to_e
         grades.append(msgspec.structs.replace(grade("q1", index, letter), truncated=not index))
     observed.observe(sample("q2", 0, B))
     grades.append(grade("q2", 0, "c"))
-    by_url = scores(observed, np.arange(4), grades)
+    by_url = endpoint_scores(observed, np.arange(4), grades)
     first, second = by_url.values()
     assert ([*by_url], first.n_samples, second.n_samples) == ([A, B], 2, 2)
     assert (first.accuracy.value, first.expected_accuracy) == (1.0, pytest.approx(2 / 3))

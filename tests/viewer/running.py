@@ -15,7 +15,7 @@ import httpx
 from harness.commands.compare import picture, published_beside
 from harness.commands.report import run_facts
 from harness.viewer.app import ViewerServer
-from harness.viewer.library import Library
+from harness.viewer.pages import Library
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import start
 

@@ -21,7 +21,7 @@ from harness.runs.line_file import write_lines
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.pipeline import score_run
 from harness.viewer import search as searching
-from harness.viewer.sample_filter import SampleFilter, matching_samples
+from harness.viewer.search import SampleFilter, matching_samples
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
 from tests.viewer.running import answering_here

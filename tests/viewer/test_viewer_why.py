@@ -1,6 +1,6 @@
 """Why a sample has its verdict: no explanation ends in another verdict than the stored one, whichever rules made it.
 
-For: harness.viewer.why, harness.viewer.library.
+For: harness.viewer.why, harness.viewer.pages.
 """
 
 from __future__ import annotations

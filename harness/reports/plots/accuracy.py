@@ -1,14 +1,19 @@
-"""Plots of scores: accuracy with its intervals, against the budget of tokens, and against samples per question."""
+"""Plots of scores (accuracy with its intervals, by budget, by samples, by question) and of the servers' load."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from harness.core.nouns import count_noun
+from harness.core.inert import visible
+from harness.core.nouns import are, count_noun
 from harness.reports.plots.plot import (
+    AXIS,
     BANDS,
     ENDS,
+    FIFTHS,
     INK,
     LABEL_CHARS,
     LINE_PX,
@@ -24,9 +29,12 @@ from harness.reports.plots.plot import (
     Words,
     label,
     lines_plot,
+    round_values,
 )
+from harness.scoring.engine_figures import Moment
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
+from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import value_cell
 
 MAX_ROWS = 60
@@ -146,3 +154,59 @@ def numbers_of(estimate: Estimate | None) -> tuple[float | None, ...]:
     if estimate is None:
         return (None,) * 5
     return estimate.value, *(estimate.sampling or (None, None)), *(estimate.question or (None, None))
+
+
+_WITH_ROOM = Axis(-0.04, 1.04, FIFTHS, grid=True)
+"""The axis of a fraction with margins, so that dots at 0 and 1 are drawn whole."""
+
+
+def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> Plot:
+    """The fractions of right samples of the same questions in two runs; above the diagonal the second run does better.
+
+    pairs: (question in the baseline, the same in the second run).
+    """
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (a.question.question_id, a.right / a.n, b.right / b.n, a.n, b.n) for a, b in pairs
+    )
+    # The fractions are compared crosswise in whole numbers, so that equal ones are equal.
+    better = sum(b.right * a.n > a.right * b.n for a, b in pairs)
+    worse = sum(b.right * a.n < a.right * b.n for a, b in pairs)
+    counts = Counter((a.right / a.n, b.right / b.n) for a, b in pairs)
+    dots = [Dot(at, size=min(3.0, 0.8 * n**0.5), opacity=0.65) for at, n in counts.items()]
+    return Plot(
+        name="scatter",
+        title="Question by question",
+        summary=f"Across: {baseline}. Up: {second}. Of {len(pairs)} questions {better} {are(better)} answered right "
+        f"more often by the second, {worse} by the first. A larger dot stands for several questions.",
+        columns=("question", "baseline", "other", "baseline_samples", "other_samples"),
+        rows=rows,
+        x=replace(_WITH_ROOM, title=visible(baseline, LABEL_CHARS - 2)),
+        y=replace(_WITH_ROOM, title=visible(second, LABEL_CHARS - 2)),
+        marks=[Stroke([(0, 0), (1, 1)], AXIS, 1, dash="4 4"), *dots],
+        height=280,
+    )
+
+
+MOMENTS = range(4, 121)
+"""Fewest moments that make a picture, and most that it shows."""
+
+
+def load_plots(moments: Sequence[Moment]) -> list[Plot]:
+    """The client's tokens a second, and the requests that run and wait by the servers' pages; empty for a short run."""
+    shown = moments[:: 1 + len(moments) // MOMENTS.stop]
+    if len(shown) < MOMENTS.start:
+        return []
+    speed = [("client", moment.minutes, moment.tokens / moment.seconds) for moment in shown]
+    requests = [(name, moment.minutes, getattr(moment, name)) for name in ("running", "waiting") for moment in shown]
+    return [
+        _plot("tokens-over-time", "Tokens a second, by the client", speed),
+        _plot("requests-over-time", "Requests, by the servers' own pages", requests),
+    ]
+
+
+def _plot(name: str, title: str, points: Sequence[tuple[str, float, float | None]]) -> Plot:
+    end, top = points[-1][1], max(1.0, *(value for *_, value in points if value is not None))
+    x = Axis(0, end, [(value, f"{value:g}") for value in round_values(0, end)], "minutes of the run, without pauses")
+    y = Axis(0, top, [(value, f"{value:,g}") for value in round_values(0, top, 5)], grid=True)
+    columns = ("series", "minutes", "value", "low", "high")
+    return lines_plot(name, title, "", columns, [(*point, None, None) for point in points], x, y)

@@ -1,4 +1,4 @@
-"""The mean over several benchmarks of the difference of two runs; each benchmark has the same weight.
+"""Means over several benchmarks, each with the same weight: of one model, and of the difference of two runs.
 
 Samples of different benchmarks are independent, so variances add. The line is about the same questions, asked again.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 import msgspec
 import numpy as np
 
 from harness.scoring.comparison import PairedComparison, if_possible
-from harness.scoring.stats import Estimate, IntervalEnds, normal_two_sided
+from harness.scoring.score import Score
+from harness.scoring.stats import Estimate, Interval, IntervalEnds, mean_limits, normal_two_sided
 from harness.scoring.stats_differences import (
     DifferenceVariance,
     mean_difference_limits,
@@ -70,3 +72,33 @@ def mean_comparison(pairs: Sequence[PairedComparison]) -> MeanComparison | None:
         detection_variance=float(variance),
         detection_growth=float(growth),
     )
+
+
+def mean_score(scores: Sequence[Score | None]) -> Estimate | None:
+    """The mean of the scores, one of each benchmark; None if one has no accuracy, and without any.
+
+    Errors of different benchmarks are independent. An interval is None if it is unknown for one benchmark, or if
+    samples are missing, since these may have any result. The sampling interval is the widest that it can be (`at_most`)
+    if that of one benchmark is.
+    """
+    accuracies = [score.accuracy for score in scores if score is not None and score.accuracy is not None]
+    if not accuracies or len(accuracies) < len(scores):
+        return None
+    # The interval of a benchmark's score does not hold the results that its own run misses.
+    whole = not any(score is not None and score.n_missing for score in scores)
+    values = [estimate.value for estimate in accuracies]
+    return Estimate(
+        value=fmean(values),
+        sampling=_interval(values, [estimate.sampling for estimate in accuracies]) if whole else None,
+        question=_interval(values, [estimate.question for estimate in accuracies]) if whole else None,
+        at_most=any(estimate.at_most for estimate in accuracies),
+    )
+
+
+def _interval(values: Sequence[float], intervals: Sequence[Interval | None]) -> Interval | None:
+    """The 95 % interval of the mean of independent `values`; None if the interval of any value is unknown."""
+    stated = [interval for interval in intervals if interval is not None]
+    if len(stated) < len(values):
+        return None
+    low, high = np.array(stated).T
+    return mean_limits(np.array(values), IntervalEnds(low, high)).interval()
