@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import traceback
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from harness.core.records import Grade, GradeRules
 from harness.grading import GRADER, grade
 from harness.grading.second.second_opinion import agreement, second_verdicts
 from harness.grading.selftest import self_test
-from server_launchers.isolated import Deadline
 from tests.grading.given import question, sample
 from tests.patience import until
 
@@ -79,9 +77,6 @@ def parse(text):
     if "hang" in text:
         while True:
             pass
-    if "late" in text:
-        import time
-        time.sleep(1)
     if "raise" in text:
         raise ValueError("no")
     return text.strip("$").rpartition(" ")[2]
@@ -103,18 +98,7 @@ def test_second_opinion_survives_errors_and_hangs_and_reads_only_the_final_part(
     texts = ["it is 5", "it is 6", "hang 5", "raise 5", "<think>x 6</think> y 5", None, "<think>5"]
     samples = [sample(text, index=index) for index, text in enumerate(texts)]
     verdicts = second_verdicts("math-verify", questions, samples, deadline_s=1.0)
-    assert list(verdicts.values()) == [True, False, None, None, True, False, False]
-
-
-@pytest.mark.usefixtures("second")
-@pytest.mark.parametrize(("starved", "verdict"), [(False, None), (True, True)])
-def test_time_in_which_a_second_grader_had_no_processor_is_not_the_answers(
-    monkeypatch: pytest.MonkeyPatch, starved: bool, verdict: bool | None
-) -> None:
-    if starved:
-        monkeypatch.setattr(Deadline, "_seconds_without_processor", lambda deadline: time.monotonic())
-    verdicts = second_verdicts("math-verify", {"q": question("5")}, [sample("late 5")], deadline_s=0.1)
-    assert list(verdicts.values()) == [verdict]
+    assert [verdicts[each.key] for each in samples] == [True, False, None, None, True, False, False]
 
 
 @pytest.mark.usefixtures("second")
@@ -140,7 +124,7 @@ def test_a_second_grader_that_is_interrupted_at_its_start_leaves_no_process(tmp_
     def waits_for_its_first_line() -> bool:
         """Whether the main thread has started the process: Python itself loses one whose start is interrupted."""
         frame = sys._current_frames()[main_thread]
-        return any(entry.name == "line" for entry in traceback.extract_stack(frame))
+        return any(entry.name == "_opinions" for entry in traceback.extract_stack(frame))
 
     def press_ctrl_c() -> None:
         until(lambda: note.exists() and waits_for_its_first_line(), "the second grader's process")

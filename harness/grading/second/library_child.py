@@ -1,11 +1,9 @@
-r"""Another library's grader as a process: JSON lines in, JSON lines out. Imports nothing of the harness, so that any
-environment will do.
+r"""Another library's grader as a process. Imports nothing of the harness, so that any environment will do.
 
-python library_child.py GRADER       # a key of `GRADERS`
+python library_child.py GRADER SECONDS       # a key of `GRADERS`; processor time for one answer
 
-In: {"id": …, "reference": …, "response": …}; out: {"id": …, "correct": true | false | null}. The first line out is
-{"ready": true}, or {"ready": false, "reason": …} if the library cannot be imported. This process bounds its memory; the
-parent bounds its time, and kills it.
+In: lines of JSON, [references, response]; out: True, False or None, a line each. The first line out is "ready", or why
+the library cannot be imported. This process bounds its memory, and an answer beyond its time ends it.
 
 `sympy` is the grader of SGLang's reasoning benchmark: `parse_latex` by antlr4, then sympy. The rules are those of that
 benchmark's script: the answer is the last box, else the last number. It is right if its text is that of the reference;
@@ -20,40 +18,51 @@ import json
 import os
 import re
 import resource
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _TOLERANCE = 1e-3
 _MEMORY_BYTES = 2 << 30
 _MAX_CHARS = 2_000
+_BOX = re.compile(r"\\boxed\{((?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*)\}")
+"""A box whose braces are nested up to three deep."""
+
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _LAYOUT = re.compile(r"\\(?:left|right|!|,|;|:|displaystyle)(?![a-zA-Z])|\\text\{[^{}]*\}|[\s$]|\\%|%")
+_BETWEEN_PARTS = re.compile(r",(?![^(\[{]*[)\]}])")
+"""A comma outside all brackets."""
 
 
 def main() -> None:
-    """Answer each line of standard input, a response and its reference, with a verdict, until the input ends."""
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    """Write a verdict on each line of standard input, references and a response, until the input ends."""
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the library may print; only verdicts go to the parent
-
-    def say(message: dict[str, Any]) -> None:
-        replies.write(json.dumps(message) + "\n")
-        replies.flush()
-
     try:
         is_right = GRADERS[sys.argv[1]]()
     except ImportError as error:
-        say({"ready": False, "reason": str(error)})
+        replies.write(f"{error}\n")
         return
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-    say({"ready": True})
+    replies.write("ready\n")
     for line in sys.stdin:
-        request = json.loads(line)
+        references, response = json.loads(line)
+        replies.write(f"{_by_any(is_right, references, response)}\n")
+
+
+def _by_any(is_right: Callable[[str, str], bool], references: Iterable[str], response: str) -> bool | None:
+    """Whether the response is right by any reference; None if no reference accepts it and one is undecided."""
+    correct: bool | None = False
+    for reference in references:
+        # Math-Verify sets the clock of real time; this one kills the process, also within a long multiplication.
+        signal.setitimer(signal.ITIMER_PROF, float(sys.argv[2]))
         try:
-            correct: bool | None = is_right(request["reference"], request["response"])
+            if is_right(reference, response):
+                return True
         except Exception:  # noqa: BLE001  any failure of the library is no opinion
             correct = None
-        say({"id": request["id"], "correct": correct})
+    return correct
 
 
 def _math_verify() -> Callable[[str, str], bool]:
@@ -82,16 +91,8 @@ GRADERS = {"math-verify": _math_verify, "sympy": _sympy}
 
 def _answer(response: str) -> str:
     """Return the content of the last box, else the last number, else nothing."""
-    command = response.rfind("\\boxed{")
-    if command < 0:
-        numbers = _NUMBER.findall(response[-_MAX_CHARS:].replace(",", ""))
-        return str(numbers[-1]) if numbers else ""
-    depth, start = 0, command + len("\\boxed")
-    for index in range(start, min(len(response), start + _MAX_CHARS)):
-        depth += (response[index] == "{") - (response[index] == "}")
-        if depth == 0:
-            return response[start + 1 : index]
-    return ""
+    answers = _BOX.findall(response) or _NUMBER.findall(response[-_MAX_CHARS:].replace(",", ""))
+    return str(answers[-1]) if answers else ""
 
 
 def _equal(reference: str, answer: str, parse_latex: Any) -> bool:
@@ -141,15 +142,7 @@ def _number(text: str) -> float | None:
 
 def _parts(text: str) -> list[str]:
     """Return the parts of a list or tuple between its outer brackets."""
-    if text[:1] in ("(", "[") and text[-1:] in (")", "]"):
-        text = text[1:-1]
-    parts, depth, start = [], 0, 0
-    for index, sign in enumerate(text):
-        depth += (sign in "([{") - (sign in ")]}")
-        if sign == "," and depth == 0:
-            parts.append(text[start:index])
-            start = index + 1
-    return [*parts, text[start:]]
+    return _BETWEEN_PARTS.split(text[1:-1] if text[:1] in ("(", "[") and text[-1:] in (")", "]") else text)
 
 
 if __name__ == "__main__":

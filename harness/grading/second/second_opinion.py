@@ -7,15 +7,13 @@ decide those; then the ones that would move the score most.
 
 from __future__ import annotations
 
-import json
-import selectors
 import subprocess
-import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections import Counter, defaultdict, deque
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from statistics import fmean
-from typing import IO, Any, NamedTuple
 
 import msgspec
 
@@ -24,29 +22,18 @@ from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
 from server_launchers import isolated
-from server_launchers.isolated import Deadline
 
 DEADLINE_SECONDS = 15.0
-"""Deadline of one answer, in seconds, while the grader has a processor; Math-Verify's own limit is 5 s a step."""
-
-_START_SECONDS = 60.0
+"""Processor time of one answer beside one reference, in seconds; Math-Verify's own limit is 5 s a step."""
 
 _PROGRAM = str(Path(__file__).with_name("library_child.py"))
 """The program that runs a second grader."""
 
-
-class SecondGrader(NamedTuple):
-    """A second grader: its name for people, and the command that installs it."""
-
-    name: str
-    install: str
-
-
 SECOND_GRADERS = {
-    "math-verify": SecondGrader("math-verify", "pip install math-verify"),
-    "sympy": SecondGrader("sympy's parse_latex", "pip install 'antlr4-python3-runtime>=4.11,<4.12'"),
+    "math-verify": "pip install math-verify",
+    "sympy": "pip install 'antlr4-python3-runtime>=4.11,<4.12'",
 }
-"""Second graders by the value of option `also`."""
+"""Second graders by the value of option `also` → the command that installs what they need."""
 
 _OPINIONS = {True: "correct", False: "wrong", None: "no opinion"}
 """Verdict of a second grader → its name in `Agreement.matrix`."""
@@ -91,26 +78,60 @@ def second_verdicts(
     A sample without a final part is wrong, without asking the grader. verdicts: a mapping that gets each verdict as it
     comes, for a caller that is interrupted.
 
-    library: a key of `SECOND_GRADERS`. python: the interpreter that runs the grader. deadline_s: seconds for one
-    answer. Raises `UsageError` if there is no such grader, or if the interpreter cannot import it.
+    library: a key of `SECOND_GRADERS`. python: the interpreter that runs the grader. deadline_s: processor seconds for
+    one answer. Raises `UsageError` if the interpreter cannot import the grader.
     """
-    if library not in SECOND_GRADERS:
-        raise UsageError(
-            f"unknown second grader; expected one of {', '.join(SECOND_GRADERS)}", field="also", value=library
-        )
     verdicts = {} if verdicts is None else verdicts
-    of_text: dict[tuple[str, str], bool | None] = {}
-    with _Child(python, library) as child:
-        for sample in samples:
-            part = final_part(sample.text, is_apart=bool(sample.reasoning)) if sample.text else None
-            text = "" if part is None or sample.text is None else sample.text[slice(*part)]
-            pair = (sample.question_id, text)
-            if pair not in of_text:
-                of_text[pair] = text != "" and child.any_correct(
-                    questions[sample.question_id].references, text, deadline_s
+    keys: dict[tuple[str, str], list[Key]] = defaultdict(list)  # of the samples of one question with one final part
+    for sample in samples:
+        part = final_part(sample.text, is_apart=bool(sample.reasoning)) if sample.text else None
+        if part is None or sample.text is None:
+            verdicts[sample.key] = False
+        else:
+            keys[sample.question_id, sample.text[slice(*part)]].append(sample.key)
+    due = deque(keys)
+    while True:
+        requests = [(questions[question_id].references, text) for question_id, text in due]
+        with closing(_opinions(library, requests, python, deadline_s)) as opinions:
+            for correct in opinions:
+                verdicts |= dict.fromkeys(keys[due.popleft()], correct)
+        if due:  # the process ended in the middle of this answer
+            verdicts |= dict.fromkeys(keys[due.popleft()], None)
+        if not due:
+            return verdicts
+
+
+def _opinions(
+    library: str, requests: Iterable[tuple[Iterable[str], str]], python: str, deadline_s: float
+) -> Generator[bool | None]:
+    """Yield a second grader's opinion on each (references, response) until its process ends, which an answer beyond
+    the deadline does. Raises `UsageError` if the library is not there.
+    """
+    with tempfile.TemporaryFile() as lines:
+        lines.writelines(msgspec.json.encode(request) + b"\n" for request in requests)
+        lines.seek(0)
+        try:
+            process = subprocess.Popen(
+                isolated.command(_PROGRAM, library, str(deadline_s), python=python), env=isolated.environment(),
+                stdin=lines, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise UsageError(f"the interpreter {quoted(python)} cannot be started: {error.strerror}") from error
+        assert process.stdout is not None
+        try:
+            hello = process.stdout.readline(1_000)
+            if hello != b"ready\n":
+                reason = quoted(hello.decode(errors="replace")) or "it did not answer"
+                raise UsageError(
+                    f"{library} is not usable from {quoted(python)} ({reason}). Install it there with "
+                    f"`{SECOND_GRADERS[library]}`, or name an interpreter of an environment that has it."
                 )
-            verdicts[sample.key] = of_text[pair]
-    return verdicts
+            for line in process.stdout:
+                yield {b"True\n": True, b"False\n": False}.get(line)
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
 
 
 def agreement(grades: Iterable[Grade], theirs: Mapping[Key, bool | None]) -> Agreement:
@@ -147,117 +168,3 @@ def agreement(grades: Iterable[Grade], theirs: Mapping[Key, bool | None]) -> Agr
         accuracy_theirs=sum(map(fmean, theirs_by_question.values())) / n_questions,
         disagreements=disagreements,
     )
-
-
-class _Child:
-    """The process of a second grader. An answer beyond its deadline ends it; the next answer starts another process.
-
-    A context manager. process, deadline: None while no process runs. buffer: what the process sent behind the last
-    complete line.
-    """
-
-    def __init__(self, python: str, library: str) -> None:
-        self.python = python
-        self.library = library
-        self.process: subprocess.Popen[bytes] | None = None
-        self.deadline: Deadline | None = None
-        self.buffer = b""
-
-    def __enter__(self) -> _Child:
-        try:
-            self.start()
-        except BaseException:  # A Ctrl-C, too: nobody else knows of the process yet, and `__exit__` is not called.
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Start the process and read its first line. Raises `UsageError` if the library is not there."""
-        try:
-            self.process = subprocess.Popen(
-                isolated.command(_PROGRAM, self.library, python=self.python), env=isolated.environment(),
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            raise UsageError(f"the interpreter {quoted(self.python)} cannot be started: {error.strerror}") from error
-        self.deadline = Deadline(self.process.pid)
-        self.buffer = b""
-        hello = self.line(_START_SECONDS)
-        if hello is None or hello.get("ready") is not True:
-            self.stop()
-            reason = quoted(str(hello.get("reason", ""))) if hello else "it did not answer"
-            grader = SECOND_GRADERS[self.library]
-            raise UsageError(
-                f"{grader.name} is not usable from {quoted(self.python)} ({reason}). Install it there with "
-                f"`{grader.install}`, or name an interpreter of an environment that has it."
-            )
-
-    def stop(self) -> None:
-        """End the process, if it runs."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            for stream in (self.process.stdin, self.process.stdout):
-                if stream is not None:
-                    stream.close()
-            self.process = None
-        if self.deadline is not None:
-            self.deadline.close()
-            self.deadline = None
-
-    def any_correct(self, references: Iterable[str], response: str, deadline: float) -> bool | None:
-        """Whether the response is right by any reference; None if no reference accepts it and one is undecided."""
-        verdicts = [self.ask(reference, response, deadline) for reference in references]
-        if True in verdicts:
-            return True
-        return None if None in verdicts else False
-
-    def ask(self, reference: str, response: str, deadline: float) -> bool | None:
-        """Return the verdict on one response, within `deadline` seconds; None if there is none."""
-        if self.process is None:
-            self.start()
-        assert self.process is not None
-        assert self.process.stdin is not None
-        message = json.dumps({"id": 0, "reference": reference, "response": response}) + "\n"
-        try:
-            self.process.stdin.write(message.encode())
-            self.process.stdin.flush()
-        except OSError:
-            self.stop()
-            return None
-        reply = self.line(deadline)
-        if reply is None:
-            self.stop()
-            return None
-        correct = reply.get("correct")
-        return correct if isinstance(correct, bool) else None
-
-    def line(self, seconds: float) -> dict[str, Any] | None:
-        """Return the next message within `seconds`; None if there is none or it is no JSON object."""
-        assert self.process is not None
-        assert self.deadline is not None
-        stream: IO[bytes] | None = self.process.stdout
-        assert stream is not None
-        self.deadline.start(seconds)
-        with selectors.DefaultSelector() as selector:
-            selector.register(stream, selectors.EVENT_READ)
-            while b"\n" not in self.buffer:
-                if not selector.select(max(self.deadline.ends_at - time.monotonic(), 0.0)):
-                    # Time without a processor does not count, so the deadline may have moved.
-                    if self.deadline.is_over():
-                        return None
-                    continue
-                data = stream.read1(1 << 16)  # type: ignore[attr-defined]
-                # A verdict is a short line; a megabyte without a line break is none.
-                if not data or len(self.buffer) > 1 << 20:
-                    return None
-                self.buffer += data
-        body, _, self.buffer = self.buffer.partition(b"\n")
-        try:
-            message = json.loads(body)
-        except ValueError:
-            return None
-        return message if isinstance(message, dict) else None
