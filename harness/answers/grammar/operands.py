@@ -76,9 +76,6 @@ def _letter(p: Parser) -> Node:
         return Node("fn", ("factorial", Node("add", (p.inside(")"), num(-1)))))  # Γ(n) is (n − 1)!
     if name in ("C", "A", "P") and after.kind == "_" and (node := _combinations(p, name)) is not None:
         return node
-    # C(a, b) of two letters is more often a point with its name.
-    if name == "C" and [p.peek(ahead).kind for ahead in range(5)] == ["(", "num", ",", "num", ")"]:
-        return _call(p, "binom")
     is_unit = name == "d" and unit_of(f"d{after.text}") is not None  # dm is no differential
     if name in _DIFFERENTIAL and after.kind == "sym" and not is_unit:
         return sym(f"{name} {p.take().text}")
@@ -128,8 +125,6 @@ def _words(p: Parser) -> Node:
     if len(text) == 1 and text.isascii():
         return _letter(p)
     if (currency := _CURRENCIES.get(text.lower())) is not None:
-        if not p.starts_value():
-            raise Unreadable("a currency sign alone")
         value = p.expression(PRODUCT)
         return value if value.op == "quantity" else Node("quantity", (value, currency))
     if p.starts_value() and leads_to_value(text):
@@ -197,22 +192,15 @@ def _function(p: Parser) -> Node:
     """
     name = p.peek(-1).text
     base, exponent = p.scripts()
-    is_extreme = name in ("max", "min")
-    if is_extreme and base is not None and p.peek().kind != "(":
-        return sym(f"{name}_{base.args[0] if base.args and isinstance(base.args[0], str) else base.op}")
-    if base is not None and not is_extreme and name != "log":
+    if base is not None and name != "log":
         raise Unreadable(f"a subscript of {name}")
     call = _function_with_argument(p, name)
     if call is None and (exponent is not None or base is not None):
         raise Unreadable(f"{name} without an argument")
     if call is None:
         return sym(name)
-    if base is not None and name == "log":
+    if base is not None:
         call = Node("fn", ("log", call.args[1], base))
-    if is_extreme and base is None and len(call.args) == 2:
-        function = call.args[1]  # `max f` and `max f(x)` name the largest value of the function f
-        if function.op == "sym" or (function.op == "apply" and function.args[1].op == "sym"):
-            return sym(f"{name}_{function.args[0]}")
     if name == "cis" and len(call.args) == 2:
         angle = call.args[1]  # cis t is cos t + i sin t
         call = Node("add", (Node("fn", ("cos", angle)), times(I, Node("fn", ("sin", angle)))))
@@ -261,8 +249,6 @@ def _big_operator(p: Parser) -> Node:
     name = p.peek(-1).text
     below, above = p.scripts()
     body = p.expression(PRODUCT)
-    if name.endswith("int"):
-        return Node("fn", (name, *(part for part in (below, above) if part is not None), body))
     if below is None or below.op != "rel" or (name != "lim" and (above is None or below.args[1] != ("=",))):
         raise Unreadable(f"a {name} without limits")
     variable, start = below.args[0][:2]  # the sides of k = 1 or x → 0
@@ -329,14 +315,12 @@ def _group(p: Parser) -> Node:
     if (mark := p.mark()) is not None:  # 90^{\circ}
         p.expect("}")
         return mark
-    # Plain TeX writes {a \over b} and {n \choose k}; a bar is that of a set, {x | x > 0}.
-    node = p.inside("}", "over", "choose", "|")
+    # Plain TeX writes {a \over b} and {n \choose k}.
+    node = p.inside("}", "over", "choose")
     closing = p.peek(-1).kind
     if closing == "}":
         return Node("set", node.args) if node.op == "list" else node
     right = p.inside("}")
-    if closing == "|":
-        return _builder(node, right)
     return Node("div", (node, right)) if closing == "over" else Node("fn", ("binom", node, right))
 
 

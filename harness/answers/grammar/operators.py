@@ -320,8 +320,6 @@ def _superscript(p: Parser, left: Node) -> Node:
         return _degrees(p, left) if exponent.args[0] == "°" else _primed(left)
     if exponent.op == "empty" or (exponent.op == "text" and exponent.args[0].lower() in _ORDINALS):
         return left  # `^{}` prints nothing
-    if exponent.op == "text":
-        return Node("quantity", (left, exponent.args[0]))
     if left.op in ("matrix", "tuple", "bracket") and exponent in _TRANSPOSED:
         return Node("matrix", tuple(zip(*left.args, strict=True))) if left.op == "matrix" else Node("tuple", left.args)
     return Node("pow", (left, exponent))

@@ -46,7 +46,6 @@ from harness.grading.compare.equations import (
 )
 from harness.grading.compare.exact import exact
 from harness.grading.compare.families import PARAMETER, integer_letter, parameter_of, same_family, without_conditions
-from harness.grading.compare.matrices import compute_matrices
 from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
 from harness.grading.compare.realsets import NotASet, is_inequality, letters, real_set, same_sets
 from harness.grading.compare.relations import same_relations
@@ -176,7 +175,7 @@ def _count(node: Node) -> int | None:
 
 def _prepare(node: Node) -> Node:
     """Rewrite `node` to the form that the rules know: drop names of points, compute sums of matrices, and so on."""
-    return compute_matrices(without_ellipsis(with_modulus(_drop_point_name(node))))
+    return _computed(without_ellipsis(with_modulus(_drop_point_name(node))))
 
 
 def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
@@ -703,6 +702,21 @@ def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Comparis
     if entries is None or vector.op not in ("tuple", "bracket") or not allows(rules, "vector_as_tuple"):
         return Comparison(False if _count(vector) is not None else None, "matrix")
     return _in_order(entries, vector.args, rules, "vector")
+
+
+def _computed(node: Node) -> Node:
+    """Return a sum of multiples of matrices, `k·A + B`, as one matrix; any other node unchanged."""
+    if node.op == "add":
+        terms = [_computed(term) for term in node.args]
+        sizes = {(len(term.args), len(term.args[0])) if term.op == "matrix" else None for term in terms}
+        if None in sizes or len(sizes) > 1:
+            return node
+        rows = zip(*(term.args for term in terms), strict=True)
+        return Node("matrix", tuple(tuple(Node("add", cells) for cells in zip(*row, strict=True)) for row in rows))
+    *factors, matrix = node.args if node.op == "mul" else [node]
+    if not factors or matrix.op != "matrix" or not all(map(is_scalar, factors)):
+        return node
+    return Node("matrix", tuple(tuple(Node("mul", (*factors, cell)) for cell in row) for row in matrix.args))
 
 
 def _by_unit_vectors(node: Node, counterpart: Node) -> Node:
