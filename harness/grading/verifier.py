@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from hashlib import sha256
-from numbers import Number
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -44,9 +43,6 @@ ENDED = "verifier ended its process"
 
 _SPELLING = re.compile(r"(?:[^\W\d]\w*\.)*(?!py:)[^\W\d]\w*:[^\W\d]\w*")
 """MODULE:FUNCTION; MODULE may have dots. A MODULE that ends in `.py` is refused, since it is the name of a file."""
-
-_MODULE = re.compile(r"(?:[^\W\d]\w*\.)*[^\W\d]\w*")
-"""The name of a module, possibly with dots."""
 
 _DIGEST_DIGITS = 12
 _MAX_MESSAGE_CHARS = 200
@@ -106,15 +102,9 @@ def load(grader: str) -> Verifier:
     if not _trusted(grader):
         raise UsageError(f"the module {quoted(module)} is not trusted to grade; {_to_trust(grader)}")
     function = getattr(importlib.import_module(module), name)
-    if not callable(function):
-        raise TypeError(f"{name} is no function")
     # Unwrapped, since `functools.lru_cache` makes an object of a function that has a file.
-    code = inspect.unwrap(function)
-    if not (inspect.isroutine(code) or inspect.isclass(code)):
-        raise TypeError(
-            f"{name} is no function but an object of {type(code).__name__}, and the grades name the file of a "
-            f"function; write a function (def) that calls {name}"
-        )
+    if not (inspect.isroutine(code := inspect.unwrap(function)) or inspect.isclass(code)):
+        raise TypeError(f"{name} is no function (def) but an object of {type(code).__name__}")
     if problem := plugins.uncallable(function, ("answer", "question")):
         raise TypeError(problem)
     return cast(Verifier, function)
@@ -150,10 +140,7 @@ def is_late(rule: str) -> bool:
 
 def seconds_of(rule: str) -> float | None:
     """The deadline at which a user's verifier was stopped, in seconds; None if `rule` does not name such a deadline."""
-    try:
-        return float(rule.removeprefix(_LATE).removesuffix(" s")) if is_late(rule) else None
-    except ValueError:
-        return None
+    return float(rule.removeprefix(_LATE).removesuffix(" s")) if is_late(rule) else None
 
 
 def crash_rule(grader: str) -> str:
@@ -176,8 +163,7 @@ def ask(question: Question, answer: str) -> Ruling:
         return _by_parts(*correct)
     if type(correct).__name__ not in ("bool", "bool_"):  # bool_ is numpy 1's
         returned = visible(type(correct).__name__, 40)
-        or_parts = " nor harness.grading.verifier.Parts(right, total)" if isinstance(correct, Number) else ""
-        step = f"the verifier returned a value of type {returned}, neither True nor False{or_parts}"
+        step = f"the verifier returned a value of type {returned}, neither True nor False nor Parts(right, total)"
         if correct is None:
             step = "the verifier returned None, which leaves the answer to a judge"
         return Ruling(None, f"{_RETURNED}{returned}", (step,))
@@ -228,20 +214,12 @@ def own_module(grader: str) -> str:
 
 def _trusted(grader: str) -> bool:
     """Whether the user trusts the module of `grader`."""
-    if _is_shipped(grader) or grader.partition(":")[0] in _trusted_modules():
+    trusted = [part.strip() for part in os.environ.get(TRUST_VARIABLE, "").split(",")]
+    if _is_shipped(grader) or grader.partition(":")[0] in trusted:
         return True
     return any(plugin.kind == "grader" and plugin.value == grader for plugin in plugins.list_plugins())
 
 
-def _trusted_modules() -> list[str]:
-    return [part.strip() for part in os.environ.get(TRUST_VARIABLE, "").split(",")]
-
-
 def _to_trust(grader: str) -> str:
-    """The end of a refusal: how the user trusts the module of `grader`, alone or with those that are trusted now."""
-    trusted = ",".join(module for module in _trusted_modules() if _MODULE.fullmatch(module))
-    module = quoted(grader.partition(":")[0])
-    alone = f"to trust it, set {TRUST_VARIABLE}={module}"
-    if not trusted:
-        return alone
-    return f"{alone}, or {TRUST_VARIABLE}={quoted(trusted)},{module} to trust the modules listed now, too"
+    """The end of a refusal: how the user trusts the module of `grader`."""
+    return f"to trust it, set {TRUST_VARIABLE}={quoted(grader.partition(':')[0])} (a comma stands between several)"

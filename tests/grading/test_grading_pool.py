@@ -244,7 +244,7 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str = 
         ("judge = 5\n", r"TypeError: judge is no function"),
         (
             "class G:\n    def __call__(self, answer, question): return True\njudge = G()\n",
-            r"TypeError: judge is no function but an object of G, .*; write a function \(def\) that calls judge",
+            r"TypeError: judge is no function \(def\) but an object of G",
         ),
         ("def judge(answer): return True\n", r"TypeError: judge\(answer\) cannot be called with \(answer, question\)"),
         ("def judge(a, q, *, strict): return True\n", r"TypeError: judge\(a, q, \*, strict\) cannot be called"),
@@ -329,7 +329,7 @@ def test_a_verifier_that_nobody_trusts_is_refused_before_it_is_imported(
     (tmp_path / "planted.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     asked_question = question("2", rules=GradeRules(grader="planted:verify"))
-    with pytest.raises(UsageError, match=r"HARNESS_GRADERS=somebody\.else,planted"):
+    with pytest.raises(UsageError, match="HARNESS_GRADERS=planted"):
         list(grade_all({"q": asked_question}, [sample("2")]))
 
 

@@ -134,7 +134,6 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-LISTED = "own_words, or HARNESS_GRADERS=%s,own_words to trust the modules"
 
 
 @pytest.mark.slow  # Each import has a process of its own.
@@ -142,9 +141,8 @@ LISTED = "own_words, or HARNESS_GRADERS=%s,own_words to trust the modules"
     ("trusted", "function", "sentence"),
     [
         ("", "right", "to trust it, set HARNESS_GRADERS=own_words"),
-        ("mine, my.other", "right", LISTED % "mine,my.other"),
         ("mine:own_words", "right", "to trust it, set HARNESS_GRADERS=own_words"),
-        ("own_word", "right", LISTED % "own_word"),
+        ("own_word", "right", "to trust it, set HARNESS_GRADERS=own_words"),
         ("own_words", "nothing", "has no attribute 'nothing'. Correct its module"),
         ("own_words", "alone", "cannot be called with (answer, question): too many positional"),
         ("own_words", "lacking", "No module named 'nosuchlib' (own_words.py:1). Correct its module"),

@@ -311,14 +311,9 @@ def _colon(parts: list[Node]) -> Node:
     *middle, last = rest
     if first.op == "text" and not any(part.op == "text" for part in middle):  # Time: 10:30
         return Node("rel", ((first, _colon(rest)), ("=",)))
-    if first.op == "sym" and last.op == "rel" and not middle:
-        return Node("rel", ((first, last), ("=",)))
     if any(part.op == "add" and all(term.op == "num" for term in part.args) for part in middle):
         raise Unreadable("a sum of times of day")  # 10:40 + 3:35
     if last.op == "rel":  # `11:21 = k`: the parts are 11 and (21 = k)
         sides, signs = last.args
         return Node("rel", ((Node("ratio", (first, *middle, sides[0])), *sides[1:]), signs))
-    if first.op == "rel":  # `k = 11:21`: the parts are (k = 11) and 21
-        sides, signs = first.args
-        return Node("rel", ((*sides[:-1], Node("ratio", (sides[-1], *rest))), signs))
     return Node("ratio", tuple(parts))

@@ -315,13 +315,9 @@ class _Lexer:
         r"""Append the tokens of what stands in `\text{…}` or the like: a function, a formula, a unit, or words."""
         content = content.strip("~ \t\n") if command != "text" else content
         plain = content.strip()
-        if not plain:
-            return
         bare = " ".join(_THIN_SPACE.sub(" ", plain).split())
         as_unit = bare.replace("\\cdot", "*").replace("{", "").replace("}", "")
-        if plain in ("\\$", "$"):
-            self.put("text", "dollar")
-        elif plain in (":", ",", ";", "\\%", "%"):
+        if plain in (":", ",", ";", "\\%", "%"):
             self.put(plain[-1])
         elif bare in ("e", "E") and (exponent := _EXPONENT.match(self.source, self.position)) and self.follows_number():
             self.position = exponent.end()  # 1.5\text{e}3 is a number in floating point
@@ -458,7 +454,5 @@ class _Lexer:
             self.put("^")
         elif sign in RELATIONS:
             self.put("rel", RELATIONS[sign])
-        elif sign.startswith(".."):
-            self.put("…")
         else:
             self.operator(sign)

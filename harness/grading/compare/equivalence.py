@@ -21,6 +21,8 @@ from harness.answers.grammar.parser import WITH_UNIT
 from harness.answers.grammar.tree import Node, num, sym
 from harness.answers.letters import is_one_of_letters, letter_of, letters_of
 from harness.answers.words import (
+    as_compared,
+    exclude_each_other,
     is_words,
     numeral_as_digits,
     stands_for_value,
@@ -33,12 +35,12 @@ from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.assignments import names_several
 from harness.grading.compare.constants import same_with_constant
+from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import is_equation
 from harness.grading.compare.exact import exact
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
-from harness.grading.compare.words import same_words
 
 _INTEGER = re.compile(r"\s*(?P<formula>\$)?\s*(?P<sign>[-+]?)0*(?P<digits>\d{1,400})\s*(?(formula)\$)\s*")
 """An integer, perhaps between dollar signs."""
@@ -190,7 +192,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     ):
         return Comparison(True, "text")
     if is_words(reference) or is_words(answer) or kind == "text":
-        by_words = same_words(reference, answer, rules)
+        by_words = _same_words(reference, answer, rules)
         if by_words.equal is not None:
             return by_words
         # A text that begins with a digit may be a number, which is compared below.
@@ -202,8 +204,6 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     # The value alone is tried last, since (B) 12 can also be a product.
     if not result.equal and (value := _value_under_letter(answer)) is not None and not _names_choice(reference):
         return _compare_trees(reference, value, kind, rules)
-    if not result.equal and (value := _value_under_letter(reference)) is not None and letter_of(answer) is None:
-        return _compare_trees(value, answer, kind, rules)
     return result
 
 
@@ -361,6 +361,25 @@ def is_unread(reference: str) -> bool:
     if is_words(text) or stands_for_value(text):
         return False
     return isinstance(_read(text, False), str)
+
+
+def _same_words(reference: str, answer: str, rules: GradeRules) -> Comparison:
+    """Compare two answers in words; with the convention `text_case` off, upper and lower case count.
+
+    The capitals of a product of letters count: mgh is not MGH. Different words are undecided, for they may say the
+    same. They are wrong only if both stand on a closed list of words that cannot both be right, such as yes and no.
+    对 and 错 are true and false, not 是 and 否: to 小明算错了吗？ they may speak of the calculation. A question
+    ("yes?") states nothing.
+    """
+    if answer.rstrip().endswith(("?", "？")):
+        return Comparison(None, "words")
+    if allows(rules, "text_case"):
+        first, second = as_compared(reference), as_compared(answer)
+        if first == second:
+            return Comparison(True, "words")
+        return Comparison(False if exclude_each_other(first, second) else None, "words")
+    first, second = (without_layout(without_text_commands(text)) for text in (reference, answer))
+    return Comparison(True if first == second else None, "words")
 
 
 def _undecided_words(reference: str) -> Comparison:

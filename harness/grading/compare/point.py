@@ -18,7 +18,6 @@ from mpmath.libmp import mpf_log, to_float
 from harness.answers.bounds import MAX_DEPTH
 from harness.answers.grammar.tree import LEFT_OPEN, I, Node, num, substitute, symbols, walk
 from harness.grading.bounds import MAX_RANGE
-from harness.grading.compare.exact import digits_in_base
 
 NOISE_DIGITS = 20
 """Number of digits at the end of a number that rounding errors may have reached."""
@@ -199,11 +198,6 @@ class Point:
         if op == "apply":
             # A value of an unknown function is one more letter, named by its argument.
             return self.variable(f"apply {node!r}")
-        if op == "base":
-            value = digits_in_base(*args)
-            if value is None:
-                raise NotNumeric("a digit is not below its base")
-            return mp.mpf(value.numerator) / value.denominator
         raise NotNumeric(op)
 
     def power(self, base_node: Node, exponent_node: Node, depth: int) -> Any:

@@ -48,7 +48,6 @@ from harness.grading.compare.exact import exact
 from harness.grading.compare.families import PARAMETER, integer_letter, parameter_of, same_family, without_conditions
 from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
 from harness.grading.compare.realsets import NotASet, is_inequality, letters, real_set, same_sets
-from harness.grading.compare.relations import same_relations
 from harness.grading.compare.rewriting import without_ellipsis
 from harness.grading.compare.rounding import is_same_or_rounded
 from harness.grading.compare.scalars import Comparison, contains_nan, same_scalar
@@ -64,6 +63,12 @@ _WORDS = ("text", "given")
 
 _NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp", "ratio")
 """Kinds of nodes that no polynomial holds."""
+
+_FLIP = {">": "<", ">=": "<="}
+"""Sign of a relation that is written from its other end → its sign then."""
+
+_SYMMETRIC = frozenset("∧∨∥⊥≅∼≡≈")
+"""Signs whose sides may change places."""
 
 
 def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -122,7 +127,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if _is_set_like(reference) or _is_set_like(answer):
         return _same_sets(reference, answer, rules)
     if reference.op == answer.op == "rel":
-        return same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
+        return _same_relations(reference, answer, rules)
     if reference.op == answer.op and reference.op in ("tuple", "bracket"):
         return _in_order(reference.args, answer.args, rules, "tuple")
     return Comparison(False, "structure") if _are_of_other_numbers(reference, answer) else _UNREAD
@@ -195,7 +200,7 @@ def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
         domains = left_domains or right_domains
         if set(domains.values()) == {"Z"} and "congruence" in (_class_of(left).op, _class_of(right).op):
             # x ≡ 2 (mod 7) and x = 7k + 2 for an integer k
-            return _class_of(_without_label(left)), _class_of(_without_label(right))
+            return _class_of(left), _class_of(right)
         if is_inequality(left) and left_domains != right_domains and "R" not in right_domains.values():
             return None  # x > 2 and x ∈ ℤ says more than x > 2
         return (left, right) if all(name in symbols(node) for name in domains for node in (left, right)) else None
@@ -238,12 +243,6 @@ def _drop_point_name(node: Node) -> Node:
         name, point = node.args
         return point if point.op == "tuple" and name.op == "sym" and name.name[:1].isupper() else node
     return node
-
-
-def _without_label(node: Node) -> Node:
-    """Return the value of `x = value`; any other node unchanged."""
-    labelled = node.op == "rel" and node.args[1] == ("=",) and node.args[0][0].op == "sym"
-    return node.args[0][1] if labelled else node
 
 
 def _class_of(node: Node) -> Node:
@@ -632,11 +631,6 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     ops = reference.op, answer.op
     if ops == ("set", "set"):
         return _in_any_order(_without_repeats(reference.args), _without_repeats(answer.args), rules, "set")
-    if "set" in ops and (is_scalar(reference) or is_scalar(answer)):
-        single, scalar = (reference, answer) if ops[0] == "set" else (answer, reference)
-        if len(single.args) == 1:
-            return same(single.args[0], scalar, rules) if ops[0] == "set" else same(scalar, single.args[0], rules)
-        return Comparison(_verdict_on_sizes(single.args, (scalar,)), "set")
     if (is_scalar(reference) or is_scalar(answer)) and sym("R") not in (reference, answer):
         return _compare_set_with_number(reference, answer, rules)
     if ops == ("bracket", "bracket"):
@@ -647,7 +641,7 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         return Comparison(None, "set")
     # Inequalities are first compared as written, since ends with letters have no order on the real line.
     if is_inequality(reference) and is_inequality(answer):
-        result = same_relations(reference, answer, lambda left, right: bool(same(left, right, rules).equal))
+        result = _same_relations(reference, answer, rules)
         if result.equal is not None:
             return result
         if letters(reference) != letters(answer):
@@ -686,6 +680,31 @@ def _compare_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Comp
     return Comparison(
         same_sets(left, right, lambda left, right: bool(same_scalar(left, right, rules).equal)), "interval"
     )
+
+
+# --- relations as they are written; `realsets` compares their solutions ---
+def _same_relations(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """Compare two relations as they are written: equal, or undecided.
+
+    They are equal if one is the other read from its right end (1 < x is x > 1), or if their sign has no direction and
+    their sides are the same in any order.
+    """
+    left, right = _orient(reference), _orient(answer)
+    (left_operands, signs), (right_operands, right_signs) = left.args, right.args
+    if signs != right_signs:
+        return Comparison(None, "relation")
+    are_same = all(same(*sides, rules).equal for sides in zip(left_operands, right_operands, strict=True))
+    return Comparison(are_same or None, "relation")
+
+
+def _orient(node: Node) -> Node:
+    """Return the relation in one of its two spellings: 2 < x for x > 2; with a sign such as ≈, its sides are sorted."""
+    operands, signs = node.args
+    if len(set(signs)) == 1 and signs[0] in _SYMMETRIC:
+        return Node("rel", (tuple(sorted(operands, key=repr)), signs))
+    if any(sign in _FLIP for sign in signs) and all(sign in _FLIP or sign == "=" for sign in signs):
+        return Node("rel", (tuple(reversed(operands)), tuple(_FLIP.get(sign, sign) for sign in reversed(signs))))
+    return node
 
 
 # --- matrices, vectors and cases ---

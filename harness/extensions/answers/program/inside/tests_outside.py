@@ -15,8 +15,8 @@ import ast
 import builtins
 import importlib
 import json
-import linecache
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -201,7 +201,7 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
         # Last: the names under test win over a standard module of the same name.
         names.update(ours)
         exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)
-        sources = [compile(_source(number, test), f"<test {number}>", "exec", dont_inherit=True)
+        sources = [compile(test, f"<test {number}>", "exec", dont_inherit=True)
                    for number, test in enumerate(tests)]  # fmt: skip
     except ProgramEndedError as ended:
         return {"end": "failed", "test": 0, "rule": ended.rule}
@@ -230,7 +230,8 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
             if isinstance(error, ImportError) and error is not line.raised:
                 return {"end": "broken", "why": f"{type(error).__name__}: {error}"[:MAX_SHOWN_CHARS]}
             rule = "wrong output" if isinstance(error, AssertionError) else "exception"
-            return _failed(number, rule, line, f"{type(error).__name__}: {error}", _asserted_line(error, number))
+            asserted = _asserted_line(error, number, tests[number])
+            return _failed(number, rule, line, f"{type(error).__name__}: {error}", asserted)
     return {"end": "passed"}
 
 
@@ -299,21 +300,11 @@ def _module(name: str) -> Any:
         return None
 
 
-def _source(number: int, test: str) -> str:
-    """The code of a test unchanged, with its lines kept for `_asserted_line`."""
-    # Code that lies in no file has no lines for a traceback, unless linecache is told.
-    linecache.cache[f"<test {number}>"] = (len(test), None, test.splitlines(keepends=True), f"<test {number}>")
-    return test
-
-
-def _asserted_line(error: BaseException, number: int) -> str:
+def _asserted_line(error: BaseException, number: int, test: str) -> str:
     """The text of the line of test `number` at which `error` was raised."""
-    trace, number_of_line = error.__traceback__, 0
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == f"<test {number}>":
-            number_of_line = trace.tb_lineno
-        trace = trace.tb_next
-    return linecache.getline(f"<test {number}>", number_of_line).strip()
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == f"<test {number}>"]
+    return test.splitlines()[lines[-1] - 1].strip() if lines else ""
 
 
 def _loaded_names(code: str) -> set[str]:
