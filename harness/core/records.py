@@ -24,6 +24,11 @@ AnswerKind = Literal["integer", "number", "expression", "multiple", "choice", "t
 multiple: several answers, order free unless the rules say so · choice: a letter · text: words · program: a program,
 right if it passes the tests that its reference holds."""
 
+Form = Literal["fraction", "decimal", "simplest", "factored", "expanded", "scientific"]
+"""fraction: one integer over another · decimal: digits with a point · simplest: nothing left to compute or cancel ·
+factored: the factors of the reference · expanded: no product of sums · scientific: one digit other than 0 before the
+point, times a power of ten."""
+
 NearMiss = Literal["another box", "form", "rounded", "unit"]
 """Why an answer that was graded wrong is nearly right. another box: a box that was not taken as the answer holds the
 right one · form: right value, not in the form that the question asks for · rounded: the exact value, where the
@@ -64,7 +69,8 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     several_boxes: whether all boxes of the last sentence together are the answer. ordered: whether the parts of an
     answer must come in the reference's order; None: they need not, but the grader leaves another order undecided beside
     values that the reference separates by semicolons. whole_reply: whether the verifier is given the whole reply
-    behind its reasoning, and not the answer that was found in it.
+    behind its reasoning, and not the answer that was found in it. form: the form that the answer must be written in;
+    None: any.
     conventions: conventions of `docs/grading.md` that this benchmark switches on (true) or off (false), by name.
     judge: name of a judge's form, or the path of its file; empty: that of the command. right_from: points from which a
     sample counts as correct; None: all of them.
@@ -77,6 +83,7 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     several_boxes: bool = False
     ordered: bool | None = None
     whole_reply: bool = False
+    form: Form | None = None
     conventions: dict[str, bool] = {}
     judge: str = ""
     right_from: float | None = None

@@ -30,6 +30,9 @@ MAX_BITS = 20_000
 MAX_POWER_BITS = 100_000
 """Largest power of a number, in bits. 2024^4046 has 44,500. Only its sign may change: sums and products are shorter."""
 
+MAX_TRIAL_DIVISOR = 2_000
+"""A root is in simplest form if no factor below this can be taken out of it."""
+
 MAX_FACTORIAL = 5_000
 """Largest number whose factorial is computed exactly."""
 

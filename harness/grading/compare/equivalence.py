@@ -30,7 +30,7 @@ from harness.answers.words import (
     without_text_commands,
     words_of,
 )
-from harness.core.records import GradeRules, NearMiss
+from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.alternatives import items_of
 from harness.grading.compare.assignments import names_several
@@ -38,6 +38,7 @@ from harness.grading.compare.constants import same_with_constant
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import is_equation
 from harness.grading.compare.exact import exact
+from harness.grading.compare.forms import keeps_form
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
@@ -49,6 +50,16 @@ _VALUE_UNDER_LETTER = re.compile(
     r"[\s{]*(?:\([A-J]\)|[A-J]\)|[A-J][.、:](?=\s))[\s}~]*(?:\\[ ,;])*(\S.*)|\(?[a-j]\)\s+([-\d.\\$].*)", re.DOTALL
 )
 """An option letter and the value behind it, as in `(B) 12`. If the other side has no letter, the value is compared."""
+
+# Form → its name in the step that says that the value is right, but not its form.
+_FORMS: dict[Form, str] = {
+    "fraction": "one integer over another",
+    "decimal": "a decimal",
+    "simplest": "in simplest form",
+    "factored": "factored as the reference is",
+    "expanded": "expanded",
+    "scientific": "one digit before the point times a power of ten",
+}
 
 _ALL_REALS = words_of("all real numbers")
 """The words for ℝ, as `words_of` writes them."""
@@ -117,7 +128,7 @@ _MAX_CHINESE_SIGNS = 12
 
 
 def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...] = ()) -> Comparison:
-    """Compare an extracted answer with a reference.
+    """Compare an extracted answer with a reference: the same value, and the form that the rules ask for, if any.
 
     choices: the texts of the options of a choice question, A first.
     """
@@ -126,11 +137,18 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
     result = _equal(reference, answer, kind, rules, ())
     if result.equal is False and _REJECTS.search(answer):
         return Comparison(None, "words", ("the answer says which of its values are rejected",))
+    if result.equal and rules.form is not None:
+        plain = without_boxes(answer).rstrip(" 。．.")  # 4. is a decimal
+        read = _read(numeral_as_digits(plain), False), _read(without_boxes(reference), False)
+        if not keeps_form(answer, *read, rules.form):
+            return Comparison(False, "form", (f"the value is right, but the answer is not {_FORMS[rules.form]}",))
     return result
 
 
 def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> NearMiss | None:
     """Return how a wrong `answer` misses the reference by little; None if it is no near miss."""
+    if rules.form is not None and _equal(reference, answer, kind, replace(rules, form=None), ()).equal:
+        return "form"
     # Two plain numbers have no units that could differ, and without a decimal nothing is rounded.
     plain = "." not in reference and all(_INTEGER.fullmatch(text) or plain_number(text) for text in (reference, answer))
     if plain or kind in ("choice", "text"):
@@ -147,7 +165,7 @@ def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> Near
 
 
 def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...]) -> Comparison:
-    """Compare as `equal` does, also answers that say which of their values are rejected.
+    """Compare by value, as `equal` does, but accept any form of the answer.
 
     In this order: integers and plain numbers, option letters, the text, words, dates, trees; then trees with a decimal
     comma, or without the option letter before a value. The parameters are those of `equal`.
