@@ -21,7 +21,7 @@ from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.runs.merging import join_shards
-from harness.scoring.pipeline import OnGraded, check_run, grade_run, score_run
+from harness.scoring.pipeline import OnGraded, grade_run, score_run
 from harness.scoring.score import Score
 
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
@@ -109,7 +109,7 @@ def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
         if are_outputs(source, options):
             check_file(source, options)
         else:
-            check_run(_run_at(source), options)
+            grade_run(_run_at(source), options)  # checks all benchmarks, and grades none before it is iterated
 
 
 def _run_at(source: Path) -> RunFolder:
@@ -143,7 +143,7 @@ def score(
         settings, serving = judge_of(judge, watcher, prices)  # first: what it refuses leaves everything as it was
     folder = make_run(source, options) if are_outputs(source, options) else _run_at(source)
     if options.on is not None:
-        check_run(folder, grading)  # before the cluster is asked
+        grade_run(folder, grading)  # only its checks, before the cluster is asked
         from harness.commands.elsewhere import cluster
 
         grading = cluster(options.on).grade_on(options.on, folder, grading, watcher)

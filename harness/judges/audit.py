@@ -7,7 +7,7 @@ may end after any sample and go on later, in the terminal, by a file, or in the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -23,8 +23,9 @@ from harness.options.finished import AuditOptions
 from harness.preparing.outputs import open_scored
 from harness.runs import overrides
 from harness.runs.line_file import write_lines
+from harness.runs.overrides import Override
 from harness.scoring.audit import Audited
-from harness.scoring.audit_order import WHY
+from harness.scoring.audit_order import WHY, draw, why_no_estimate
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer import auditing
 from harness.viewer.auditing import AuditItem
@@ -160,16 +161,20 @@ def _audit(benchmark: OpenBenchmark, samples: int, *, undecided: bool) -> Audit:
     samples: largest number of samples that the person is asked about. undecided: of the undecided ones, which give no
     estimate.
     """
-    keys = auditing.undecided_keys(benchmark, samples) if undecided else auditing.draw_keys(benchmark, samples)
-    judged = benchmark.overrides if undecided else benchmark.audits
-    score = auditing.take_in(benchmark)
+    counted, score = auditing.counted_questions(benchmark), auditing.take_in(benchmark)
+    if undecided:
+        judged: Mapping[Key, Override] = benchmark.overrides
+        keys = [grade.key for each in counted for grade in each.grades if grade.verdict == "undecided"][:samples]
+    else:
+        judged = benchmark.audits
+        keys = draw(counted, samples, judged)
     return Audit(
         benchmark=benchmark.name,
         accuracy=score.accuracy and score.accuracy.value,
         n_drawn=len(keys),
         items=[auditing.item(benchmark, key, undecided=undecided) for key in keys if key not in judged],
         estimate=None if undecided else score.audited,
-        why="" if undecided or score.audited else auditing.why_unknown(benchmark),
+        why="" if undecided or score.audited else why_no_estimate(counted, judged),
         rubric=auditing.rubric_used(benchmark),
         by_hand=benchmark.by_hand() if undecided else "",
         undecided=undecided,

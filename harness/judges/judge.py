@@ -65,7 +65,7 @@ from harness.scoring.anomalies import reply_doubts
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.judging import JudgeCost, Judging
 from harness.scoring.pipeline import GradedBenchmark, publish
-from harness.scoring.score import Score, ScoreWarning, warned
+from harness.scoring.score import Score, warned
 from server_launchers.engines import table as engines
 
 MAX_TOKENS = 4096
@@ -251,8 +251,6 @@ def _tell(judge: JudgeSettings, replies: Sequence[Sample], watcher: Watcher, nam
     for (which, answer), reply in zip(TRIAL_ANSWERS.items(), replies, strict=True):
         ruling = vote(reply, judge.prompt, TRIAL)
         called = "neither correct nor incorrect" if ruling is None else _VERDICT_WORDS[ruling.verdict]
-        if ruling is not None and ruling.points is not None:
-            called = f"worth {ruling.points[0]:g} of {ruling.points[1]:g} points"
         watcher.standing(f"the judge {name} called the {which} answer {called} after {reply.timing.total:.1f} s")
         if ruling is None:
             watcher.warn(
@@ -543,14 +541,9 @@ def _mark_unfinished(graded: GradedBenchmark, judge: JudgeSettings) -> GradedBen
     """
     if not any(in_scope(grade, judge.scope) for grade in graded.grades):
         return dataclasses.replace(graded, judging=judge.judging(ended=True))
-    name = visible(judge.name.removeprefix("judge:"), 100)
-    warning = (
-        f"the judging by {name} has not ended: these are the verdicts without the judge, and the same `harness score` "
-        "command goes on with it"
-    )
-    return dataclasses.replace(
-        graded, warnings=(*graded.warnings, ScoreWarning("judge", warning)), judging=judge.judging(ended=False)
-    )
+    judging = judge.judging(ended=False)
+    warnings = (*graded.warnings, *warned("judge", [judging.doubt("this score")]))
+    return dataclasses.replace(graded, warnings=warnings, judging=judging)
 
 
 def _silent_warning(grades: Iterable[Grade], cases: Cases, replies: Replies) -> str:
@@ -570,12 +563,10 @@ def _missing_warning(replies: Replies, n_answers: int, outcome: Outcome | None) 
     """A warning if replies of the judge are missing, with the cause; else empty. outcome: of the judge's session."""
     if not replies.owed:
         return ""
-    why = "" if outcome is None else _why_unanswered(outcome)
+    why = "" if outcome is None else f" ({_why_unanswered(outcome)})"
     return (
-        f"the judge has not replied about {len(replies.owed):,} of {count_noun(n_answers, 'answer')}"
-        f"{f' ({why})' if why else ''}: "
-        f"{'it keeps' if len(replies.owed) == 1 else 'they keep'} the verdict without the judge, and the same "
-        "command asks again"
+        f"the judge has not replied about {len(replies.owed):,} of {count_noun(n_answers, 'answer')}{why}: the "
+        "verdict without the judge stays, and the same command asks again"
     )
 
 

@@ -66,7 +66,8 @@ def overview(runs: Sequence[ScoredRun], beside: Beside) -> list[Plot]:
             label = benchmark.name if len(runs) == 1 else f"{run.label} · {benchmark.name}"
             ticks = ticks_of(beside.get((run.label, benchmark.name), ()), run.suite.source)
             scored.append(Labelled(label, benchmark.score.accuracy, ticks))
-    return [*_present([accuracy_plot(scored)]), *_trainings(runs)]
+    by_benchmark = list(steps_of(runs).items())[:MAX_PAIRS]
+    return _present([accuracy_plot(scored), *(benchmark_plot(name, steps) for name, steps in by_benchmark)])
 
 
 def ticks_of(comparisons: Sequence[PublishedComparison], suite: str) -> list[PublishedTick]:
@@ -75,12 +76,6 @@ def ticks_of(comparisons: Sequence[PublishedComparison], suite: str) -> list[Pub
         PublishedTick(name, comparison.published.printed, comparison.published.value)
         for name, comparison in reported_scores(comparisons, "pass@1", suite)
     ]
-
-
-def _trainings(runs: Sequence[ScoredRun]) -> list[Plot]:
-    """For each benchmark, the accuracy over the training steps that the sweep of the runs has noted."""
-    by_benchmark = list(steps_of(runs).items())[:MAX_PAIRS]
-    return _present([benchmark_plot(name, steps) for name, steps in by_benchmark])
 
 
 def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.core.inert import safe_name
 from harness.reports.tables import MEANINGS, Table, note, short
-from harness.scoring.score import GroupScore, Score, accuracy_cell
+from harness.scoring.score import Score, accuracy_cell
 from harness.scoring.uncertainty import ABSENT, cells
 
 if TYPE_CHECKING:
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 NO_SCORE = "it is not scored yet; `harness score` does that"
 """The footnote of a benchmark without a score."""
-
-_UNANSWERED = "1 of 4 questions: only one of the four has a sample, and the accuracy is that of this one"
-"""The footnote of a breakdown in which some questions have no sample."""
 
 
 def summary_table(runs: Sequence[ScoredRun]) -> Table:
@@ -57,7 +54,7 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
 def breakdown_table(label: str, score: Score, by: str) -> Table:
     """The score for each value of the metadata field `by`, such as a level or a subject.
 
-    questions: `1 of 4` in a group of which only one question has a sample; a note says what the accuracy covers.
+    questions: `1 of 4` in a group of four of which only one question has a sample; the accuracy is that of this one.
     undecided: only where the grader left samples undecided.
     """
     groups = score.breakdowns[by].items()
@@ -65,7 +62,7 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
     rows = tuple(
         (
             short(value),
-            _questions_cell(group),
+            f"{group.n_answered} of " * (group.n_answered < group.n_questions) + str(group.n_questions),
             *cells(group.accuracy),
             *((str(group.n_undecided),) if undecided else ()),
         )
@@ -76,12 +73,4 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
         *(("undecided",) if undecided else ()),
     )
     title = f"{short(label)}, {short(score.benchmark)} by {short(by)}, in %, with 95 % intervals ({MEANINGS})"
-    notes = (_UNANSWERED,) if any(group.n_answered < group.n_questions for _, group in groups) else ()
-    return Table(title, columns, rows, notes, frozenset(range(1, len(columns))))
-
-
-def _questions_cell(group: GroupScore) -> str:
-    """The number of questions of a group; `1 of 4` if only one of four has a sample."""
-    if group.n_answered < group.n_questions:
-        return f"{group.n_answered} of {group.n_questions}"
-    return str(group.n_questions)
+    return Table(title, columns, rows, (), frozenset(range(1, len(columns))))

@@ -60,7 +60,7 @@ def page(
         policy=_policy(templates),
         title=title or _title(runs, names),
         subtitle=f"{count_noun(len(runs), 'run')} · {', '.join(visible(name, 40) for name in names)}",
-        headlines=_headlines(runs),
+        headlines=[] if len(runs) > 1 else list(map(_headline, runs[0].scores)),
         summary=summary,
         overview=_figures(figures.overview(runs, beside)),
         comparisons=[_without_run(table, runs) for table in comparisons],
@@ -140,13 +140,6 @@ def _without_run(table: Table, runs: Sequence[ScoredRun]) -> Table:
         rows=tuple(row[1:] for row in table.rows),
         numeric=frozenset(column - 1 for column in table.numeric),
     )
-
-
-def _headlines(runs: Sequence[ScoredRun]) -> list[Values]:
-    """The scores of a single run; several runs have a table instead."""
-    if len(runs) != 1:
-        return []
-    return [_headline(b.score) for b in runs[0].benchmarks.values() if b.score is not None]
 
 
 def _headline(score: Score) -> Values:

@@ -9,7 +9,7 @@ import msgspec
 
 from harness.core.inert import visible
 from harness.scoring.engine_figures import EngineFigures
-from harness.scoring.score import Score, accuracy_cell, cut_cell
+from harness.scoring.score import Score, accuracy_cell
 from harness.scoring.uncertainty import ABSENT, cells, percent, sampling_cell, value_cell, why_narrower, with_interval
 
 MAX_CELL_CHARS = 80
@@ -116,7 +116,7 @@ def sample_table(scores: Sequence[tuple[str, Score]]) -> Table:
         tokens = score.mean_completion_tokens
         yield (
             ABSENT if tokens is None else f"{tokens:.0f}",
-            cut_cell(score),
+            percent(None if score.n_truncated is None else score.n_truncated / (score.n_samples or 1)),
             with_interval(score.accuracy_finished),
             percent(score.n_no_answer / (score.n_samples or 1)),
             str(score.n_undecided),

@@ -14,6 +14,7 @@ a name (`core.packed`).
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Literal, get_args
@@ -69,7 +70,7 @@ MAX_NAME_CHARS = 120
 """Largest number of characters of a file's name in a warning."""
 
 _MAX_ANSWERERS = 256
-"""Largest number of values of a field that says who answered; later values count as not stated."""
+"""Largest number of values of a field that says who answered; later values are not counted."""
 
 _MAX_NAMED = 5
 """Largest number of them that a warning names."""
@@ -165,9 +166,8 @@ class Observed:
         """Length of each sample cut by max_tokens as `cut_tokens` gives it, -1 if unknown; -2 and -3: cut by another
         limit, as `_CUT_BY` has them; unused for others."""
         self._endpoint = array("I")
-        self._answerers: dict[str, dict[str, int]] = {"provider": {}, "system_fingerprint": {}}
-        """By field, the number of each stated value, from 1; in the column, 0 is a sample that states none."""
-        self._answerer = {field: array("H") for field in self._answerers}
+        self.answerers = {"provider": Counter[str](), "system_fingerprint": Counter[str]()}
+        """By field that says who answered, how many samples state each value."""
         self._flags, self._signs = bytearray(), bytearray()
         self.checksums = array("q")
         """Checksum of each sample's text and reasoning."""
@@ -178,10 +178,9 @@ class Observed:
         self.n += 1
         self._endpoint.append(self.endpoints.setdefault(sample.endpoint, len(self.endpoints)))
         for field, name in (("provider", sample.provider), ("system_fingerprint", sample.fingerprint)):
-            numbers = self._answerers[field]
-            if name and len(numbers) < _MAX_ANSWERERS:
-                numbers.setdefault(name, len(numbers) + 1)
-            self._answerer[field].append(numbers.get(name or "", 0))
+            counts = self.answerers[field]
+            if name and (name in counts or len(counts) < _MAX_ANSWERERS):
+                counts[name] += 1
         for name in _OF_TIMING:
             self.columns[name].put(row, getattr(timing, name))
         for name in _OF_USAGE:
@@ -209,17 +208,6 @@ class Observed:
     def endpoint(self, rows: Rows) -> NDArray[np.uint32]:
         """The number of each row's endpoint, (len(rows),)."""
         return np.frombuffer(self._endpoint, dtype=np.uint32)[rows]
-
-    def answerers(self, rows: Rows) -> dict[str, dict[str, int]]:
-        """By field of the replies that says who answered, how many of these samples have each of its values, the most
-        frequent first.
-        """
-        counted = {}
-        for field, numbers in self._answerers.items():
-            n = np.bincount(np.frombuffer(self._answerer[field], dtype=np.uint16)[rows], minlength=len(numbers) + 1)
-            named = {name: int(n[number]) for name, number in numbers.items() if n[number]}
-            counted[field] = dict(sorted(named.items(), key=lambda item: -item[1]))
-        return counted
 
     def flagged(self, flag: Flag, rows: Rows) -> NDArray[np.bool_]:
         """Whether each row has the flag, (len(rows),)."""
@@ -268,12 +256,12 @@ def takeover_warning(observed: Observed, planned: Rows) -> str:
     return taken if n else ""
 
 
-def answerer_warnings(observed: Observed, rows: Rows) -> list[str]:
-    """A warning for each field that names more than one answerer of the samples `rows`: a provider or a build."""
+def answerer_warnings(observed: Observed) -> list[str]:
+    """A warning for each field that names more than one answerer of the samples: a provider or a build."""
     warnings = []
-    for field, counts in observed.answerers(rows).items():
+    for field, counts in observed.answerers.items():
         if len(counts) > 1:
-            named = ", ".join(f"{visible(name, MAX_NAME_CHARS)} {n:,}" for name, n in [*counts.items()][:_MAX_NAMED])
+            named = ", ".join(f"{visible(name, MAX_NAME_CHARS)} {n:,}" for name, n in counts.most_common(_MAX_NAMED))
             more = f" and {len(counts) - _MAX_NAMED} more" if len(counts) > _MAX_NAMED else ""
             what = "providers" if field == "provider" else "builds of the server"
             of = f"replies come from {len(counts)} {what} (`{field}`: {named}{more})"

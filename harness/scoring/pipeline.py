@@ -142,11 +142,6 @@ def grade_run(
     return (_grade_benchmark(folder, name, records[name], *planned.pop(name), grading, on_graded) for name in records)
 
 
-def check_run(folder: RunFolder, grading: GradingOptions) -> None:
-    """Raise what `grade_run` raises. It checks all benchmarks before its iterator grades one, and that is dropped."""
-    grade_run(folder, grading)
-
-
 def _grade_benchmark(
     folder: RunFolder, name: str, record: BenchmarkRecord, planned: Sequence[Question], by_card: str | None,
     grading: GradingOptions, on_graded: OnGraded,
@@ -176,7 +171,7 @@ def _grade_benchmark(
             *warned("journal", journal_warnings(files, journal.report)),
             *warned("continued", salvage_warnings(journal.observed, planned_rows, counted=grading.salvaged)),
             *warned("continued", ["" if record.imported else takeover_warning(journal.observed, planned_rows)]),
-            *warned("answerers", answerer_warnings(journal.observed, counted)),
+            *warned("answerers", answerer_warnings(journal.observed)),
             *warned("replies", reply_doubts(folder, told)),
             *warned("card", [by_card]),
             *warned("file", record.reading_warnings),

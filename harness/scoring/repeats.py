@@ -95,7 +95,7 @@ def repeats_of(correct: Counts, counts: Counts) -> Repeats:
         accuracies=accuracies.tolist(),
         errors=[None if math.isnan(error) else error for error in _own_errors(correct, counts)],
         mean=float((correct / counts).mean()),
-        deviation=_deviation(accuracies),
+        deviation=float(accuracies.std(ddof=1)),
         predicted=predicted,
         limits=deviation_limits(predicted, len(accuracies)),
     )
@@ -121,7 +121,7 @@ def sizes_of(cells: Sequence[tuple[Counts, Counts]]) -> list[SampleSize]:
                 own=float(np.mean(own)),
                 own_low=low,
                 own_high=high,
-                deviation=_deviation((correct / counts).mean(axis=1)) if len(correct) > 1 else None,
+                deviation=float((correct / counts).mean(axis=1).std(ddof=1)) if len(correct) > 1 else None,
                 mean_question_deviation=float(np.sqrt(single_variances(right, total) / n).mean()),
             )
         )
@@ -132,8 +132,3 @@ def _own_errors(correct: Counts, counts: Counts) -> list[float]:
     """Return the sampling error that each run's own samples suggest; NaN with one sample of each question."""
     errors: list[float] = np.sqrt(sampling_variance_of_mean(correct.astype(float), counts.astype(float))).tolist()
     return errors
-
-
-def _deviation(values: NDArray[np.float64]) -> float:
-    """Standard deviation, with n − 1 in the denominator."""
-    return float(np.std(values, ddof=1))

@@ -54,7 +54,6 @@ from harness.scoring.uncertainty import (
     maj_at,
     pass_at,
     pass_hat,
-    percent,
     question_error,
     sampling_error,
     unequal_clusters,
@@ -135,7 +134,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     then it is at most sampling_error_bound. n_imputed: questions with one sample, whose variance was taken from the
     others. question_error: one standard error, other questions of this kind; it contains the sampling error. The
     intervals are no multiples of the errors (see `stats`). n_clusters: number of independent groups of questions
-    (`QuestionTally.cluster`); None where every question is a group of its own.
+    (`cluster_of`); None where every question is a group of its own.
 
     Coverage. n_samples: samples covered; samples_per_question: planned (None: no number was planned, or a former run
     decided how many each question has); rounds: samples covered of each question. n_missing: planned samples
@@ -313,7 +312,11 @@ def score_benchmark(
         sampling_error_bound=spread.bound if spread else None,
         n_imputed=spread.imputed if spread and spread.error is not None else 0,
         n_correct=sum(item.correct for item in covered),
-        **_over_kinds(tallies.kinds),
+        n_no_answer=sum(n for kind, n in tallies.kinds.items() if kind.verdict == "no_answer"),
+        n_unextracted=sum(n for kind, n in tallies.kinds.items() if kind.unextracted),
+        graders=tuple(sorted({kind.grader for kind in tallies.kinds})),
+        verifier_errors=_verifier_errors(tallies.kinds),
+        near_misses=_near_misses(tallies.kinds),
         breakdowns=_breakdowns(covered),
         early_cut=early_cut,
         copies=tallies.copies,
@@ -374,17 +377,6 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
             )
 
 
-def cut_share(score: Score) -> float:
-    """The fraction of the samples that were cut, if it is above `MAX_TRUNCATED_SHARE`; else 0."""
-    n_truncated = score.n_truncated or 0
-    return n_truncated / score.n_samples if n_truncated > MAX_TRUNCATED_SHARE * score.n_samples else 0.0
-
-
-def cut_cell(score: Score) -> str:
-    """The fraction of the samples that max_tokens cut, in percent; – where it is not known."""
-    return percent(None if score.n_truncated is None else score.n_truncated / (score.n_samples or 1))
-
-
 def _warnings(
     score: Score, kinds: Mapping[GradeKind, int], planned: float | None, cut_by: str
 ) -> Iterator[ScoreWarning]:
@@ -393,10 +385,10 @@ def _warnings(
     kinds: number of samples by verdict and rule. planned: the largest number of samples planned of a question. cut_by:
     the limits that cut samples.
     """
-    share = cut_share(score)
-    if share and score.early_cut:
+    share = (score.n_truncated or 0) / (score.n_samples or 1)
+    if share > MAX_TRUNCATED_SHARE and score.early_cut:
         yield ScoreWarning("cut", score.early_cut.sentence)
-    elif share:
+    elif share > MAX_TRUNCATED_SHARE:
         samples = count_noun(score.n_samples, "sample")
         yield ScoreWarning("cut", f"{score.n_truncated} of {samples} ({share:.1%}) were cut by {cut_by}")
     missing = f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing"
@@ -473,17 +465,6 @@ def _why_undecided(rule: str) -> str:
     if failure(rule) is not None:
         return "the verifier failed"
     return "the grader ran out of time or memory" if rule in EXHAUSTED else "no rule could decide"
-
-
-def _over_kinds(kinds: Mapping[GradeKind, int]) -> dict[str, Any]:
-    """Return the fields of a score that are made of its grades' kinds: counts of no answer, graders, near misses …"""
-    return {
-        "n_no_answer": sum(n for kind, n in kinds.items() if kind.verdict == "no_answer"),
-        "n_unextracted": sum(n for kind, n in kinds.items() if kind.unextracted),
-        "graders": tuple(sorted({kind.grader for kind in kinds})),
-        "verifier_errors": _verifier_errors(kinds),
-        "near_misses": _near_misses(kinds),
-    }
 
 
 def _verifier_errors(kinds: Mapping[GradeKind, int]) -> tuple[str, ...]:

@@ -188,11 +188,6 @@ class QuestionTally:
         return self.n - int(self.counted.sums[self.number, 2])
 
     @property
-    def uncut_correct(self) -> int:
-        """Samples not cut by max_tokens that were graded correct."""
-        return int(self.counted.sums[self.number, 4])
-
-    @property
     def parts(self) -> int:
         """Parts of the answer; 0 where no grade states them."""
         return int(self.counted.parts[self.number])
@@ -220,7 +215,8 @@ class QuestionTally:
     @property
     def uncut_right(self) -> float:
         """As `right`, of the samples not cut by max_tokens."""
-        return self.uncut_correct if self.lowest is None else float(self._uncut_shares.sum())
+        correct = int(self.counted.sums[self.number, 4])
+        return correct if self.lowest is None else float(self._uncut_shares.sum())
 
     @property
     def uncut_squares(self) -> float:
@@ -241,11 +237,6 @@ class QuestionTally:
     def rate(self) -> float | None:
         """The fraction of the samples that is right (`right`); None without samples."""
         return self.right / self.n if self.n else None
-
-    @property
-    def cluster(self) -> str:
-        """The label of the question's cluster (`cluster_of`)."""
-        return cluster_of(self.question)
 
     def votes(self) -> tuple[list[VoteGroup], int]:
         """Return (groups of equal votes, number of samples that do not vote)."""
@@ -452,11 +443,13 @@ def cluster_of(question: Question) -> str:
 
 
 def cluster_numbers(items: Sequence[QuestionTally]) -> NDArray[np.intp]:
-    """The number of each question's cluster (`QuestionTally.cluster`), 0 for the first that occurs: (len(items),)."""
+    """The number of each question's cluster (`cluster_of`), 0 for the first that occurs: (len(items),)."""
     if all(_CLUSTERED.isdisjoint(item.question.metadata) for item in items):  # each is one, without a table of labels
         return np.arange(len(items))
     numbers: dict[str, int] = {}
-    return np.fromiter((numbers.setdefault(item.cluster, len(numbers)) for item in items), np.intp, len(items))
+    return np.fromiter(
+        (numbers.setdefault(cluster_of(item.question), len(numbers)) for item in items), np.intp, len(items)
+    )
 
 
 class GradeKind(NamedTuple):

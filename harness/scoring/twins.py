@@ -63,7 +63,10 @@ def original_benchmark(question: Question) -> str | None:
 
 def by_original(originals: Iterable[Question], twins: Sequence[QuestionTally]) -> dict[str, list[QuestionTally]]:
     """Id of an original question → its twins, the same question with other numbers. originals: with their texts."""
-    texts = {question.question_id: _words(_prompt(question)) for question in originals}
+    texts = {
+        each.question_id: _words(each.prompt or "\n".join(message.content for message in each.messages))
+        for each in originals
+    }
     named: dict[str, str | None] = {}
     pairs: dict[str, list[QuestionTally]] = {}
     for item in twins:
@@ -82,10 +85,6 @@ def _only_one_with(text: str, texts: Mapping[str, str]) -> str | None:
     """The id of the only question whose prompt has `text`; None if no question has it, or several do."""
     holding = [question_id for question_id, prompt in texts.items() if text and text in prompt]
     return holding[0] if len(holding) == 1 else None
-
-
-def _prompt(question: Question) -> str:
-    return question.prompt or "\n".join(message.content for message in question.messages)
 
 
 def _words(text: str) -> str:

@@ -30,7 +30,7 @@ from harness.scoring.stats import (
     sampling_variance_of_mean,
 )
 from harness.scoring.stats_draws import at_least_of_k, maj_at_k, maj_jackknife, without_one
-from harness.scoring.tally import QuestionTally, cluster_numbers
+from harness.scoring.tally import QuestionTally, cluster_numbers, cluster_of
 
 MAX_LABEL_CHARS = 80
 """Longest name or value of a metadata field in a score; a longer one is clipped."""
@@ -92,7 +92,7 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
     if not items or effective >= len(sizes) / 2:
         return None
     largest = int(sizes.max())
-    label = items[int(np.argmax(clusters == sizes.argmax()))].cluster
+    label = cluster_of(items[int(np.argmax(clusters == sizes.argmax()))].question)
     return (
         f"{largest} of {len(items)} questions are in one group ({visible(label, MAX_LABEL_CHARS)}): about other "
         f"questions, the {len(sizes)} groups say only as much as {effective:.1f} groups of equal size, so the "

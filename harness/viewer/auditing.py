@@ -10,7 +10,6 @@ from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Key, SampleRecord, VerdictName
-from harness.scoring.audit_order import draw, why_no_estimate
 from harness.scoring.by_hand import with_verdicts_by_hand
 from harness.scoring.judge_replies import rubric_of
 from harness.scoring.opened import OpenBenchmark
@@ -39,24 +38,6 @@ class AuditItem(SampleRecord, frozen=True, kw_only=True):
     points_of: float | msgspec.UnsetType = msgspec.UNSET
 
 
-def undecided_keys(benchmark: OpenBenchmark, n: int | None = None) -> list[Key]:
-    """The keys of the first `n` samples that the grader left undecided, judged or not; None: of all. Raises
-    `StoreError` if the benchmark is not scored."""
-    counted = _counted_questions(benchmark)
-    return [grade.key for item in counted for grade in item.grades if grade.verdict == "undecided"][:n]
-
-
-def draw_keys(benchmark: OpenBenchmark, n: int) -> list[Key]:
-    """The keys of the first `n` samples of the random draw, judged or not, and of all whose audits count. Raises
-    `StoreError` if the benchmark is not scored."""
-    return draw(_counted_questions(benchmark), n, benchmark.audits)
-
-
-def why_unknown(benchmark: OpenBenchmark) -> str:
-    """Why the audit gives no estimate yet, in a sentence; empty if it gives one."""
-    return why_no_estimate(_counted_questions(benchmark), benchmark.audits)
-
-
 def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> AuditItem:
     """Return the sample `key` to judge. Raises `UsageError` and `StoreError`. undecided: as in `AuditItem`."""
     question, grade = benchmark.question(key.question_id), benchmark.grade(key)
@@ -82,7 +63,7 @@ def take_in(benchmark: OpenBenchmark) -> Score:
     Raises `StoreError` if the benchmark is not scored or the disk refuses.
     """
     # Without a verdict that holds, no grade is read: the score only loses what withdrawn verdicts had put into it.
-    items = _counted_questions(benchmark) if benchmark.overrides else ()
+    items = counted_questions(benchmark) if benchmark.overrides else ()
     renewed = with_verdicts_by_hand(score_of(benchmark), items, benchmark.override_history)
     if renewed != benchmark.score:
         renewed.save(benchmark.folder)
@@ -94,7 +75,7 @@ def rubric_used(benchmark: OpenBenchmark) -> str:
     return rubric_of(benchmark.folder, (grade for of in benchmark.grades.values() for grade in of.values()))
 
 
-def _counted_questions(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
+def counted_questions(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
     """The questions with the samples that the score counts.
 
     Raises `StoreError` if the benchmark is not scored, or if its grades are not those that were scored.
@@ -114,7 +95,7 @@ def _counted_questions(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
 def is_scored(benchmark: OpenBenchmark) -> bool:
     """Whether the benchmark has a score, and grades that are those of the score."""
     try:
-        return bool(_counted_questions(benchmark))
+        return bool(counted_questions(benchmark))
     except StoreError:
         return False
 

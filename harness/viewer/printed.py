@@ -62,12 +62,13 @@ def question_text(benchmark: OpenBenchmark, question: Question, style: Style, *,
 def sample_list(rows: Sequence[ListedSample], style: Style) -> Iterator[str]:
     """Yield the printed list of a question's samples: a line for each, then the votes for each answer."""
     for row in rows:
-        facts = f"  {row.index:>4}  {_tokens(row.tokens)} tokens  {_short(row.extracted):<12}"
+        tokens = "?" if row.tokens is None else f"{row.tokens:,}"
+        facts = f"  {row.index:>4}  {tokens:>7} tokens  {_short(row.extracted):<12}"
         yield f"{facts}  {style.verdicts(row.verdict, row.words)}\n"
     counted = votes(rows)
     if counted:
-        words = ", ".join(f"{_short(vote.answer)} ×{vote.n}{_mark(vote)}" for vote in counted)
-        yield f"votes: {words}\n"
+        words = (f"{_short(vote.answer)} ×{vote.n}{_mark(vote)}" for vote in counted)
+        yield f"votes: {', '.join(words)}\n"
 
 
 def _mark(vote: Vote) -> str:
@@ -163,8 +164,3 @@ def _highlight(text: str | None, grade: Grade | None, style: Style) -> str:
 
 def _short(answer: str | None) -> str:
     return "–" if answer is None else visible(answer, MAX_ANSWER_CHARS)
-
-
-def _tokens(tokens: int | None) -> str:
-    """The number of tokens as a column of a list."""
-    return "?".rjust(7) if tokens is None else f"{tokens:>7,}"

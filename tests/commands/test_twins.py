@@ -16,7 +16,7 @@ import harness
 from harness.benchmarks import catalogue, questions
 from harness.core.errors import UsageError
 from harness.core.records import Message, Question
-from harness.scoring.tally import tally
+from harness.scoring.tally import cluster_of, tally
 from harness.scoring.twins import as_one, by_original
 from harness.testing import FakeServer, Request, Step, completion, models
 from tests.scoring.graded import grade
@@ -66,7 +66,7 @@ def test_the_samples_of_all_twins_are_those_of_one_question() -> None:
 
 def test_a_column_named_original_groups_nothing_but_twins() -> None:
     twin, original = question("t1", twin_of="b", original="7"), question("o1", original="7")
-    assert [item.cluster for item in tally([twin, original], [], 1).questions] == ["7", "o1"]
+    assert [cluster_of(each) for each in (twin, original)] == ["7", "o1"]
 
 
 def write_cards(folder: Path) -> None:
