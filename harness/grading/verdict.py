@@ -105,14 +105,8 @@ _REASONS = EXHAUSTED | {
 }  # fmt: skip
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
-_MARKS_BEHIND = "})]$*_`.。!！ \t\n\\"
-"""Signs behind an answer that say nothing."""
-
 _IN_QUOTES = regex(r"\s*(?:\"([^\"“”]+)\"|['‘“«「]([^'‘’“”«»「」\"]+)['’”»」])\s*")
 """An answer between quotation marks."""
-
-_MAX_UNIT_CHARS = 12
-"""A text behind an answer of at most this many characters may be its unit, and is no step."""
 
 _ONE_VALUE: tuple[AnswerKind, ...] = ("integer", "number", "expression")
 """Kinds of questions whose answer is a single value."""
@@ -520,17 +514,14 @@ def conclude(
     right_elsewhere = any(decided(box).outcome == "correct" for box in boxes)
     # An undecided answer may be right, and a reply without an answer misses by more.
     near = "another box" if right_elsewhere and decision.outcome == "wrong" else decision.near_miss
-    return Verdict(
-        outcome=decision.outcome,
-        rule=decision.rule,
+    return replace(
+        decision,
         extracted=shorten_answer(extraction.answer, MAX_ANSWER_CHARS) if is_answer else None,
         span=(extraction.start, extraction.end) if is_answer else None,
-        vote=decision.vote,
         unextracted=right_elsewhere,
         steps=_all_steps(extraction, decision, near),
         near_miss=near,
         grader=grader,
-        parts=decision.parts,
     )
 
 
@@ -566,14 +557,11 @@ def _steps_of_search(question: Question, sample: Sample, extraction: Extraction 
         steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
     if extraction is None:
         return [*steps, "no box, phrase, formula or number was found"]
-    return [*steps, *_steps_of_extraction(text, part[1], extraction)]
+    return [*steps, *_steps_of_extraction(text, extraction)]
 
 
-def _steps_of_extraction(text: str, finish: int, extraction: Extraction) -> list[str]:
-    """Return in words how an answer was found, what stands beside it, and what was passed over.
-
-    finish: the end of the part of the text that was searched.
-    """
+def _steps_of_extraction(text: str, extraction: Extraction) -> list[str]:
+    """Return in words how an answer was found, what stands beside it, and what was passed over."""
     start, end, method = extraction.start, extraction.end, extraction.method
     steps = [f"answer found by {method} at characters {start:,}–{end:,}: {quoted(extraction.answer)}"]
     # Of an answer in prose, these are all values of the reply, and too many to list.
@@ -586,12 +574,6 @@ def _steps_of_extraction(text: str, finish: int, extraction: Extraction) -> list
         boxes = f"box{'es' if passed_over > 1 else ''} passed over"
         boxed = method in _BOXED
         steps.append(f"{passed_over} other {boxes}: the last one counts" if boxed else f"{passed_over} {boxes}")
-    # A formula stated behind a box replaces the box, and nothing behind the formula is read.
-    is_read = not values and (method in ("box", "boxes", "letter") or (method == "phrase" and not passed_over))
-    behind = text[end:finish].strip(_MARKS_BEHIND) if is_read else ""
-    if len(behind) > _MAX_UNIT_CHARS:
-        read = visible(behind, MAX_QUOTED_CHARS)
-        steps.append(f"what stands behind the answer was read and leaves it standing: “{read}”")
     return steps
 
 

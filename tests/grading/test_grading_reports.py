@@ -55,7 +55,6 @@ def test_no_answer_does_not_vote() -> None:
             "undecided",
             r"a label states 0.5, but the text behind it takes it back: “Wait, \x1b[31m no”",
         ),
-        (r"\boxed{0.5}. This is because 1 ÷ 2 = 0.5.", "correct", "leaves it standing: “This is because 1 ÷ 2 = 0.5”"),
     ],
 )
 def test_steps_describe_the_search_and_end_in_the_verdict(response: str, last: str, contains: str) -> None:

@@ -82,9 +82,9 @@ def test_a_score_by_docker_starts_closed_containers_and_removes_them(
 @pytest.mark.parametrize(
     ("kind", "silent", "message"),
     [
-        ("docker", True, "docker does not answer: Cannot connect to the Docker daemon"),
-        ("docker", False, f"docker has no image {IMAGE}: `docker pull {IMAGE}`"),
-        ("docker:own/image-2", False, "docker has no image own/image-2: `docker pull own/image-2`"),
+        ("docker", True, f"docker does not show the image {IMAGE} (Cannot connect to the Docker daemon"),
+        ("docker", False, f"`docker pull {IMAGE}`"),
+        ("docker:own/image-2", False, "`docker pull own/image-2`"),
         ("docker:--privileged", False, "a name cannot begin with `-`"),
         ("podman", False, "podman is not installed"),
     ],

@@ -225,11 +225,7 @@ def rename_variables(reference: Statement, answer: Statement, rules: GradeRules)
     if not reference.labels or not answer.labels or not allows(rules, "bound_variables"):
         return answer
     reference_arguments, answer_arguments = _arguments(reference.labels[-1]), _arguments(answer.labels[-1])
-    if (
-        reference_arguments == answer_arguments
-        or len(reference_arguments) != len(answer_arguments)
-        or not answer_arguments
-    ):
+    if reference_arguments == answer_arguments or len(reference_arguments) != len(answer_arguments):
         return answer
     free = {name for value in answer.values for name in symbols(value)} - {name.args[0] for name in answer_arguments}
     if any(name.args[0] in free for name in reference_arguments):

@@ -129,8 +129,6 @@ def number_of(node: Node, digits: int = 30) -> Any:
 def real_of(node: Node, digits: int, decimals: int) -> Fraction:
     """Return a real closed form, computed to `digits` digits, to `decimals` places. Raises `NotNumeric`."""
     number = number_of(node, digits)
-    if hasattr(number, "_mpc_"):
-        if number.imag != 0:
-            raise NotNumeric("a complex number")
-        number = number.real
-    return Fraction(int(number * 10**decimals), 10**decimals)
+    if number.imag != 0:
+        raise NotNumeric("a complex number")
+    return Fraction(int(number.real * 10**decimals), 10**decimals)

@@ -104,17 +104,13 @@ def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
     # A letter beside the class itself would be another unknown, not any integer.
     if letter is None or symbols(residue_class):
         return None
-    start, after, last = (exact(substitute(line, letter, num(point))) for point in (0, 1, 2))
-    residue, modulus = map(exact, residue_class.args)
+    points = [substitute(line, letter, num(point)) for point in (0, 1, 2)]
+    values = [value for value in map(exact, (*points, *residue_class.args)) if value is not None]
+    if len(values) < 5:
+        return None
+    start, after, last, residue, modulus = values
     # Three points with equal steps: the line is linear, and its step is the modulus.
-    if (
-        start is None
-        or after is None
-        or last is None
-        or residue is None
-        or not modulus
-        or last - after != after - start
-    ):
+    if not modulus or last - after != after - start:
         return None
     return abs(after - start) == abs(modulus) and ((start - residue) / modulus).denominator == 1
 

@@ -167,8 +167,6 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Ext
         start_of_search = match.start() + 1
         words = match["letters"]
         run = re.search(_RUN, words)
-        if run is not None and len(run[0]) > len(set(run[0])):
-            continue  # ABBA is a word
         letters = list(run[0]) if run is not None else re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", words)
         if not all("A" <= letter.upper() <= last for letter in letters):
             continue

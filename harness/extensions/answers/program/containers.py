@@ -70,13 +70,10 @@ class ContainerEngine:
         image = self._ask(path, "image", "inspect", "--format", "{{.Id}}", self.image)
         if image.returncode == 0:
             return path
-        server = self._ask(path, "version", "--format", "{{.Client.Version}} {{.Server.Version}}")
-        if self.engine == "docker" and server.returncode != 0:
-            why = server.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"exit code {server.returncode}"
-            raise UsageError(f"docker does not answer: {visible(why, 200)}; nothing was executed")
+        name, why = visible(self.image, 200), image.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise UsageError(
-            f"{self.engine} has no image {visible(self.image, 200)}: `{self.engine} pull {visible(self.image, 200)}`, "
-            f"or name another one with python3 in it, {self.engine}:IMAGE; nothing was executed"
+            f"{self.engine} does not show the image {name} ({visible(why, 200)}): `{self.engine} pull {name}`, or name "
+            f"another one with python3 in it, {self.engine}:IMAGE; nothing was executed"
         )
 
     def _ask(self, path: str, *words: str) -> subprocess.CompletedProcess[bytes]:
