@@ -123,17 +123,6 @@ def test_an_own_verifier_decides_in_both(monkeypatch: pytest.MonkeyPatch) -> Non
     assert CliRunner().invoke(cli, words).exit_code != 0
 
 
-def test_a_verifier_that_raises_here_is_told_what_it_was_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`harness grade` has no question, and a verifier may need its metadata."""
-    monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.verifiers")
-    words = ["grade", "any", "--grader", "tests.grading.verifiers:of_its_task"]
-    hint = "no text, id and metadata of a question: to try it on a card's questions, score a file of replies"
-    raised = CliRunner().invoke(cli, [*words, r"\boxed{4}"])
-    assert (hint in raised.output, raised.output.splitlines()[-1]) == (True, "undecided")
-    even = CliRunner().invoke(cli, ["grade", "any", r"\boxed{4}", "--grader", "tests.grading.verifiers:is_even"])
-    assert hint not in even.output
-
-
 def test_an_exception_of_a_library_is_named_with_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.verifiers")
     rules = GradeRules(grader="tests.grading.verifiers:is_pattern")

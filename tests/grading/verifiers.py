@@ -61,11 +61,6 @@ def answers_alike(answer: str, question: Question) -> bool:
     return answer in question.references
 
 
-def of_its_task(answer: str, question: Question) -> bool:
-    """Needs the question's metadata."""
-    return bool(question.metadata["task"] == answer)
-
-
 def is_pattern(answer: str, question: Question) -> bool:
     """Raises an exception of a library if the answer is no regular expression."""
     import re
