@@ -7,27 +7,21 @@ import click
 from harness.cli import terminal
 from harness.cli.help import HelpingGroup
 from harness.cli.json_output import json_flags, say
-from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 
 SHOWN_PROMPTS = 3
 
 
-CARDS = ("the list", "list[harness.cli.printed.lists:CardRow]")
-
-
-@click.group("benchmarks", cls=HelpingGroup, invoke_without_command=True, params=json_flags(*CARDS))
+@click.group("benchmarks", cls=HelpingGroup, invoke_without_command=True)
 @click.pass_context
-def command(ctx: click.Context, as_json: bool) -> None:
+def command(ctx: click.Context) -> None:
     """Benchmark cards: what is asked, where the data come from, how it is graded."""
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_, as_json=as_json)
-    elif as_json:
-        raise UsageError("write --json at the end of the list's command: harness benchmarks list --json")
+        ctx.invoke(list_, as_json=False)
 
 
-@command.command("list", params=json_flags(*CARDS))
+@command.command("list", params=json_flags("the list", "list[harness.cli.printed.lists:CardRow]"))
 def list_(as_json: bool) -> None:
     """All cards: questions, default samples, licence, and whether the data are here."""
     from harness.benchmarks import catalogue

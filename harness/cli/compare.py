@@ -62,12 +62,9 @@ def _margin_code(decisions: Sequence[Decision], uncompared: Sequence[str]) -> in
 
 
 def _show_samples(options: CompareCommand) -> int:
-    """Print where the two runs differ. Raises `UsageError` for other options, which decide nothing here."""
+    """Print where the two runs differ. Raises `UsageError` for more or fewer."""
     if len(options.runs) != 2:
         raise UsageError(f"it shows where two runs differ: give two, not {len(options.runs)}", field="samples")
-    if others := [name for name in options.given if name not in ("runs", "show_samples")]:
-        what = others[0].removeprefix("as_")
-        raise UsageError(f"it shows where two runs differ and decides nothing: leave out {what}", field="samples")
     show(*options.runs)
     return EXIT_COMPLETE
 

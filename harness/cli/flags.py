@@ -212,11 +212,9 @@ _JUDGE_FIELD = re.compile(r",\s*(?=\w+=)")
 
 def judge_of(typed: str | None) -> JudgeOptions | None:
     """The judge that `--judge` names; None without one. Raises `UsageError`."""
-    if typed is None:
-        return None
     fields = judge_fields(typed)
     try:
-        return JudgeOptions.of(**fields)
+        return JudgeOptions.of(**fields) if fields else None
     except UsageError as error:
         raise UsageError(f"judge: {error.sentence}") from error
 
@@ -248,12 +246,7 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
 
 
 def _addressed(typed: str) -> dict[str, Any]:
-    """The judge's model, and its server if it stands behind the name: MODEL@URL, or MODEL@NAME of a running server.
-
-    `JudgeOptions` refuses an empty model.
-    """
-    if typed.startswith("@"):
-        return {"model": ""}
+    """The judge's model, and its server if it stands behind the name: MODEL@URL, or MODEL@NAME of a running server."""
     if (addressed := ADDRESSED.fullmatch(typed)) is not None:
         return {"model": addressed[1], "base_url": (addressed[2],)}
     model, at, name = typed.rpartition("@")

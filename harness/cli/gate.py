@@ -31,9 +31,6 @@ def carry_out(options: GateCommand) -> int:
     if options.example:
         click.echo(policies.EXAMPLE.read_text(encoding="utf-8"), nl=False)
         return EXIT_COMPLETE
-    if options.dry_run and (options.as_json or options.runs):
-        other = "--json" if options.as_json else "RUN"
-        raise UsageError(f"--dry-run says what a new gate will cost and find: leave out {other}")
     if options.policy is None:
         raise UsageError("name the policy's file; `harness gate --example` prints one")
     read = policies.read(options.policy)

@@ -268,20 +268,13 @@ _CODE, _FLAG = re.compile(r"`[^`]*`"), re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 class HelpingGroup(click.Group):
-    """A group of commands whose errors name their own flags, and the commands that there are."""
+    """A group of commands whose errors name the commands that there are."""
 
     command_class = Helping
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.append(help_all(hidden=True))
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words; an unknown option is refused with what it is called here, or with near names."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            raise click.UsageError(_no_such(error.option_name, self, ctx), ctx) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -317,8 +310,6 @@ class SeedType(click.types.StringParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number; None for `none`."""
-        if value is None or isinstance(value, int):
-            return value
         if value.lower() == "none":
             return None
         try:

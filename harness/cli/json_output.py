@@ -63,11 +63,10 @@ def printing() -> dict[str, str]:
             flags = [(name, option.prints) for option in options_of(options_class(name)).values()]
         else:
             group: click.Group = importlib.import_module(f"harness.cli.{name}").command
-            commands = {name: group} | {f"{name} {inner}": group.commands[inner] for inner in sorted(group.commands)}
             flags = [
-                (title, parameter.prints)
-                for title, command in commands.items()
-                for parameter in command.params
+                (f"{name} {inner}", parameter.prints)
+                for inner in sorted(group.commands)
+                for parameter in group.commands[inner].params
                 if isinstance(parameter, Flag)
             ]
         printed |= {title: prints for title, prints in flags if prints}

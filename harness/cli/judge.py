@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -63,22 +62,14 @@ def _show_sessions(outcomes: Iterable[Outcome]) -> None:
 
 
 def show_expected(
-    sources: Sequence[Path],
-    options: ScoreOptions,
-    judge: JudgeOptions | None,
-    costs: JudgingCosts,
-    others: Mapping[str, Any],
+    sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None, costs: JudgingCosts
 ) -> None:
     """Print what the judge would be asked about each source, and what that costs at most.
 
-    others: flag → its value, for flags that a dry run refuses. Raises `UsageError`, and what grading raises.
+    Raises `UsageError`, and what grading raises.
     """
-
     if judge is None:
         raise UsageError("--dry-run says what a judge would be asked: name the judge with --judge MODEL")
-    for flag, value in others.items():
-        if value:
-            raise UsageError(f"--dry-run prints what a judge would be asked: leave out {flag}")
     scoring.check(sources, options)
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     for source in sources:

@@ -34,10 +34,6 @@ def carry_out(options: RunCommand) -> int:
     """Run the benchmarks, or show what a run would ask. Returns the exit code."""
     with terminal.stopped_with_a_line():
         _refuse_sweep(options)
-        if options.as_json and options.dry_run:
-            raise UsageError("--json prints how a session ended: leave out --dry-run")
-        if options.scores and options.on is not None:
-            raise UsageError("--score does not work with --on: leave one of them out")
         run_options, judge = RunOptions(**run_given(options)), judge_of(options.judge)
         if not options.dry_run:
             return _run(options, run_options, judge)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import importlib
-import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +22,7 @@ from harness.core.nouns import count_noun, in_percent
 from harness.options.score import JudgingCosts, ScoreCommand, ScoreOptions
 from harness.runs.layout import RunFolder
 
-if TYPE_CHECKING:  # numpy comes first (`_load_numpy`)
+if TYPE_CHECKING:
     from harness.cli.printed.scores import RunScore
     from harness.commands.score import Scored
     from harness.core.money import Prices
@@ -57,7 +55,6 @@ def _memory_saved() -> Iterator[None]:
 @_memory_saved()
 def carry_out(options: ScoreCommand) -> int:
     """Score each source, and print the scores. Returns the exit code."""
-    _load_numpy()
     from harness.commands import score as scoring
     from harness.runs.layout import labels
 
@@ -65,11 +62,11 @@ def carry_out(options: ScoreCommand) -> int:
     costs, judge = options.narrowed(JudgingCosts), judge_of(options.judge)
     trackers = scoring.trackers_named(options.track)
     if options.dry_run:
-        judges.show_expected(sources, grading, judge, costs, {"--json": options.as_json, "--follow": options.follow})
+        judges.show_expected(sources, grading, judge, costs)
         return EXIT_COMPLETE
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
-    if options.follow:
-        _check_follow(sources, grading, judge)
+    if options.follow and len(sources) > 1:
+        raise UsageError("--follow takes one run at a time")
     scoring.check(sources, grading, follow=options.follow)
     scored = _score_each(sources, grading, judge, prices, follow=options.follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
@@ -91,16 +88,6 @@ def _exit_code(scored: Sequence[Scored]) -> int:
     """The exit code over all sources; missing replies of a judge come before samples without a verifier's verdict."""
     codes = {source.exit_code for source in scored}
     return next((code for code in (EXIT_OWED, EXIT_UNJUDGED) if code in codes), EXIT_COMPLETE)
-
-
-def _check_follow(sources: Sequence[Path], options: ScoreOptions, judge: JudgeOptions | None) -> None:
-    """Raise `UsageError` for options that do not work with a growing run."""
-    if options.on is not None:
-        raise UsageError("--follow grades a growing run; --on grades one that has ended: leave one of them out")
-    if judge is not None:
-        raise UsageError("--follow grades by the rules only: --judge needs a run that has ended")
-    if len(sources) > 1:
-        raise UsageError("--follow takes one run at a time")
 
 
 def _score_each(
@@ -144,21 +131,6 @@ def _print_more(
         click.echo(sent_in_words(name, send_scores(scored, tracker, options)), err=True)
     if scored.judged is not None:
         judges.show(scored.judged, stderr=stderr)
-
-
-def _load_numpy() -> None:
-    """Import numpy without the threads of its linear algebra, which take half of its loading time.
-
-    Programs started later, such as a server, still get their threads.
-    """
-    name = "OPENBLAS_NUM_THREADS"
-    if name in os.environ:
-        return
-    os.environ[name] = "1"
-    try:
-        importlib.import_module("numpy")
-    finally:
-        del os.environ[name]
 
 
 def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None, *, stderr: bool) -> None:

@@ -36,9 +36,6 @@ from harness.sweeps.whole import with_tables
 
 def carry_out(options: SweepCommand) -> int:
     """Carry the sweep out, or show its plan, or a list. Returns the exit code."""
-    without_cells = {"--schema": options.print_schema, "--list": options.list_suites, "--dry-run": options.dry_run}
-    if options.as_json and (flags := [flag for flag, asks in without_cells.items() if asks]):
-        raise UsageError(f"--json prints how a sweep ended: leave out {flags[0]}")
     if options.print_schema or options.list_suites:
         click.echo(codec.pretty(json_schema()).decode(), nl=False) if options.print_schema else _list()
         return EXIT_COMPLETE
@@ -78,8 +75,6 @@ def _follow(options: SweepCommand, patience_s: float) -> int:
 
     patience_s: seconds without a new checkpoint after which the command ends.
     """
-    if options.dry_run or options.as_json:
-        raise UsageError("--follow runs checkpoints as they appear: leave out --dry-run and --json")
     assert options.file is not None
     file = files.read(files.find(options.file))
     # All else is checked now: the first checkpoint may come in hours.

@@ -40,9 +40,6 @@ from harness.scoring.tally import QuestionTally
 from harness.scoring.tokens import n_cut
 from harness.scoring.uncertainty import accuracy_of
 
-MAX_HELD = 8
-"""A refusal lists at most this many benchmarks of a file of published scores."""
-
 
 class SampleKinds(NamedTuple):
     """Counts of one run's samples on a benchmark: all (`n`) and those of a kind.
@@ -247,21 +244,11 @@ def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> st
     """Why no published score stands beside the run, and what to do. published: the user's place of scores, if any."""
     names = ", ".join(visible(benchmark, 40) for benchmark in run.benchmarks)
     where = "the table of published scores" if published is None else visible(str(published), 200)
-    scores = load_published(published)
-    held = [*dict.fromkeys(score.benchmark for score in scores)]
-    near = near_names(model, {score.model for score in scores if score.benchmark in run.benchmarks})
-    if not run.benchmarks.keys().isdisjoint(held):
-        own = ", or `published` for scores of your own" if published is None else ""
-        return (
-            f"{where} holds no published score of {visible(model, 100)} on {names}: give `model` "
-            f"if the model is published under another name{own}.{near}".removesuffix(".")
-        )
-    advice = "give `published` for scores of your own"
-    if published is not None:
-        listed = ", ".join(visible(name, 40) for name in held[:MAX_HELD])
-        more = f" and {len(held) - MAX_HELD:,} more" if len(held) > MAX_HELD else ""
-        advice = f"it holds scores on {listed}{more}; a score needs the name that the run's benchmark has"
-    return f"{where} holds no score of any model on {names}: {advice}"
+    near = near_names(model, {score.model for score in load_published(published) if score.benchmark in run.benchmarks})
+    return (
+        f"{where} holds no score of {visible(model, 100)} on {names}: give `model` if the model is published under "
+        f"another name, or `published` for scores of your own, under the names of the benchmarks.{near}"
+    ).removesuffix(".")
 
 
 def published_beside(folder: RunFolder, benchmark: str) -> str:

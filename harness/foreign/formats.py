@@ -197,8 +197,6 @@ def inspect(path: Path) -> Iterator[OutputRow]:
         raise UsageError(f"{shown} is compressed in a way this Python cannot read: {quoted(str(error))}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
         raise UsageError(f"{shown} is damaged or no Inspect log: {quoted(str(error))}") from error
-    except FileNotFoundError as error:
-        raise UsageError(f"there is no file {shown}") from error
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 
@@ -324,8 +322,6 @@ def responses_of(row: Row, value: Any, column: str) -> list[ToolReply]:
         raise UsageError(f"{row.where}: the column {column!r} is an empty list of responses")
     texts = []
     for item in items:
-        if isinstance(item, dict) and (item.keys() & {"content", "text", "gen"}):
-            item = item.get("content", item.get("text", item.get("gen")))
         if item is not None and not isinstance(item, str):
             shown = quoted(repr(item))
             raise UsageError(f"{row.where}: the column {column!r} must be text or a list of texts, found {shown}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from harness.core.errors import UsageError
 from harness.core.options import Option, Options
 from harness.options.headings import JUDGE
 from harness.options.judge import JUDGE_KEYS
@@ -13,11 +14,23 @@ class CommandOptions(Options):
     """Options of a command; the docstring of a subclass is the command's help.
 
     first: names of the options in the short help; empty: the help shows all. dashed: whether an argument may begin with
-    a dash, such as -5.
+    a dash, such as -5. apart: options that do not work together: the first of each tuple with any of the others.
     """
 
     first: ClassVar[tuple[str, ...]] = ()
     dashed: ClassVar[bool] = False
+    apart: ClassVar[tuple[tuple[str, ...], ...]] = ()
+
+    def _check(self) -> None:
+        super()._check()
+        self._check_apart()
+
+    def _check_apart(self) -> None:
+        """Raise `UsageError` for options that do not work together."""
+        changed = self.changed
+        for name, *others in self.apart:
+            if name in changed and (other := next((each for each in others if each in changed), "")):
+                raise UsageError(f"it does not work with `{other}`: leave one of them out", field=name)
 
 
 def prints(what: str, type_name: str, under: str = "") -> Option:

@@ -6,7 +6,7 @@ Differences are in points: one point is one hundredth of an accuracy.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from harness.core.errors import UsageError
 from harness.core.options import POINTS, PRICES, Option, Options
@@ -48,6 +48,8 @@ class CompareCommand(CompareOptions, CommandOptions):
     harness compare results/base results/tuned --samples
     """
 
+    apart: ClassVar = (("show_samples", "as_json", "baseline", "margin"),)
+
     runs: Annotated[tuple[Path, ...], Option(argument=True)]
     """Scored runs."""
     show_samples: Annotated[bool, Option(flag="samples")] = False
@@ -69,6 +71,8 @@ class GateCommand(CommandOptions):
     harness gate gate.yaml --out results/gate-4f2c
     harness gate gate.yaml results/nightly
     """
+
+    apart: ClassVar = (("dry_run", "as_json", "runs"),)
 
     policy: Annotated[Path | None, Option(argument=True)] = None
     """The policy's file."""

@@ -190,8 +190,6 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
                 "it does not work with `batch`, which sends all requests at once: leave one of them out",
                 field=given[0],
             )
-        if len(self.base_url) > 1:
-            raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
 
 
 def recorded_options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,6 +224,7 @@ class RunFlags(RunOptions, CommandOptions):
 
     def _check(self) -> None:
         """A file or a candidate completes these: what must go together is checked when the run's options are made."""
+        self._check_apart()
 
 
 class RunCommand(RunFlags, JudgeFlag):
@@ -243,6 +242,7 @@ class RunCommand(RunFlags, JudgeFlag):
     """
 
     first: ClassVar = (*FIRST, "judge")
+    apart: ClassVar = (("as_json", "dry_run"), ("scores", "on"))
     on: Annotated[str | None, Option(under=WHOM, metavar="ray[://HOST:PORT]")] = None
     """Ask from the nodes of a Ray cluster, each node a shard of the questions, into one run folder (docs/scaling.md).
     """
@@ -303,6 +303,7 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
         *("print_schema", "list_suites", "verify", "dry_run", "follow", "track", "k", "as_json"),
         *(*FIRST, "judge"),
     )
+    apart: ClassVar = (("as_json", "print_schema", "list_suites", "dry_run", "follow"), ("follow", "dry_run"))
 
     file: Annotated[str | None, Option(argument=True, metavar="FILE|SUITE")] = None
     """The sweep's file, or a suite."""

@@ -103,6 +103,7 @@ class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
         *("response_key", "answer_key", "tool", "as_json", "fresh", "also", "follow", "every_table", "judge"),
         "dry_run",
     )
+    apart: ClassVar = (("follow", "on", "judge", "dry_run"), ("dry_run", "as_json"))
 
     sources: Annotated[tuple[Path, ...], Option(argument=True, metavar="SOURCE...")]
     """Run folders and files of outputs."""

@@ -124,11 +124,6 @@ def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Look
     Raises `ServerError` if all are down, one lacks the model, or no model is named and none is listed. If only some of
     several endpoints are down, a warning names them, and the run tries them again while it goes on.
     """
-    with channel.waiting(f"an answer of {', '.join(endpoint.base_url for endpoint in reached.endpoints[:3])}"):
-        return _look_at(reached, who, watcher)
-
-
-def _look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
     from harness.client.facts.page import NoAnswer
 
     provider = reached.provider
@@ -153,21 +148,22 @@ def _look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Loo
 
     looks: list[Look] = []
     waiting = list(zip(reached.endpoints, pages, strict=True))
-    # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
-    while waiting and model is None:
-        looks.append(ask(*waiting.pop(0)))
-        model = looks[-1].info.id if looks[-1].info is not None else None
-    if len(waiting) < 2:
-        looks += [ask(*each) for each in waiting]
-    else:
-        with ThreadPoolExecutor(min(LOOKS_AT_ONCE, len(waiting)), "look") as pool:
-            looks += pool.map(ask, *zip(*waiting, strict=True))
+    with channel.waiting(f"an answer of {', '.join(endpoint.base_url for endpoint in reached.endpoints[:3])}"):
+        # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
+        while waiting and model is None:
+            looks.append(ask(*waiting.pop(0)))
+            model = looks[-1].info.id if looks[-1].info is not None else None
+        if len(waiting) < 2:
+            looks += [ask(*each) for each in waiting]
+        else:
+            with ThreadPoolExecutor(LOOKS_AT_ONCE, "look") as pool:
+                looks += pool.map(ask, *zip(*waiting, strict=True))
 
     for look, read in zip(looks, pages, strict=True):
         if read.no_list is not None:
             _warn_of_no_list(read.no_list, model, watcher)
-        elif look.info is None and look.failure is None and read_lists and _should_list(provider, model):
-            watcher.warn(f"{provider.name} does not list {visible(model or '', 80)}: is the name right?")
+        elif model and provider.hosted and provider.models_list == "all" and not (look.info or look.failure):
+            watcher.warn(f"{provider.name} does not list {visible(model, 80)}: is the name right?")
     looks = _not_all_down(looks, model, watcher)
     if model is None:
         raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with `model`")
@@ -207,11 +203,6 @@ def _warn_of_no_list(why: str, model: str | None, watcher: Watcher) -> None:
     watcher.warn(f"{why} The model {visible(model or '', 80)} is asked all the same.")
 
 
-def _should_list(provider: Provider, model: str | None) -> bool:
-    """Whether the list of a hosted provider holds all its models, so that a named model should be in it."""
-    return model is not None and provider.hosted and provider.models_list == "all"
-
-
 def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: discovery.Pages) -> ModelInfo | None:
     """Return the endpoint's entry for `model`. Raises `ServerError` if the endpoint is down, refuses or lacks it.
 
@@ -230,11 +221,3 @@ def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: dis
             raise
         return None
     return next((info for info in listed if info.id == model), None)
-
-
-def facts_of_joining(endpoint: Endpoint, model: str, *, hosted: bool) -> ServerFacts:
-    """Facts of an endpoint that joins a run. Raises `ServerError` where it is down or lacks the model."""
-    pages = discovery.Pages()
-    if not hosted:
-        discovery.find_model(endpoint, model, pages=pages)
-    return discovery.describe([(endpoint, pages)], model, own_pages=not hosted)[0]

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.benchmarks.questions import QuestionSet
+from harness.client.facts import discovery
 from harness.core.inert import visible
 from harness.generation.settings import RunSettings
 from harness.generation.spending import Account
 from harness.options.run import RunOptions
 from harness.preparing.edited_data import resumed
-from harness.preparing.looks import Looks, facts_of_joining, looked_at
+from harness.preparing.looks import Looks, looked_at
 from harness.preparing.question_warnings import warn_of_settings
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import settings_of
@@ -58,7 +59,10 @@ class Prepared:
 
         It blocks until the endpoint has answered. Raises `ServerError` if it does not answer.
         """
-        return facts_of_joining(endpoint, self.settings.model, hosted=self.reached.provider.hosted)
+        pages, own = discovery.Pages(), not self.reached.provider.hosted
+        if own:
+            discovery.find_model(endpoint, self.settings.model, pages=pages)
+        return discovery.describe([(endpoint, pages)], self.settings.model, own_pages=own)[0]
 
 
 def in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:

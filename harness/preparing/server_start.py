@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.core import plugins
@@ -127,14 +126,6 @@ def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str
     return str(weights.fetch(model, lambda what: watcher.standing(f"fetching {what}"))), served_name or model
 
 
-def _stopped_at_start(spec: ServerSpec, signum: int) -> str:
-    """The sentence for a signal that ended the start of a server."""
-    return (
-        f"stopped by {signal.Signals(signum).name} while the server of {spec.model or spec.engine} was starting. "
-        "Nothing is left of that server. The same command starts it again."
-    )
-
-
 def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool = False) -> RunningServer:
     """Start a server, wait until it is ready, and return it.
 
@@ -151,7 +142,12 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
         )
     begun = time.monotonic()
     # Loading takes minutes; a signal meanwhile must leave no process of the server behind.
-    with Signals(partial(_stopped_at_start, spec)):
+    with Signals(
+        lambda number: (
+            f"stopped by {signal.Signals(number).name} while the server of {spec.model or spec.engine} was "
+            "starting. Nothing is left of that server. The same command starts it again."
+        )
+    ):
         server = launch.launch(spec, stem=stem, detach=detach, on_progress=watcher.starting)
     urls, seconds = ", ".join(server.base_urls), time.monotonic() - begun
     watcher.standing(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s")

@@ -347,7 +347,7 @@ def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (("--dry-run",), "name the judge with --judge MODEL"),
-        (("--judge", "m", "--dry-run", "--json"), "leave out --json"),
+        (("--judge", "m", "--dry-run", "--json"), "--dry-run: it does not work with --json"),
         (("--judge", "m", "--dry-run", "--also", "math-verify"), "--also: --dry-run sends and stores nothing"),
         (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two prices of 0 or more"),
         (("--prices", "1,2"), "prices: they are prices of the judge: name the judge with --judge"),
