@@ -105,11 +105,9 @@ def _not_installed(error: ModuleNotFoundError) -> str:
 
     own, checkout = shlex.quote(sys.executable), shlex.quote(str(Path(__file__).resolve().parents[1]))
     # The Python of a system may refuse packages (Debian's does); one of a virtual environment takes them.
-    is_virtual = Path(sys.executable).parents[1].joinpath("pyvenv.cfg").is_file()
-    make, python = ("", own) if is_virtual else (f"{own} -m venv venv && ", "venv/bin/python")
     return (
-        f"harness: it is not installed for {own}, which lacks the package {error.name}: "
-        f"{make}{python} -m pip install {checkout}; then {python} -m harness\n"
+        f"harness: it is not installed for {own}, which lacks the package {error.name}: {own} -m venv venv && "
+        f"venv/bin/python -m pip install {checkout}; then venv/bin/python -m harness\n"
     )
 
 

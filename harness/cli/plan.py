@@ -29,25 +29,27 @@ def carry_out(options: PlanCommand) -> None:
 
 def _print(needed: Needed, options: PlanOptions) -> None:
     """Print the plan of one benchmark."""
-    name = visible(needed.benchmark, 80)
-    equal = "" if options.margin is None else ", if both are equally good"
+    name, is_margin = visible(needed.benchmark, 80), options.margin is not None
+    noun, verb, equal = ("margin", "show", ", if both are equally good") if is_margin else ("difference", "find", "")
     questions = f"on the same {count_noun(needed.n_questions, 'question')} in 80 % of repetitions{equal}"
+    what = '"not worse by {} or more"' if is_margin else "a difference of {}"
+
+    def finds(samples: int, points: str) -> None:
+        """Print what a number of samples finds. points: empty for none that is possible."""
+        found = what.format(count_points(points)) if points else f"no {noun} that is possible"
+        runs = f"{count_noun(samples, 'sample')} a question in each of two runs"
+        click.echo(f"{name}: {runs} {verb}{'s' if samples == 1 else ''} {found} {questions}")
+
     if needed.given_samples is not None and needed.smallest_difference is not None:
-        most = needed.largest_possible(loss=options.margin is not None)
-        finds = _finds(needed.given_samples, _rounded_up(100 * needed.smallest_difference), options)
-        if needed.smallest_difference > most:
-            finds = f"{_verb(needed.given_samples, options)} no {_noun(options)} that is possible"
-        click.echo(
-            f"{name}: {count_noun(needed.given_samples, 'sample')} a question in each of two runs {finds} {questions}"
-        )
+        is_possible = needed.smallest_difference <= needed.largest_possible(loss=is_margin)
+        finds(needed.given_samples, _rounded_up(100 * needed.smallest_difference) if is_possible else "")
     if needed.samples is not None:
-        click.echo(
-            f"{name}: {count_noun(needed.samples, 'sample')} a question in each of two runs "
-            f"{_finds(needed.samples, f'{options.points:g}', options)} {questions}"
-        )
+        finds(needed.samples, f"{options.points:g}")
     elif needed.least_difference is not None:
-        least = _rounded_up(100 * needed.least_difference)
-        click.echo(f"{name}: {_never(options)}; the smallest {_noun(options)} that is possible: {count_points(least)}")
+        least = count_points(_rounded_up(100 * needed.least_difference))
+        of = "shows a margin of" if is_margin else "finds"
+        wanted = f"{of} {count_points(f'{options.points:g}')}; the smallest {noun} that is possible: {least}"
+        click.echo(f"{name}: no number of samples up to {MAX_SAMPLES:,} {wanted}")
     click.echo(f"  {_basis(needed, options)}")
     if needed.forecast is not None:
         _print_forecast(needed.forecast, needed.concurrency)
@@ -69,29 +71,6 @@ def _print_forecast(ahead: Forecast, concurrency: int) -> None:
     first, *more = forecast_lines(ahead, concurrency)
     for line in (f"such a run, from its beginning: {first}", *more):
         click.echo(f"  {line}")
-
-
-def _never(options: PlanOptions) -> str:
-    """The words for a difference that no number of samples finds."""
-    verb = "finds" if options.margin is None else "shows a margin of"
-    return f"no number of samples up to {MAX_SAMPLES:,} {verb} {count_points(f'{options.points:g}')}"
-
-
-def _noun(options: PlanOptions) -> str:
-    """The noun for the points that are planned."""
-    return "difference" if options.margin is None else "margin"
-
-
-def _finds(samples: int, points: str, options: PlanOptions) -> str:
-    """The words for what a number of samples does."""
-    if options.margin is None:
-        return f"{_verb(samples, options)} a difference of {count_points(points)}"
-    return f'{_verb(samples, options)} "not worse by {count_points(points)} or more"'
-
-
-def _verb(samples: int, options: PlanOptions) -> str:
-    """The verb for what a number of samples does."""
-    return f"{'find' if options.margin is None else 'show'}{'s' if samples == 1 else ''}"
 
 
 def _rounded_up(points: float) -> str:

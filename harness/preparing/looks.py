@@ -54,11 +54,6 @@ class Looks:
     model: str
     each: tuple[Look, ...]
 
-    @classmethod
-    def failed(cls, model: str, endpoints: Sequence[Endpoint], failure: ServerError) -> Looks:
-        """The looks of endpoints of which none could be asked. failure: the reason."""
-        return cls(model, tuple(Look(endpoint=endpoint, failure=failure) for endpoint in endpoints))
-
     def asker(self, provider: Provider) -> Asker:
         """The asker of the provider's requests, without any option of the user."""
         spelling = provider.spelling(self.model, engine=self.engine)
@@ -115,7 +110,8 @@ def looked_at(options: RunOptions, watcher: Watcher, *, must_answer: bool) -> tu
         if must_answer or folder is None or not folder.manifest.exists():
             raise
         reached = reached or ReachedServers(provider=servers.provider_of(options), endpoints=(), about={})
-        return replace(reached, about={}), Looks.failed(options.model or "", reached.endpoints, error)
+        failed = tuple(Look(endpoint=endpoint, failure=error) for endpoint in reached.endpoints)
+        return replace(reached, about={}), Looks(options.model or "", failed)
 
 
 def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
