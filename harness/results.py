@@ -98,11 +98,6 @@ class Scores(Sequence[Score]):
     owed: tuple[str, ...] = ()
     agreements: Mapping[str, Mapping[str, Agreement]] = field(default_factory=dict)
 
-    @property
-    def also(self) -> Mapping[str, Agreement]:
-        """By benchmark, how far the second grader agrees, of several the one named first; empty without one."""
-        return next(iter(self.agreements.values()), {})
-
     def __len__(self) -> int:
         return len(self.scores)
 

@@ -206,7 +206,7 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     """The error for an unknown option: the flag or the argument that is meant, or near names."""
     flags = [flag for parameter in command.params if isinstance(parameter, click.Option) for flag in parameter.opts]
     dashed = name.replace("_", "-")
-    if SERVE_OPTION in flags and not _elsewhere(dashed, ctx) and (field := _server_flag(dashed)):
+    if SERVE_OPTION in flags and (field := _server_field(_elsewhere(dashed, ctx) or dashed)):
         return f"No such option: {visible(name, 80)}. For the server that --serve starts, write {SERVE_OPTION} {field}."
     name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
     meant = dashed.removeprefix("--").replace("-", "_")
@@ -229,12 +229,14 @@ def _elsewhere(flag: str, ctx: click.Context) -> str:
     return ELSEWHERE.get(f"{ctx.info_name}:{word}", ELSEWHERE.get(word, ""))
 
 
-def _server_flag(flag: str) -> str:
-    """What `--serve-option` takes in place of a flag of `harness serve`; empty if it has no such flag."""
+def _server_field(word: str) -> str:
+    """What `--serve-option` takes in place of a flag or a parameter of `harness serve`; empty if there is none."""
     from server_launchers.spec import OPTIONS, flag_of
 
-    types = {flag_of(field): option.type for field, option in OPTIONS.items()}
-    return f"{flag.removeprefix('--')}={'true' if types[flag] is bool else 'VALUE'}" if flag in types else ""
+    for field, option in OPTIONS.items():
+        if word in (flag_of(field), f"server_{field}"):
+            return f"{flag_of(field).removeprefix('--')}={'true' if option.type is bool else 'VALUE'}"
+    return ""
 
 
 def _meaning(meant: str, command: click.Command) -> str:
@@ -245,15 +247,6 @@ def _meaning(meant: str, command: click.Command) -> str:
     if " " in meant:
         flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
         return meant if flags.issuperset(_FLAG.findall(_CODE.sub("", meant))) else ""
-    parameters = {parameter.name for parameter in command.params}
-    scope, _, meant = meant.rpartition(":")
-    if scope and parameters.isdisjoint(["base_url", "server_port"]):
-        return ""
-    # Of a command that starts a server for itself; `harness serve` has the parameter itself, and the loop finds it.
-    if meant.startswith("server_") and meant not in parameters and "serve_option" in parameters:
-        from server_launchers.spec import flag_of
-
-        return f"That is {SERVE_OPTION} {flag_of(meant.removeprefix('server_')).removeprefix('--')}=VALUE here."
     for parameter in command.params:
         if parameter.name not in meant.split("/"):
             continue

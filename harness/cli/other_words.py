@@ -10,8 +10,7 @@ _WORDS = yaml_file.read_mapping(Path(__file__).with_suffix(".yaml"), "words of o
 
 ELSEWHERE: dict[str, str] = {name: entry["meaning"] for entry in _WORDS["options"] for name in entry["names"]}
 """Option names of other tools, without dashes, and their meaning here: a parameter (`a/b`: either) or a sentence.
-`score:output` is the name in one command alone; `asking:out` is the parameter of a command that asks a server or starts
-one."""
+`score:output` is the name in one command alone."""
 
 FORMER_COMMANDS: dict[str, str] = _WORDS["commands"]
 """Word in a command's place → what stands for it."""

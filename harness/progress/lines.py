@@ -135,7 +135,7 @@ def panel(
 
 
 def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]:
-    """Return the lines below the bars: tokens, time, salvage, oldest sample, accuracy, failures, endpoints."""
+    """Return the lines below the bars: tokens, time, oldest sample, accuracy, failures, endpoints."""
     now, mean = progress.tokens_per_s_now, progress.tokens_per_s
     tokens = f"{progress.arrived:,}"
     if now is not None and mean is not None:
@@ -154,8 +154,6 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
         else:
             time += " · too early to say when it ends"
     facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)], [Span("time      ", "label"), Span(time)]]
-    if progress.continued:
-        facts.append([Span("salvage   ", "label"), Span(continued_in_words(progress.continued, progress.kept_tokens))])
     if ending := _ending(progress):
         facts.insert(0, [Span(ending, "retrying")])
     if (oldest := progress.oldest) is not None:

@@ -5,13 +5,11 @@ A score is shown only if the questions file beside it is still the run's own; el
 
 from __future__ import annotations
 
-import os
-
 import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import open_untrusted
+from harness.core.files import read_untrusted
 from harness.runs import questions
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
@@ -72,9 +70,6 @@ class RunningScores:
         files = self._folder.benchmark(name)
         try:
             questions.read_planned(files, Manifest.load(self._folder).benchmarks[name])
-            with open_untrusted(files.scores) as file:
-                if os.fstat(file.fileno()).st_size > MAX_BYTES:
-                    return None
-                return codec.decode(file.read(), RunningScore)
+            return codec.decode(read_untrusted(files.scores, MAX_BYTES, "too large"), RunningScore)
         except (OSError, KeyError, StoreError, codec.DecodeError):
             return None

@@ -53,7 +53,7 @@ def test_an_answer_names_only_options_that_the_command_has(name: str, command: c
         if unknown:
             plain = re.sub(r"`[^`]*`", "", said.partition(". ")[2])
             assert {*re.findall(r"(?<![\w-])--[a-z][a-z-]*", plain)} <= flags_of(command), word
-            for key in re.findall(r"--serve-option ([a-z-]+)=VALUE here", said):
+            for key in re.findall(r"--serve-option ([a-z-]+)=VALUE", said):
                 assert described_server([f"{key}={'true' if key in ('eager', 'prefix-caching') else 1}"])
 
 

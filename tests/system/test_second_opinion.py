@@ -60,4 +60,3 @@ def test_two_second_graders_are_asked_once_each_and_shown_one_after_the_other(
     scores = front_door.score(tmp_path / "run", also=["math-verify", "sympy"])
     accuracies = {grader: of["sums"].accuracy_theirs for grader, of in scores.agreements.items()}
     assert list(accuracies.items()) == [("math-verify", 1.0), ("sympy", 0.5)]
-    assert scores.also == scores.agreements["math-verify"]
