@@ -37,7 +37,10 @@ from harness.viewer.rows import WORDS
 def carry_out(options: CompareCommand) -> int:
     """Print the comparisons, or where two runs differ. Returns the exit code."""
     if options.show_samples:
-        return _show_samples(options)
+        if len(options.runs) != 2:
+            raise UsageError(f"it shows where two runs differ: give two, not {len(options.runs)}", field="samples")
+        show(*options.runs)
+        return EXIT_COMPLETE
     pairs = compare(options.runs, options)
     decisions = [pair.decision for pair in pairs]
     if options.as_json:
@@ -59,14 +62,6 @@ def _margin_code(decisions: Sequence[Decision], uncompared: Sequence[str]) -> in
     if "worse" in verdicts:
         return StoppedByRule.exit_code
     return EXIT_OWED if uncompared or "open" in verdicts else EXIT_COMPLETE
-
-
-def _show_samples(options: CompareCommand) -> int:
-    """Print where the two runs differ. Raises `UsageError` for more or fewer."""
-    if len(options.runs) != 2:
-        raise UsageError(f"it shows where two runs differ: give two, not {len(options.runs)}", field="samples")
-    show(*options.runs)
-    return EXIT_COMPLETE
 
 
 def _print(pair: RunComparison, *, with_others: bool) -> None:

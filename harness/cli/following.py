@@ -49,6 +49,7 @@ def follow(
     Each look grades only new samples. The run's own display shows these scores. on_graded: receives the benchmark and
     the number of its samples graded so far. Raises `StoreError`.
     """
+    from harness.progress.lines import score_in_words
     from harness.runs.merging import join_shards
     from harness.scoring import pipeline
 
@@ -66,7 +67,9 @@ def follow(
         if not going:
             return scores
         grading = grading.but(fresh=False)
-        line = " · ".join(_words(score) for score in scores if score.accuracy is not None)
+        line = " · ".join(
+            f"{visible(score.benchmark, 60)} {score_in_words(score)}" for score in scores if score.accuracy is not None
+        )
         if line and line != printed:
             click.echo(line, err=True)
             printed = line
@@ -136,10 +139,3 @@ def _goes_on(folder: RunFolder) -> bool:
     from harness.runs.lock import holder_of
 
     return any(map(holder_of, (folder, *folder.shards())))
-
-
-def _words(score: Score) -> str:
-    """The benchmark and its accuracy, in the words of the progress display."""
-    from harness.progress.lines import score_in_words
-
-    return f"{visible(score.benchmark, 60)} {score_in_words(score)}"

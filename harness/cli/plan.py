@@ -52,7 +52,9 @@ def _print(needed: Needed, options: PlanOptions) -> None:
         click.echo(f"{name}: no number of samples up to {MAX_SAMPLES:,} {wanted}")
     click.echo(f"  {_basis(needed, options)}")
     if needed.forecast is not None:
-        _print_forecast(needed.forecast, needed.concurrency)
+        first, *more = forecast_lines(needed.forecast, needed.concurrency)
+        for line in (f"such a run, from its beginning: {first}", *more):
+            click.echo(f"  {line}")
 
 
 def _basis(needed: Needed, options: PlanOptions) -> str:
@@ -64,13 +66,6 @@ def _basis(needed: Needed, options: PlanOptions) -> str:
     if options.accuracy is None:
         return f"accuracy about {percent}, and spread: {median}"
     return f"accuracy {percent}, as given; the spread is {median}, scaled to it"
-
-
-def _print_forecast(ahead: Forecast, concurrency: int) -> None:
-    """Print what a planned run takes."""
-    first, *more = forecast_lines(ahead, concurrency)
-    for line in (f"such a run, from its beginning: {first}", *more):
-        click.echo(f"  {line}")
 
 
 def _rounded_up(points: float) -> str:

@@ -81,12 +81,8 @@ def carry_out(options: ScoreCommand) -> int:
             terminal.note(f"{visible(str(given))} was read into the run folder {visible(str(source.folder.path))}")
     for label, source in named:
         _print_more(label if len(named) > 1 else "", source, grading, trackers, stderr=options.as_json)
-    return _exit_code(scored)
-
-
-def _exit_code(scored: Sequence[Scored]) -> int:
-    """The exit code over all sources; missing replies of a judge come before samples without a verifier's verdict."""
     codes = {source.exit_code for source in scored}
+    # Missing replies of a judge come before samples without a verifier's verdict.
     return next((code for code in (EXIT_OWED, EXIT_UNJUDGED) if code in codes), EXIT_COMPLETE)
 
 

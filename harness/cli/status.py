@@ -133,7 +133,8 @@ def _under_way(results: Path) -> list[RunStatus]:
         raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
     if going := [status for _, status in readable(_going(runs), look)]:
         return going
-    latest_first = sorted(runs, key=_time_of_log, reverse=True)
+    logs = {run.path: run.log if run.log.exists() else run.manifest for run in runs}
+    latest_first = sorted(runs, key=lambda run: logs[run.path].stat().st_mtime, reverse=True)
     for _, status in readable(latest_first, look):
         return [status]  # the first that can be read; no further run is looked at
     raise StoreError(f"no run in {results.absolute()} can be read")
@@ -144,12 +145,6 @@ def _going(runs: Sequence[RunFolder]) -> list[RunFolder]:
     # Only runs with a status are looked at: results/ may hold hundreds of runs that have ended.
     going = [run for run in runs if (run.path / STATUS).exists() and progress_of(run) is not None]
     return sorted(going, key=lambda run: run.path)
-
-
-def _time_of_log(run: RunFolder) -> float:
-    """The time of the last change of the run's log, in seconds since the epoch; without a log, of its manifest."""
-    path = run.log if run.log.exists() else run.manifest
-    return path.stat().st_mtime
 
 
 # ---- in words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness.benchmarks import catalogue
@@ -46,7 +46,10 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
         *(run_command(options, of_run) for options in groups),
         *(shlex.join(["harness", "score", f"{run}{AGAIN}", *_judge_words(judge)]) for judge in judges or [{}]),
     ]
-    before = [*_trusting(scores)]
+    before = []
+    # Trust the modules of the scores' graders, and import them from the folder in which the commands run.
+    if modules := ",".join(sorted({module for _, module in _own_graders(scores)})):
+        before = [f'export {TRUST_VARIABLE}={shlex.quote(modules)} PYTHONPATH="$PWD${{PYTHONPATH:+:$PYTHONPATH}}"']
     if any(judge.get("prompt") == RUBRIC_FILE for judge in judges):
         before.append(f"# make {RUBRIC_FILE} of the rubric's text, which the page of the report shows")
     if any(HIDDEN in command for command in commands):
@@ -62,14 +65,6 @@ def _judge_again(errors: JudgeErrors) -> dict[str, Any]:
     rubric = {"prompt": RUBRIC_FILE} if str(settings.get("prompt", "")).startswith(RUBRIC) else {}
     key = {KEY_VARIABLE: errors.key_variable} if errors.key_variable else {}
     return {**settings, **rubric, **key}
-
-
-def _trusting(scores: Iterable[Score]) -> Iterator[str]:
-    """Yield the line that trusts the modules of the scores' graders, and imports them from the folder in which the
-    commands run; none for the graders of the harness.
-    """
-    if modules := ",".join(sorted({module for _, module in _own_graders(scores)})):
-        yield f'export {TRUST_VARIABLE}={shlex.quote(modules)} PYTHONPATH="$PWD${{PYTHONPATH:+:$PYTHONPATH}}"'
 
 
 def _own_graders(scores: Iterable[Score]) -> list[tuple[str, str]]:

@@ -10,10 +10,10 @@ independent runs often give the same letter, and never the same page.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harness.core.errors import StoreError
 from harness.core.inert import visible
@@ -81,7 +81,7 @@ def warnings(
     replies = _equal_replies(folders, ids, MAX_REPLIES)
     if not replies.many:
         return []
-    if all(_temperature(record.identity) == 0 for record in records):
+    if all((record.identity.get("sampling") or {}).get("temperature") == 0 for record in records):
         why = (
             "At temperature 0 a reply repeats itself, whatever the run seed: where replies are equal, the settings "
             "that differ have no effect, and the second run is no further evidence"
@@ -122,12 +122,6 @@ def _repeated_step(folder: RunFolder) -> list[str]:
                 step, former = step_text(note.step), step_text(suite_file.read(before).step or 0)
                 return [f"step {step} repeats step {former}: {replies.sentence}{ADVICE}"]
     return []
-
-
-def _temperature(identity: Mapping[str, Any]) -> object:
-    """The temperature of an identity; None if it records none."""
-    sampling = identity.get("sampling")
-    return sampling.get("temperature") if isinstance(sampling, dict) else None
 
 
 def _equal_replies(

@@ -171,7 +171,9 @@ class ExportedBenchmark:
         if not choice.empty and len(sample.steps or ()) > 1:
             return "made with calls of a tool, for which such a file has no place"
         if choice.distinct:
-            if (reply := _digest(sample)) in seen:
+            # Without the separators, ("ab", "c") and ("a", "bc") as reasoning and text would be equal.
+            whole = f"{sample.question_id}\0{sample.reasoning or ''}\0{sample.text or ''}"
+            if (reply := blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).digest()) in seen:
                 return "equal to an earlier one"
             seen.add(reply)
         return ""
@@ -218,13 +220,6 @@ def json_line(value: object, *, strict: bool = True) -> bytes:
     """
     line = codec.inert(codec.encode_strictly(value) if strict else codec.encode(value))
     return line.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029") + b"\n"
-
-
-def _digest(sample: Sample) -> bytes:
-    """A digest that is the same for equal replies to the same question, and for no others."""
-    # Without the separators, ("ab", "c") and ("a", "bc") as reasoning and text would be equal.
-    reply = f"{sample.question_id}\0{sample.reasoning or ''}\0{sample.text or ''}"
-    return blake2b(reply.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def metrics_of(score: Score) -> dict[str, float]:

@@ -287,12 +287,15 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
     The dump has one text for each request (a state): the prompt and then the answer. The question of a state is the one
     with the longest text that occurs in it. Raises `UsageError`.
     """
+    from harness.benchmarks.prompts import without_instruction  # prompts, which the other formats do without
+
     shown = visible(str(path))
     # The numbers of the states and their texts in turn, behind what stands before the first state.
     _, *parts = _STATE.split(cells.decode_file(path))
     if not parts:
         raise UsageError(f"{shown} is no state dump of SGLang's benchmark")
-    longest_first = sorted(((_question_text(q), q) for q in questions), key=lambda pair: len(pair[0]), reverse=True)
+    texts = ((without_instruction(question.last_turn)[0].strip(), question) for question in questions)
+    longest_first = sorted(texts, key=lambda pair: len(pair[0]), reverse=True)
     for number, state in zip(parts[::2], parts[1::2], strict=True):
         match = next(((text, question) for text, question in longest_first if text in state), None)
         if match is None:
@@ -305,13 +308,6 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
         yield OutputRow(
             f"{shown}:{number}", [ToolReply(answer[instruction.end() if instruction else 0 :])], card_question=question
         )
-
-
-def _question_text(question: Question) -> str:
-    """The text of the question's last message, without an instruction at its end."""
-    from harness.benchmarks.prompts import without_instruction  # prompts, which the other formats do without
-
-    return without_instruction(question.last_turn)[0].strip()
 
 
 def responses_of(row: Row, value: Any, column: str) -> list[ToolReply]:

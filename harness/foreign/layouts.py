@@ -89,7 +89,11 @@ def is_numbered(path: Path) -> bool:
 def lacks(path: Path) -> list[str]:
     """Sentences on what the outputs at `path` may lack: parts beside the file, and files that are not finished."""
     parted = _PARTED.fullmatch(path.name)
-    parts = [] if parted is None else [p.name for p in path.parent.glob("*.json") if _is_part_of(p, parted[1])]
+    parts = (
+        []
+        if parted is None
+        else [p.name for p in path.parent.glob("*.json") if _PARTED.sub(r"\1", p.name) == parted[1] and is_by_number(p)]
+    )
     sentences = []
     if len(parts) > 1:
         listed = ", ".join(visible(name, 60) for name in sorted(parts)[:20])
@@ -99,12 +103,6 @@ def lacks(path: Path) -> list[str]:
     if unfinished:
         sentences.append(f"NeMo-Skills has not finished {', '.join(unfinished)}: samples are missing")
     return sentences
-
-
-def _is_part_of(path: Path, stem: str) -> bool:
-    """Whether a file is a part of the predictions for the set `stem`."""
-    parted = _PARTED.fullmatch(path.name)
-    return parted is not None and parted[1] == stem and is_by_number(path)
 
 
 def numbered_files(folder: Path) -> list[tuple[int | None, Path]]:

@@ -65,8 +65,11 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
     prompt, card_questions = _questions_of(options.benchmark)
     # A reference that was corrected in the benchmark's file, or a newer card, makes another run of the same rows.
     seal = questions.seal(card_questions) if card_questions else None
-    if former is not None and _is_reading(former, path, reading, seal):
-        return folder
+    if former is not None:
+        stored = _stored(former)
+        is_same = stored.get("read") == reading and stored.get("questions") == seal
+        if is_same and stored.get("digest") == outputs.digest_of(path):
+            return folder
     read, pairs = _read(path, options, prompt, card_questions)
     # Nothing is written if the graders are refused, or if this first reading of the whole file finds a mistake.
     grader_names(card_questions, options.sandbox)
@@ -92,12 +95,12 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
     if former is not None:
         with locked(folder):
             _remove_former(folder, former, options)
-    stored = {"digest": read.digest, "read": reading, "questions": seal, "warnings": warnings}
+    facts = {"digest": read.digest, "read": reading, "questions": seal, "warnings": warnings}
     records = {
         name: BenchmarkRecord(
             identity={},
             plan=Plan(samples=most[name]),
-            settings={OUTPUTS: {**stored, "missing": missing[name]}, questions.DIGEST: questions.seal(by_id.values())},
+            settings={OUTPUTS: {**facts, "missing": missing[name]}, questions.DIGEST: questions.seal(by_id.values())},
         )
         for name, by_id in in_file.items()
     }
@@ -130,17 +133,6 @@ def _write(
                     journals[question.benchmark].append(sample)
         # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
         manifest.save(folder)
-
-
-def _is_reading(former: Manifest, path: Path, reading: Mapping[str, Any], seal: str | None) -> bool:
-    """Whether the manifest is of a run that was made of this file as it is now, read by the same options.
-
-    seal: checksum of the questions of the benchmark that is named; None without one.
-    """
-    stored = _stored(former)
-    if stored.get("read") != reading or stored.get("questions") != seal:
-        return False
-    return stored.get("digest") == outputs.digest_of(path)
 
 
 def _remove_leftovers(folder: RunFolder) -> None:

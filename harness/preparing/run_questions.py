@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.benchmarks import card as cards
 from harness.benchmarks import catalogue, questions, shards, usual_columns
+from harness.benchmarks.card import Card
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources import tables
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
@@ -35,9 +36,6 @@ from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampli
 from harness.presets.tool import NO_TOOL, PythonTool, tool_of
 from harness.runs.layout import named_folder
 
-if TYPE_CHECKING:
-    from harness.benchmarks.card import Card
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunQuestions:
@@ -57,6 +55,9 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
     watcher = watcher or Watcher()
     named = _cards(options)
     preset = presets.load(options.preset) if options.preset is not None else None
+    # For the manifest, which holds no key, and ids in its plan: a limit or filter beside them is left out with them.
+    given = recorded_options(without_secrets(options.plain))
+    recorded = {name: given[name] for name in given if options.ids is None or name not in ("limit", "filter")}
     sets, benchmarks = [], {}
     for card, samples in named:
         question_set = _build(options, card)
@@ -69,7 +70,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
         tool = tool_of(named_tool(options, preset, question_set.tool))
         benchmarks[question_set.name] = BenchmarkSettings(
-            samples=n, sampling=sampling, origins=origins, options=_recorded(options),
+            samples=n, sampling=sampling, origins=origins, options=recorded,
             tool=None if tool is None else _offered(tool, options, sampling),
         )  # fmt: skip
     for warning in _column_warnings(options):
@@ -243,15 +244,6 @@ def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: boo
             field="target_error",
             value=f"{target:g}",
         )
-
-
-def _recorded(options: RunOptions) -> dict[str, Any]:
-    """The options that the user gave, for the manifest: without keys, and without those that it holds elsewhere.
-
-    Ids are in the plan; a limit or filter beside them is left out with them.
-    """
-    given = recorded_options(without_secrets(options.plain))
-    return {name: value for name, value in given.items() if options.ids is None or name not in ("limit", "filter")}
 
 
 _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re.IGNORECASE)

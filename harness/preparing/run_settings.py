@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.address.providers import leaving_out
+from harness.client.address.providers import Provider, leaving_out
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines, request_headers
 from harness.client.spelling import Spelling
 from harness.client.wires.table import wire_of
+from harness.client.wires.wire import Wire
+from harness.core.choices import Thinking
 from harness.core.errors import UsageError, as_keyword
 from harness.core.inert import visible
 from harness.core.money import prices_in
@@ -37,15 +39,9 @@ from harness.preparing.run_questions import RunQuestions
 from harness.preparing.servers import ReachedServers
 from harness.preparing.watching import Watcher
 from harness.presets.sampling import SERVER_FILLED, sampling_fields
+from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
 from server_launchers.engines import table as engines
-
-if TYPE_CHECKING:
-    from harness.client.address.providers import Provider
-    from harness.client.wires.wire import Wire
-    from harness.core.choices import Thinking
-    from harness.runs import RunFolder
-
 
 FINGERPRINTED_SAMPLES = 16
 """A run with at least this many samples takes a fingerprint of every server, even of a hosted one, which bills its 350

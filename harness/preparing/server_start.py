@@ -77,7 +77,11 @@ def spec_of(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerS
     Raises `UsageError`.
     """
     if engines.engine_of(spec_without_download(engine, model, **fields)).fetches_weights:
-        model, fields["served_name"] = _weights(model, fields.get("served_name"), watcher)
+        from server_launchers.embedded import weights
+
+        if model in weights.KNOWN:
+            fields["served_name"] = fields.get("served_name") or model
+            model = str(weights.fetch(model, lambda what: watcher.standing(f"fetching {what}")))
     return spec_without_download(engine, model, **fields)
 
 
@@ -112,18 +116,6 @@ def _words_of(launcher: str, returned: object) -> Iterator[str]:
             "the words of a command as a list, such as ['program', '{port}']"
         )
     return map(str, returned)
-
-
-def _weights(model: str, served_name: str | None, watcher: Watcher) -> tuple[str, str | None]:
-    """Return the model to serve and its name in requests. A known small model is fetched and becomes its file.
-
-    Raises `ServerError` if the weights cannot be fetched.
-    """
-    from server_launchers.embedded import weights
-
-    if model not in weights.KNOWN:
-        return model, served_name
-    return str(weights.fetch(model, lambda what: watcher.standing(f"fetching {what}"))), served_name or model
 
 
 def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool = False) -> RunningServer:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import string
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -230,19 +229,15 @@ def key_variable(who: WhichServer) -> str | None:
 def _from_environment(variable: str) -> Secret | None:
     """The key in an environment variable; None if it is not set or blank. Raises `UsageError`."""
     key = os.environ.get(variable, "").strip(_BLANK)
-    return _sealed(key, f"the environment variable {variable}") if key else None
+    if odd := next((character for character in key if not (character.isascii() and character.isprintable())), None):
+        raise UsageError(
+            f"the environment variable {variable} holds U+{ord(odd):04X}, which no header can carry: copy the key again"
+        )
+    return Secret(key) if key else None
 
 
 _BLANK = string.whitespace + "\ufeff\u200b"
 """Characters that copying leaves at the ends of a key: blanks, a byte-order mark, a zero-width space."""
-
-
-def _sealed(key: str, place: str) -> Secret:
-    """The key as a secret. place: where it stands, for messages. Raises `UsageError` for what no header can carry."""
-    if odd := next((character for character in key if not (character.isascii() and character.isprintable())), None):
-        named = unicodedata.name(odd, "a control character")
-        raise UsageError(f"{place} holds U+{ord(odd):04X} ({named}), which no header can carry: copy the key again")
-    return Secret(key)
 
 
 def _require_key(provider: Provider, endpoint: Endpoint, variable: str) -> None:

@@ -6,25 +6,22 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from signal import Signals
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.protocol.failures import says_dead
 from harness.core.errors import Interrupted
 from harness.core.nouns import are, count_noun
+from harness.core.records import Sample
 from harness.generation import runner
+from harness.generation.dispatch.canary import Answered
 from harness.generation.outcome import Outcome
 from harness.generation.settings import RunSettings
 from harness.preparing import own_servers
 from harness.preparing.prepare import Prepared, in_a_line
 from harness.preparing.watching import Watcher
 from harness.runs.merging import join_shards
-
-if TYPE_CHECKING:
-    from harness.core.records import Sample
-    from harness.generation.dispatch.canary import Answered
-    from harness.runs.record import Task
-
+from harness.runs.record import Task
 
 EXIT_S = 10.0
 """Seconds in which a server whose engine has died may end, and be started again, by itself."""
