@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
@@ -44,7 +43,12 @@ def carry_out(options: ShowCommand) -> int:
     if options.question is not None:
         benchmarks, question, sample = _find_question(opened, benchmarks, options.question)
     choice = _choice(benchmarks, options)
-    _page(_texts(benchmarks, question, sample, choice, reasoning=options.reasoning))
+    texts = _texts(benchmarks, question, sample, choice, reasoning=options.reasoning)
+    if sys.stdout.isatty():
+        click.echo_via_pager(texts)
+    else:
+        for part in texts:
+            click.echo(part, nl=False)
     # The problem is printed above, beside what can be read.
     return StoreError.exit_code if any(held.problems for held in benchmarks) else EXIT_COMPLETE
 
@@ -77,20 +81,14 @@ def _choice(benchmarks: list[OpenBenchmark], options: ShowCommand) -> SampleFilt
         columns=tuple(_column(benchmarks, text) for text in options.filter),
         text=options.grep,
     )
+    # Without grades a filter by verdict would find nothing, and "0 samples" would be misleading.
     for benchmark in benchmarks if choice.of_grades else ():
-        _require_grades(benchmark, options.run)
+        if not benchmark.grades and benchmark.n_stored:
+            raise UsageError(
+                f"no sample of {visible(benchmark.name)} in {options.run} is graded yet, and this filter needs grades: "
+                f"run `harness score {options.run}`."
+            )
     return choice
-
-
-def _require_grades(benchmark: OpenBenchmark, run: Path) -> None:
-    """Raise `UsageError` if no sample has a grade: a filter by verdict would find nothing, and "0 samples" would be
-    misleading.
-    """
-    if not benchmark.grades and benchmark.n_stored:
-        name = visible(benchmark.name)
-        raise UsageError(
-            f"no sample of {name} in {run} is graded yet, and this filter needs grades: run `harness score {run}`."
-        )
 
 
 def _find_question(
@@ -178,15 +176,6 @@ def _matching(
         yield f"{style.quiet('─' * 60)}\n"
         n_samples += 1
     yield f"{visible(benchmark.name)}: {count_noun(n_samples, 'sample')}\n"
-
-
-def _page(text: Iterator[str]) -> None:
-    """Print through the pager on a terminal, else directly."""
-    if sys.stdout.isatty():
-        click.echo_via_pager(text)
-    else:
-        for part in text:
-            click.echo(part, nl=False)
 
 
 def _style() -> Style:

@@ -73,7 +73,6 @@ def read(
     format: str | None = None,
     questions: Sequence[Question] = (),
     repeats: Repeats = "auto",
-    benchmark: str | None = None,
     half_done: bool = False,
 ) -> Outputs:
     """The (question, sample) pairs of a file, in its order. Raises `UsageError` that names file, line and field.
@@ -83,11 +82,11 @@ def read(
 
     response_key, answer_key, question_key, id_key: names of columns; they imply the format "columns". format: None
     recognises the tool. questions: those of a card, which has the reference answers if the file has none.
-    repeats: the meaning of equal questions in a file without ids (`Repeats`). benchmark: name of the benchmark in
-    scores; None: the file's name. half_done: leave out an unfinished last line, whose writer was killed.
+    repeats: the meaning of equal questions in a file without ids (`Repeats`). half_done: leave out an unfinished
+    last line, whose writer was killed.
     """
     path = Path(path)
-    name = benchmark or path.name.split(".")[0] or "outputs"
+    name = path.name.split(".")[0] or "outputs"
     keys = (response_key, answer_key, question_key, id_key)
     if format is not None and format not in FORMATS:
         raise UsageError(

@@ -1,4 +1,5 @@
-"""Warnings before the first request of a run about questions that will be hard to grade, or that the run holds already.
+"""Warnings before the first request of a run: questions that will be hard to grade, or that the run holds already, and
+settings that are allowed but seldom intended. Nothing is refused here.
 
 `harness doctor` looks at a file of questions in the same way.
 """
@@ -9,7 +10,6 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from harness.benchmarks.questions import QuestionSet
 from harness.core.errors import StoreError, UsageError
@@ -17,15 +17,12 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import GradeRules, Question
 from harness.generation.context import fitted_max_tokens
+from harness.generation.settings import RunSettings
+from harness.options.run import RunOptions
+from harness.preparing.looks import Looks
+from harness.preparing.watching import Watcher
 from harness.presets import preset as presets
 from harness.runs import Manifest, RunFolder, questions
-
-if TYPE_CHECKING:
-    from harness.benchmarks.questions import QuestionSet
-    from harness.generation.settings import RunSettings
-    from harness.options.run import RunOptions
-    from harness.preparing.looks import Looks
-    from harness.preparing.watching import Watcher
 
 
 def question_warnings(sets: Sequence[QuestionSet], folder: RunFolder, *, judged: bool) -> Iterator[str]:
