@@ -172,7 +172,7 @@ def help_all(*, hidden: bool) -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=show_all,
-        help="Show all options, by subject.",
+        help="Show all options, by subject; of a group, those of each command.",
         hidden=hidden,
     )
 

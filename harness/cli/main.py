@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 import click
 
+from harness.cli.help import help_all
 from harness.core import channel
 from harness.core.about import __version__, commit, give_home
 from harness.core.errors import HarnessError, Signalled, StoreError, UsageError, misspelt, stopped_by
@@ -66,15 +67,6 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(f"{name:{width}}", command.line) for name, command in commands.items()])
 
 
-def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> None:
-    """Print the help of every command, whole, and exit, if `--help-all` was typed."""
-    # No other command needs the module before it is imported itself.
-    if typed:
-        from harness.cli.help import show_all
-
-        show_all(ctx, parameter, typed)
-
-
 @click.group(
     cls=LazyGroup,
     invoke_without_command=True,
@@ -84,14 +76,6 @@ def _show_all(ctx: click.Context, parameter: click.Parameter, typed: bool) -> No
         # An option may be typed by its name, as messages write it.
         "token_normalize_func": lambda word: word.replace("_", "-"),
     },
-)
-@click.option(
-    "--help-all",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_all,
-    help="Show the help of every command, with all of its options.",
 )
 @click.option("--version", "-V", is_flag=True, help="Show the version, and the commit where it is known.")
 @click.pass_context
@@ -116,6 +100,9 @@ def cli(ctx: click.Context, version: bool) -> None:
             click.echo(ctx.get_help(), err=True)
             ctx.exit(UsageError.exit_code)
         click.echo(ctx.get_help())
+
+
+cli.params.insert(0, help_all(hidden=False))
 
 
 def _warn(sentence: str) -> None:
