@@ -11,7 +11,7 @@ import importlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 
 import click
 from click.core import ParameterSource
@@ -20,13 +20,15 @@ from harness.cli.help import Flag, Helping, NumberType, SeedType
 from harness.cli.json_output import schema_flag
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
-from harness.core.options import COMMAS, POINTS, SEED, Option, options_of
+from harness.core.options import COMMAS, POINTS, SEED, Option, Options, options_of
 from harness.options.commands import options_class
 from harness.options.headings import ORDER
 from harness.options.judge import ADDRESSED, JUDGE_KEYS, JudgeOptions
 
 if TYPE_CHECKING:
     from harness.options.run import RunFlags
+
+Made = TypeVar("Made", bound=Options)
 
 SHORT: Mapping[str, tuple[str, ...]] = {
     "model": ("-m",), "samples": ("-n",), "concurrency": ("-c",), "out": ("-o",), "quiet": ("-q",),
@@ -36,18 +38,16 @@ SHORT: Mapping[str, tuple[str, ...]] = {
 
 def command_of(name: str) -> click.Command:
     """The command of this name. The module of its name carries it out (`carry_out`), and returns the exit code."""
-    declared, declared_options = options_class(name), options_of(options_class(name))
+    declared = options_class(name)
 
     @click.pass_context
     def carry_out(context: click.Context, /, **_parameters: Any) -> None:
         """Carry out the command with the options that were typed; its exit code ends the command."""
         module = importlib.import_module(f"harness.cli.{name}")
-        sources = {field: context.get_parameter_source(field) for field in declared_options}
-        typed = [field for field in sources if sources[field] is not ParameterSource.DEFAULT]
-        context.exit(module.carry_out(declared(**{field: context.params[field] for field in typed})) or 0)
+        context.exit(module.carry_out(options_typed(context, declared)) or 0)
 
     # A command's own options, which stand under no heading, come first.
-    options = sorted(declared_options.values(), key=lambda option: ("", *ORDER).index(option.under))
+    options = sorted(options_of(declared).values(), key=lambda option: ("", *ORDER).index(option.under))
     return Helping(
         name,
         params=[parameter for option in options for parameter in _parameters(option)],
@@ -57,6 +57,12 @@ def command_of(name: str) -> click.Command:
         command=name,
         context_settings={"ignore_unknown_options": declared.dashed},
     )
+
+
+def options_typed(context: click.Context, declared: type[Made]) -> Made:
+    """The options of the words that a command got. Raises `UsageError`."""
+    sources = {name: context.get_parameter_source(name) for name in options_of(declared)}
+    return declared(**{name: context.params[name] for name in sources if sources[name] is not ParameterSource.DEFAULT})
 
 
 def _parameters(option: Option) -> list[click.Parameter]:

@@ -119,13 +119,12 @@ def _print_more(
     label: str, scored: Scored, options: ScoreOptions, trackers: Mapping[str, Tracker], *, stderr: bool
 ) -> None:
     """Print what the second graders, the trackers and the judge report. label: empty for the only source."""
-    from harness.commands.score import send_scores
+    from harness.commands.score import send_scores, sent_in_words
 
     for grader in options.second_graders:
         _show_opinions(label, scored, grader, options.also_python, stderr=stderr)
     for name, tracker in trackers.items():
-        address = visible(send_scores(scored, tracker, options), 400)
-        click.echo(f"sent the scores to {visible(name, 100)}{address and f': {address}'}", err=True)
+        click.echo(sent_in_words(name, send_scores(scored, tracker, options)), err=True)
     if scored.judged is not None:
         judges.show(scored.judged, stderr=stderr)
 

@@ -80,7 +80,7 @@ def _flag_or_argument(parameter: click.Parameter, value: str | None) -> str:
     """The parameter with its value, as it is typed."""
     text = None if value is None else shlex.quote(value.strip("[]'"))
     if isinstance(parameter, click.Argument):
-        name = parameter.human_readable_name.strip("[].")
+        name = re.sub(r"[\[\]]", "", parameter.human_readable_name)
         return name if text is None else f"{name} {text}"
     is_switch = isinstance(parameter, click.Option) and parameter.is_flag
     flag = parameter.opts[-1]

@@ -215,6 +215,11 @@ def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     return {name: find_tracker(name) for name in names}
 
 
+def sent_in_words(name: str, address: str) -> str:
+    """The sentence on a tracker that got the scores. address: where they can be seen; empty if unknown."""
+    return f"sent the scores to {visible(name, 100)}{': ' + visible(address, 400) if address else ''}"
+
+
 def send_scores(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
     """Send the scores to a tracker. Return the address where they can be seen; empty if the tracker names none."""
     from harness.exports.trackers import SeriesStep, track

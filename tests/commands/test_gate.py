@@ -455,7 +455,7 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
     policy(tmp_path, "http://127.0.0.1:9")
     for given in ("--json", "RUN"):
         done = harness(tmp_path, "gate", "gate.yaml", "--dry-run", given)
-        assert (done.code, f"leave out {given}" in done.err) == (2, True)
+        assert (done.code, f"it does not work with {given}" in done.err) == (2, True), done.err
     policy(tmp_path, "http://127.0.0.1:9", more="likelihood: {replies: nowhere}\n")
     assert "there is no run at" in harness(tmp_path, "gate", "gate.yaml", "--dry-run").err
 

@@ -273,7 +273,7 @@ def test_a_damaged_inspect_log_is_one_sentence(tmp_path: Path) -> None:
     for name, message in (
         ("cut", "is damaged or no Inspect log"),
         ("empty", "holds no samples; it may be an interrupted log"),
-        ("absent", "there is no file"),
+        ("absent", "cannot read .*No such file"),
         ("odd", "is no sample of an Inspect log"),
     ):
         with pytest.raises(UsageError, match=message):
