@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 import click
 
+from harness.cli import terminal
 from harness.cli.help import help_all
 from harness.core import channel
 from harness.core.about import __version__, commit, give_home
@@ -89,7 +90,7 @@ def cli(ctx: click.Context, version: bool) -> None:
     harness report results/MODEL              a page with tables and pictures
     harness compare results/A results/B       which is better, and how sure that is
     """
-    ctx.with_resource(channel.warnings_to(_warn, _note))
+    ctx.with_resource(channel.warnings_to(terminal.warn, terminal.note))
     if version:
         checkout = commit()
         click.echo(f"harness, version {__version__}" + (f" ({checkout})" if checkout else ""))
@@ -103,20 +104,6 @@ def cli(ctx: click.Context, version: bool) -> None:
 
 
 cli.params.insert(0, help_all(hidden=False))
-
-
-def _warn(sentence: str) -> None:
-    """Print a warning."""
-    from harness.cli.terminal import warn  # few commands warn
-
-    warn(sentence)
-
-
-def _note(sentence: str) -> None:
-    """Print what a command waits for."""
-    from harness.cli.terminal import note
-
-    note(sentence)
 
 
 def _show_notes(stop: BaseException | None) -> None:

@@ -51,7 +51,6 @@ def command(ctx: click.Context, models: bool) -> None:
 
     \b
     harness serve ENGINE MODEL [options] [-- engine flags]
-    harness serve -- vllm serve MODEL --tensor-parallel-size 8 …
     harness serve status | logs [NAME] | stop [NAME | --all]
     harness serve --models
     harness serve fetch smollm2-135m

@@ -167,10 +167,6 @@ def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator
             )
 
 
-USUAL = {"temperature": (0.0, 2.0), "top_p": (0.1, 1.0), "repetition_penalty": (0.5, 2.0)}
-"""Sampling field → the range (low, high) outside which a value is more likely mistyped than meant."""
-
-
 def warn_of_settings(
     settings: RunSettings, sets: Sequence[QuestionSet], options: RunOptions, looks: Looks, watcher: Watcher
 ) -> None:
@@ -180,10 +176,6 @@ def warn_of_settings(
         name = question_set.name
         benchmark = settings.benchmarks[name]
         n = benchmark.samples
-        for field, (low, high) in USUAL.items():
-            value = getattr(benchmark.sampling, field)
-            if value is not None and not low <= value <= high:
-                watcher.warn(f"{name}: {field} is {value:g}; usual are {low:g} to {high:g}")
         if benchmark.sampling.temperature == 0 and n > 1:
             watcher.warn(f"{name}: {n} samples at temperature 0 are all the same on most servers")
         if settings.seed is None and n > 1:

@@ -60,7 +60,15 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
     recorded = {name: given[name] for name in given if options.ids is None or name not in ("limit", "filter")}
     sets, benchmarks = [], {}
     for card, samples in named:
-        question_set = _build(options, card)
+        question_set = questions.build(
+            card,
+            prompt=options.prompt,
+            system_prompt=options.system_prompt,
+            limit=options.limit,
+            ids=options.ids,
+            filters=options.filter,
+            api=options.api,
+        )
         for note in question_set.notes:
             watcher.warn(f"{question_set.name}: {note}")
         sets.append(question_set)
@@ -147,19 +155,6 @@ def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, float 
         raise UsageError(f"{', '.join(keys)} are only for data without a card: leave out the benchmark")
     card, samples = numbered[0]
     return card.with_data(data, options.split), samples
-
-
-def _build(options: RunOptions, card: Card) -> QuestionSet:
-    """Build the questions of a card, with the prompt and the selection of the options. Raises `UsageError`."""
-    return questions.build(
-        card,
-        prompt=options.prompt,
-        system_prompt=options.system_prompt,
-        limit=options.limit,
-        ids=options.ids,
-        filters=options.filter,
-        api=options.api,
-    )
 
 
 def default_folder(parent: Path, options: RunOptions) -> Path:
