@@ -337,8 +337,25 @@ def response_events(text: str = "42", model: str = "test-model") -> Iterator[byt
     yield named("response.completed", response=end)
 
 
+def message(text: str = "42", model: str = "test-model") -> dict[str, Any]:
+    """A whole reply of the Messages API."""
+    of_text = {"content": [{"type": "text", "text": text}], "usage": {"input_tokens": 9, "output_tokens": 3}}
+    return {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "stop_reason": "end_turn", **of_text}
+
+
+def message_events(text: str = "42", model: str = "test-model") -> Iterator[bytes]:
+    """The events of that reply, a letter a piece."""
+    yield named("message_start", message=message(text, model) | {"content": [], "stop_reason": None})
+    yield named("ping")
+    yield named("content_block_start", index=0, content_block={"type": "text", "text": ""})
+    yield from (named("content_block_delta", index=0, delta={"type": "text_delta", "text": part}) for part in text)
+    yield named("content_block_stop", index=0)
+    yield named("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 3})
+    yield named("message_stop")
+
+
 def named(kind: str, **fields: Any) -> bytes:
-    """One event that states its type twice, as the Responses and the Messages API do."""
+    """One event that states its type twice, as both APIs do."""
     return f"event: {kind}\n".encode() + event({"type": kind, **fields})
 
 
@@ -387,6 +404,8 @@ def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model")
                 if streamed
                 else [http(200, response(text, model=model))]
             )
+        if request.path.endswith("/messages"):
+            return event_stream(*message_events(text, model), end=()) if streamed else [http(200, message(text, model))]
         if streamed:
             return completion(text)
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}

@@ -19,10 +19,9 @@ from harness.client.wires.messages import MESSAGES
 from harness.client.wires.responses import RESPONSES
 from harness.client.wires.wire import Wire
 from harness.core.secret import Secret
-from harness.testing import response_events
+from harness.testing import message_events, response_events
 from tests.budget import thinned
 from tests.client.work import grows_linearly
-from tests.message_replies import message_events
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from harness.testing import DONE, FAULTS, Answer, Request, Step, delta, event_stream, http, named, response
+from harness.testing import DONE, FAULTS, Answer, Request, Step, delta, event_stream, http, message, named, response
 from harness.testing import scripted as scripted_texts
-from tests.message_replies import message, message_events
 
 
 class Calls(NamedTuple):
@@ -96,8 +95,6 @@ def scripted(*texts: str | Calls, faults: Sequence[str] = (), model: str = "test
         text = texts[n % len(texts)]
         if isinstance(text, Calls):
             return event_stream(*calls_events(text, request.path.rpartition("/")[2], model), end=())
-        if request.path.endswith("/messages"):
-            return event_stream(*message_events(text, model), end=())
         return scripted_texts(text, model=model)(request)
 
     return answer

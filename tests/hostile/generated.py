@@ -21,11 +21,11 @@ from harness.testing import (
     Step,
     chunk,
     event,
+    message_events,
     named,
     response_events,
 )
 from tests.client.test_believed import BENDS, Lines, right, wire
-from tests.message_replies import message_events
 
 MODEL = "test-model"
 """As the sound replies of harness/testing.py name it: two models would end a run."""

@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.testing import Answer, Request, Step, delta, event_stream, http, response_events
+from harness.testing import Answer, Request, Step, delta, event_stream, http, message_events, response_events
 from tests.commands.toy_model import CONTEXT, Fault, Toy, answering
-from tests.message_replies import message_events
 
 ENGINES: Mapping[str, Mapping[str, Any]] = {
     "plain": {"/v1/models": {"data": [{"id": "pinned", "object": "model"}]}},
