@@ -135,9 +135,9 @@ def test_the_ends_of_a_key_lose_invisible_characters(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("odd", "named"),
     [
-        ("\u2014", r"U\+2014 \(EM DASH\)"),
-        ("\u200b", r"U\+200B \(ZERO WIDTH SPACE\)"),
-        ("\x07", r"U\+0007 \(a control character\)"),
+        ("\u2014", r"U\+2014"),
+        ("\u200b", r"U\+200B"),
+        ("\x07", r"U\+0007"),
     ],
 )
 def test_what_no_header_can_carry_is_named(monkeypatch: pytest.MonkeyPatch, odd: str, named: str) -> None:
