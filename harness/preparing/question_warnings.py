@@ -146,7 +146,8 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
 
 def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator[str]:
-    """Yield a warning for each new benchmark of the run all of whose prompts were answered under another name."""
+    """Yield a warning for each new benchmark of the run all of whose prompts were answered under another name, and for
+    each other file of the user's that joins the run's benchmarks."""
     records = Manifest.load(folder).benchmarks if folder.manifest.is_file() else {}
     new = {of.name: of for of in sets if of.name not in records}
     for name in records if new else ():
@@ -158,6 +159,12 @@ def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator
             stored = {question.prompt_digest for question in questions.iterate(held)}
         for of in new.values():
             if not all(question.prompt_digest in stored for question in of.questions):
+                if of.without_card:
+                    yield (
+                        f"{visible(of.name, 80)} becomes a further benchmark of the run in "
+                        f"{visible(str(folder.path))}, which holds samples of {visible(name, 80)}; another folder "
+                        "(`out`) keeps them apart"
+                    )
                 continue
             each = "the question" if len(of.questions) == 1 else f"all {len(of.questions)} questions"
             yield (
@@ -165,6 +172,10 @@ def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator
                 f"benchmark {visible(name, 80)}; this run asks anew. To grade those replies by the answers of "
                 f"{visible(of.name, 80)}, {questions.grading_anew(held, of.given_data or of.card_file or of.name)}"
             )
+
+
+USUAL = {"temperature": (0.0, 2.0), "top_p": (0.1, 1.0), "repetition_penalty": (0.5, 2.0)}
+"""Sampling field → the range (low, high) outside which a value is more likely mistyped than meant."""
 
 
 def warn_of_settings(
@@ -176,6 +187,10 @@ def warn_of_settings(
         name = question_set.name
         benchmark = settings.benchmarks[name]
         n = benchmark.samples
+        for field, (low, high) in USUAL.items():
+            value = getattr(benchmark.sampling, field)
+            if value is not None and not low <= value <= high:
+                watcher.warn(f"{name}: {field} is {value:g}; usual are {low:g} to {high:g}")
         if benchmark.sampling.temperature == 0 and n > 1:
             watcher.warn(f"{name}: {n} samples at temperature 0 are all the same on most servers")
         if settings.seed is None and n > 1:

@@ -241,7 +241,7 @@ class Warned(Watcher):
 
 
 def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: RunFolder, tmp_path: Path) -> None:
-    def warnings(name: str, rows: list[dict[str, Any]]) -> list[str]:
+    def warnings(name: str, rows: list[dict[str, Any]], words: str = "already holds") -> list[str]:
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
         watcher = Warned()
         with FakeServer(scripted(r"\boxed{1}", model="m")) as server:
@@ -251,7 +251,7 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
             )  # fmt: skip
             run_command(given, watcher)
         assert any(re.search("run folder .*, which holds .*sums too$", sentence) for sentence in watcher.sentences)
-        return [sentence for sentence in watcher.sentences if "already holds" in sentence]
+        return [sentence for sentence in watcher.sentences if words in sentence]
 
     corrected = [{**row, "answer": "1"} for row in SUMS]
     (warning,) = warnings("mended.jsonl", corrected)
@@ -264,7 +264,9 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     assert Score.load(imported_at(Path(shlex.split(score)[1])).benchmark("mended")).accuracy.value == 1.0
     # Wrong twins: the run goes on with its own benchmark, and a benchmark with one other question.
     assert warnings("mended.jsonl", corrected) == []
-    assert warnings("longer.jsonl", [*SUMS, {"id": "q6", "question": "What is 6 + 1?", "answer": "7"}]) == []
+    longer = [*SUMS, {"id": "q6", "question": "What is 6 + 1?", "answer": "7"}]
+    assert warnings("longer.jsonl", longer) == []
+    assert warnings("joining.jsonl", longer[1:], "joining becomes a further benchmark of the run in ")
 
 
 def test_a_resume_takes_a_file_of_these_questions_as_it_is_and_makes_a_lost_one_anew(

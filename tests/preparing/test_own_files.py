@@ -134,8 +134,6 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-
-
 @pytest.mark.slow  # Each import has a process of its own.
 @pytest.mark.parametrize(
     ("trusted", "function", "sentence"),
