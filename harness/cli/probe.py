@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 import msgspec
 
@@ -22,6 +24,9 @@ SIGNS = {"sound": "sound", "spoils": "SPOILS", "warns": "warns", "untested": "â€
 
 SHOWN_CHARS = 400
 """Longest reply in the table, in characters; the JSON holds it whole."""
+
+_REJECTED = re.compile(r"HTTP 4(00|22)\b")
+"""The statuses of a request with a field that the server rejects."""
 
 
 def carry_out(options: ProbeCommand) -> int:
@@ -54,6 +59,11 @@ def _table(report: ProbeReport) -> None:
         f"{count_noun(report.requests, 'request')}, {count_noun(report.tokens, 'token')}, {report.seconds:g} s; "
         f"seed {report.seed}"
     )
+    if any(finding.outcome == "untested" and _REJECTED.search(finding.came) for finding in report.findings):
+        click.echo(
+            "a field of the probe's own that the server rejects is left out by --drop FIELD, as in a run (where --seed "
+            "none leaves the seed out)"
+        )
 
 
 def _likelihood(read: Likelihood) -> None:
