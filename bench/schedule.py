@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.client.address.endpoint import Endpoint
+from harness.core.choices import Order
 from harness.core.records import Key
 from harness.generation.dispatch.flight import Lane, Work
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.dispatch.too_many_requests import Pace
-from harness.generation.plan import Order
 from harness.runs.record import Task, missing_samples
 
 CAP_TOKENS = 32_768

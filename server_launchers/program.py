@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from server_launchers.variables import KEY_VARIABLE
-
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
+
+KEY_VARIABLE = "HARNESS_SERVER_KEY"
+"""This variable hands a key to a program that takes keys on its command line only, where every user of the machine
+could read them. `program.key_arguments` starts such a program.
+"""
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -60,7 +62,7 @@ def local_model(spec: ServerSpec) -> str:
     return str(path.absolute()) if path.exists() else spec.model
 
 
-def flag_pairs(pairs: Sequence[tuple[str, object]]) -> list[str]:
+def flag_pairs(*pairs: tuple[str, object]) -> list[str]:
     """Options with their values as words; None and False are left out, True gives the option alone.
 
     pairs: (flag, value).

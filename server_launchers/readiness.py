@@ -58,7 +58,9 @@ def check_ready(base_url: str, readiness: Readiness, model: str, api_key_env: st
                 model = _check_listed(client, model)
             _check_token(client, model)
         except httpx.HTTPError as error:
-            raise NotReady(_why(error)) from None
+            # A refused connection is the usual state for minutes and gets words; the rest is named by its class.
+            refused = isinstance(error, httpx.ConnectError)
+            raise NotReady("it does not listen yet" if refused else type(error).__name__) from None
     return model
 
 
@@ -109,9 +111,3 @@ def _check_token(client: httpx.Client, model: str) -> None:
             f"a first request (POST {answer.request.url.path} without `stream`) gets no completion in JSON, but "
             f"{form}: {text}"
         ) from None
-
-
-def _why(error: httpx.HTTPError) -> str:
-    """What is missing, by the error of a request."""
-    # A refused connection is the usual state for minutes and gets words; the rest is named by its class.
-    return "it does not listen yet" if isinstance(error, httpx.ConnectError) else type(error).__name__

@@ -90,7 +90,7 @@ def _flag(option: Option, word: str, scope: str = "", *, hidden: bool = False) -
     the help.
     """
     attributes: dict[str, Any] = {
-        "hidden": hidden or option.hidden,
+        "hidden": hidden,
         "metavar": option.metavar or ("POINTS" if option.kind is POINTS else None),
         "default": None,  # Without this, click would set a switch to "off".
     }

@@ -39,8 +39,21 @@ class Asker:
     deadlines: Deadlines = field(default_factory=Deadlines)
 
     def neutral_fields(self, sampling: Mapping[str, Any]) -> dict[str, Any]:
-        """The neutral values to send with `sampling`, so that the server's own defaults have no effect."""
-        return neutral_fields(self.engine, sampling, {*self.left_out, *self.spelling.extra_body})
+        """The neutral value of each sampling field that a request would otherwise leave to the server, whose own
+        defaults then have no effect.
+
+        Empty if the engine is unknown or has no neutral values. sampling: the sampling fields of the request, by our
+        names. An engine may call such a field by another name (`repeat_penalty`); it is then returned under that name
+        too, with the value in `sampling`. Fields that the user sets or keeps out are not returned.
+        """
+        dialect, excluded = engines.dialect(self.engine), {*self.left_out, *self.spelling.extra_body}
+        our_names = {theirs: ours for ours, theirs in dialect.names.items()}
+        fields = {}
+        for name, value in (dialect.neutral.values if dialect.neutral is not None else {}).items():
+            ours = our_names.get(name, name)
+            if not (name in excluded or ours in excluded or name in sampling):
+                fields[name] = sampling.get(ours, value)
+        return fields
 
     def template(self, sampling: Mapping[str, Any], neutral: Mapping[str, Any] | None = None) -> RequestTemplate:
         """The template of all requests with this sampling.
@@ -52,30 +65,6 @@ class Asker:
         fields = {**(self.neutral_fields(sampling) if neutral is None else neutral), **sampling}
         bound = fields.pop("max_tokens", None)
         return RequestTemplate(model=self.model, sampling=fields, max_tokens=bound, spelling=self.spelling)
-
-
-# ---- sampling fields that a server would fill in
-
-
-def neutral_fields(engine: str | None, sent: Mapping[str, Any], excluded: Collection[str] = ()) -> dict[str, Any]:
-    """The neutral value of each sampling field that a request would otherwise leave to the server.
-
-    Empty if the engine is unknown or has no neutral values. sent: the sampling fields of the request, by our names.
-    An engine may call such a field by another name (`repeat_penalty`); it is then returned under that name too, with
-    the value in `sent`. excluded: other fields that the request sets, or that the user keeps out; none of these is
-    returned.
-    """
-    dialect = engines.dialect(engine)
-    if dialect.neutral is None:
-        return {}
-    our_names = {theirs: ours for ours, theirs in dialect.names.items()}
-    fields = {}
-    for name, value in dialect.neutral.values.items():
-        ours = our_names.get(name, name)
-        if name in excluded or ours in excluded or name in sent:
-            continue
-        fields[name] = sent.get(ours, value)
-    return fields
 
 
 def unset_fields(sent: Collection[str]) -> list[str]:

@@ -38,6 +38,9 @@ OutputsFormat = Literal[
 SecondGraderName = Literal["math-verify", "sympy"]
 """A grader that is asked beside the rules, and changes no verdict."""
 
+Order = Literal["longest", "rounds"]
+"""The order in which samples are asked; `harness.generation.dispatch.schedule` explains the two."""
+
 SalvageMode = Literal["off", "exact"]
 """Which answers that an interruption cut in half are continued, and not asked anew. off: none. exact: those that can go
 on from the same token ids."""

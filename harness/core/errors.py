@@ -172,11 +172,7 @@ def near_names(name: str, names: Iterable[str], aliases: Mapping[str, str] | Non
     folded = {candidate.casefold(): named for candidate, named in shown.items()}
     import difflib  # takes milliseconds, and no misspelt name is the rule
 
-    # More than are shown, since several may be aliases of one name.
-    near = difflib.get_close_matches(name.casefold(), folded, n=4 * MAX_NEAR, cutoff=0.6)
-    ratios = [difflib.SequenceMatcher(None, candidate, name.casefold()).ratio() for candidate in near]
-    # A name that is much less alike than the nearest one is not what was meant.
-    likely = [folded[candidate] for candidate, ratio in zip(near, ratios, strict=True) if ratio > ratios[0] - 0.1]
+    likely = [folded[near] for near in difflib.get_close_matches(name.casefold(), folded, cutoff=0.6)]
     if not likely and len(letters := _letters(name)) >= MIN_HELD_LETTERS:
         likely = [named for candidate, named in folded.items() if letters in _letters(candidate)]
     return _did_you_mean(likely)

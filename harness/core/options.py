@@ -182,7 +182,7 @@ class Option:
     least, most, above, below: bounds of the number, or of each number of a list. chars: smallest length of the text,
     or of each text of a list. items: most items of a list. strict: whether the text "8" is refused for a number.
     secret: whether the value is hidden everywhere. argument: whether it has no flag: it stands bare on the command
-    line, and is a positional argument in Python. hidden: whether no help shows it. prints: of the option that prints a
+    line, and is a positional argument in Python. prints: of the option that prints a
     result as JSON, MODULE:TYPE of the result, or list[MODULE:TYPE].
     """
 
@@ -199,7 +199,6 @@ class Option:
     strict: bool = True
     secret: bool = False
     argument: bool = False
-    hidden: bool = False
     prints: str = ""
     kind: Kind | None = None
 

@@ -95,11 +95,8 @@ class Spilled:
         try:
             return read_at(self._file.fileno(), size, begin)
         except OSError as error:
-            where = tempfile.gettempdir()
-            raise StoreError(
-                f"cannot read back a temporary file in {where} ({error.strerror or error}): set TMPDIR to a folder on "
-                "another disk and give the command again"
-            ) from error
+            message = f"cannot read back a temporary file ({error.strerror}): set TMPDIR to another disk"
+            raise StoreError(message) from error
 
 
 def _write_all(file: IO[bytes], data: bytes | memoryview) -> None:

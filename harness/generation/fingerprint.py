@@ -53,7 +53,8 @@ MAX_BYTES = 1024 * 1024
 MAX_CHARS = 400
 """Largest number of stored characters of a beginning; sixteen tokens have about sixty."""
 
-_SAMPLING = {"temperature": 0.0, "max_tokens": TOKENS}
+SAMPLING = {"temperature": 0.0, "max_tokens": TOKENS}
+"""The sampling of all fingerprints."""
 
 
 def version(neutral: Mapping[str, Any]) -> str:
@@ -79,19 +80,9 @@ def first(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerp
     return Fingerprint(version=version(neutral), beginnings=beginnings, endpoint=url, neutral=dict(neutral))
 
 
-def likeness(first: Fingerprint, n_same: int) -> str:
-    """How many beginnings of an endpoint equal those of the run, for the sentences on one that replies differently."""
-    return f"{n_same} of {len(first.beginnings)} replies at temperature 0 begin like those of {first.endpoint}"
-
-
-def neutral_values(asker: Asker) -> dict[str, Any]:
-    """The neutral values for a run's first fingerprint."""
-    return asker.neutral_fields(_SAMPLING)
-
-
 def template(asker: Asker, neutral: Mapping[str, Any]) -> RequestTemplate:
     """The fingerprint's requests with these neutral values."""
-    return asker.template(_SAMPLING, neutral)
+    return asker.template(SAMPLING, neutral)
 
 
 def bodies(template: RequestTemplate) -> list[bytes]:

@@ -32,8 +32,8 @@ from harness.generation import fingerprint
 from harness.generation.dispatch.budget import Ending
 from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.flight import SessionPlan
 from harness.generation.engine_watch import watched
-from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Desk, Signals
 from harness.generation.network.endpoints_file import EndpointsFile
@@ -41,10 +41,9 @@ from harness.generation.network.requests import OneByOne, Requests
 from harness.generation.network.steps import StepByStep
 from harness.generation.network.thread import Network
 from harness.generation.outcome import Outcome
-from harness.generation.plan import SessionPlan
 from harness.generation.run_progress import Progress
 from harness.generation.session import SamplingSession
-from harness.generation.settings import RunSettings
+from harness.generation.settings import RunSettings, limit_concurrency
 from harness.generation.spending import Account, Spent
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.lock import hold

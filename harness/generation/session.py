@@ -34,9 +34,9 @@ from harness.core.records import Sample, ServerFacts
 from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.dispatcher import Dispatcher
+from harness.generation.dispatch.flight import SessionPlan
 from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
-from harness.generation.plan import SessionPlan
 from harness.generation.run_progress import Progress
 from harness.generation.settings import RunSettings, with_record
 from harness.generation.spending import Spent
@@ -367,7 +367,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         A neutral value has no effect (`top_k: -1`), and is sent to keep out a value that the server would fill in.
         """
         recorded = fingerprint.comparable(self._manifest.provenance)
-        return fingerprint.neutral_values(self._settings.asker) if recorded is None else recorded.neutral
+        return self._settings.asker.neutral_fields(fingerprint.SAMPLING) if recorded is None else recorded.neutral
 
     def check_fingerprints(
         self,
@@ -393,7 +393,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         former = fingerprint.first(given, self.fingerprint_neutral) if recorded is None else recorded
         same = {url: fingerprint.same(former.beginnings, beginnings) for url, beginnings in given.items()}
         for url, n_same in same.items():
-            alike = fingerprint.likeness(former, n_same)  # "3 of 8 replies … begin like those of …"
+            n_all = len(former.beginnings)
+            alike = f"{n_same} of {n_all} replies at temperature 0 begin like those of {former.endpoint}"
             if n_same < fingerprint.MIN_SAME:
                 self.warn(
                     f"{url} replies differently from this run's servers: only {alike}; batches alone do not change so "

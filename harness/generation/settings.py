@@ -6,6 +6,7 @@ refused. `RunSettings.settings_record` is the part that may change from session 
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,12 +19,11 @@ from harness.client.address.providers import Batches
 from harness.client.asker import Asker, unset_fields
 from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
-from harness.core.choices import Api, SalvageMode, TransportName
+from harness.core.choices import Api, Order, SalvageMode, TransportName
 from harness.core.errors import StoreError, UsageError
 from harness.core.money import Prices
 from harness.core.secret import without_secrets
 from harness.generation.context import may_lower
-from harness.generation.plan import Order
 from harness.presets.tool import NAME, PythonTool
 from harness.runs import RunFolder
 from harness.runs.manifest import KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest
@@ -39,6 +39,12 @@ DEFAULT_CONCURRENCY = 64
 
 MAX_CONCURRENCY = 100_000
 """Upper bound of the requests in flight; a larger number is taken for a typing mistake."""
+
+SPARE_DESCRIPTORS = 64
+"""Number of descriptors for everything but requests: journals, logs, the loop, name look-ups."""
+
+MIN_DESCRIPTORS = 24
+"""A run does not begin with a limit of fewer descriptors than this."""
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """Largest number of bytes of one reply; a longer reply fails as a runaway."""
@@ -255,6 +261,33 @@ class RunSettings:
             "deadlines": asdict(self.deadlines),
             "attempts": self.patience.attempts,
         }
+
+
+# ---- how many requests this machine allows: each in flight holds a socket, and so an open file
+
+
+def limit_concurrency(concurrency: int) -> int:
+    """Return how many requests may be in flight under the limit of open files, at most `concurrency`.
+
+    Raises the soft limit if the system allows. Raises `UsageError` if the limit is too low for a single request.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = concurrency + SPARE_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        except (OSError, ValueError):
+            # A container may forbid to raise it, and macOS has a bound below the stated one.
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return concurrency
+    if soft < MIN_DESCRIPTORS:
+        raise UsageError(
+            f"the limit of open files (ulimit -n) is {soft}; a run needs {MIN_DESCRIPTORS}, plus one per request; "
+            f"raise it, for example with `ulimit -n {MIN_DESCRIPTORS + SPARE_DESCRIPTORS + concurrency}`"
+        )
+    return max(1, min(concurrency, soft - SPARE_DESCRIPTORS))
 
 
 # ---- samples of other settings

@@ -102,7 +102,7 @@ def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
     # A run is what most people know: it comes first.
     declared = {"run": options_class("run"), **all_options()}
     tables = {taker: options_of(options) for taker, options in declared.items()}
-    takers = {taker: table[name] for taker, table in tables.items() if name in table and not table[name].hidden}
+    takers = {taker: table[name] for taker, table in tables.items() if name in table}
     flag = f"--{typed.replace('_', '-')}"
     if typed and command in takers and takers[command].flag_word != flag:
         # One name may be two options: `tool` of a run, and of a scored file, where it is typed --from.

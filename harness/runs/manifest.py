@@ -49,9 +49,6 @@ A change of these facts counts as a change of the model, unless a checksum shows
 MAX_SHOWN_VALUE = 200
 """Largest number of characters of a field's value that a refusal shows."""
 
-MAX_SHOWN_CHANGES = 12
-"""Largest number of changed facts that a refusal lists; the others are counted."""
-
 
 class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
     """One session.
@@ -119,25 +116,33 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, fingerprint=fingerprint, sessions=[*self.sessions[:-1], last])
 
 
-class Change(NamedTuple):
-    """One fact in which a server differs from the run's servers. where: its base URL; before, now: values as JSON."""
+class Difference(NamedTuple):
+    """One field that has changed: of an identity, or of what a server states. field: dotted path; old, new: None when
+    not set. where: the server's base URL; empty for an identity.
+    """
 
-    where: str
     field: str
-    before: Any
-    now: Any
+    old: Any
+    new: Any
+    where: str = ""
 
     def __str__(self) -> str:
-        """The change in words: `http://h:8000/v1: root was "a", now "b"`."""
-        before, now = (visible(codec.encode(value).decode(), MAX_SHOWN_VALUE) for value in (self.before, self.now))
-        return f"{visible(self.where, MAX_SHOWN_VALUE)}: {visible(self.field, MAX_SHOWN_VALUE)} was {before}, now {now}"
+        """The change in words: `http://h:8000/v1: root was "a", now "b"`, or `seed: 0 → 1`."""
+        field, old, new = visible(self.field, MAX_SHOWN_VALUE), _show(self.old), _show(self.new)
+        where = visible(self.where, MAX_SHOWN_VALUE)
+        return f"{where}: {field} was {old}, now {new}" if where else f"{field}: {old} → {new}"
+
+    @property
+    def in_words(self) -> Difference:
+        """The same difference, with the field's name for people."""
+        return self._replace(field=setting_names.in_words(self.field))
 
 
 class Changes(NamedTuple):
     """Changed facts. model: those that change the distribution of replies; host: the others."""
 
-    model: list[Change]
-    host: list[Change]
+    model: list[Difference]
+    host: list[Difference]
 
 
 def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes:
@@ -147,8 +152,8 @@ def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes
     servers and those before it in `endpoints`. The same weights in another place count as a change of the host.
     endpoints: base URL → facts of its server. Pure.
     """
-    model: list[Change] = []
-    host: list[Change] = []
+    model: list[Difference] = []
+    host: list[Difference] = []
     former = list(run.servers.values())
     for url, facts in endpoints.items():
         moved = any(_same_weights(before.model, facts.model) for before in former)
@@ -160,22 +165,19 @@ def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes
     return Changes(model, host)
 
 
-def servers_refusal(changed: Sequence[Change]) -> OtherModel:
+def servers_refusal(changed: Sequence[Difference]) -> OtherModel:
     """The error that refuses to mix samples of two models, one line per fact."""
-    shown = [f"  {change}" for change in changed[:MAX_SHOWN_CHANGES]]
-    if len(changed) > MAX_SHOWN_CHANGES:
-        shown.append(f"  and {len(changed) - MAX_SHOWN_CHANGES} more")
-    lines = "\n".join(shown)
+    lines = "\n".join(f"  {change}" for change in changed)
     return OtherModel(f"the server is not the one that made this run's samples, and runs never mix:\n{lines}\n")
 
 
-def _apart(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]) -> Iterator[Change]:
+def _apart(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]) -> Iterator[Difference]:
     """The facts of `now` that some server in `former` stated, but none with the same value."""
     for name, value in now.items():
         values = [facts[name] for facts in former if name in facts]
         # Compared by the digest of canonical JSON, since 1 equals True in Python.
         if values and digest(value) not in map(digest, values):
-            yield Change(url, name, values[-1], value)
+            yield Difference(name, values[-1], value, url)
 
 
 def _same_weights(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
@@ -257,22 +259,6 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
         """What is stored of the reading of another tool's outputs."""
         stored = self.settings.get(OUTPUTS)
         return stored if isinstance(stored, dict) else {}
-
-
-class Difference(NamedTuple):
-    """One field of an identity that has changed. field: dotted path; old, new: None when not set."""
-
-    field: str
-    old: Any
-    new: Any
-
-    def __str__(self) -> str:
-        return f"{visible(self.field, MAX_SHOWN_VALUE)}: {_show(self.old)} → {_show(self.new)}"
-
-    @property
-    def in_words(self) -> Difference:
-        """The same difference, with the field's name for people."""
-        return self._replace(field=setting_names.in_words(self.field))
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,8 +61,6 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
     Raises `StoreError` when two have one id, when a question differs from the stored one of its id, or when the disk
     refuses.
     """
-    if folder.questions.exists() and _same(questions, iterate(folder)):
-        return
     together = merge(folder, questions)
     if not folder.questions.exists() or not _same(together, iterate(folder)):
         write_lines(folder.questions, together)

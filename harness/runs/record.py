@@ -100,16 +100,12 @@ def intact_key(line: bytes, n_head: int, benchmark: str) -> tuple[str, int] | No
     unusual.
     """
     has_our_schema = line[-TAIL_BYTES - len(_SCHEMA) : -TAIL_BYTES] == _SCHEMA
-    return head_key(line[:n_head], benchmark) if has_our_schema and _has_its_checksum(line) else None
+    checksum_fits = line[-TAIL_BYTES:] == b',"crc":"%08x"}\n' % zlib.crc32(memoryview(line)[:-TAIL_BYTES])
+    return head_key(line[:n_head], benchmark) if has_our_schema and checksum_fits else None
 
 
 _SCHEMA = b',"schema":%d' % SCHEMA_VERSION
 """The bytes before the checksum of a record of this version."""
-
-
-def _has_its_checksum(line: bytes) -> bool:
-    body = memoryview(line)[:-TAIL_BYTES]
-    return line[-TAIL_BYTES:] == b',"crc":"%08x"}\n' % zlib.crc32(body)
 
 
 def is_whole(line: bytes) -> bool:

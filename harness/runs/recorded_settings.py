@@ -110,9 +110,9 @@ def setting_differences(
     ids = [None if record.plan.question_ids is None else set(record.plan.question_ids) for record in (first, second)]
     words = [plan_in_words(record) for record in (first, second)]
     if ids[0] != ids[1]:
-        changed.append(Difference("questions", *(plan["questions"] for plan in words)))
+        changed.append(Difference("questions", words[0]["questions"], words[1]["questions"]))
     if first.plan.samples != second.plan.samples:
-        changed.append(Difference("samples", *(plan["samples"] for plan in words)))
+        changed.append(Difference("samples", words[0]["samples"], words[1]["samples"]))
     both = (first.settings.keys() & second.settings.keys()) - _ORIGINS
     mine, theirs = (
         {name: value for name, value in own.items() if name in both} for own in (first.settings, second.settings)
@@ -183,7 +183,7 @@ def _tree(value: object) -> Mapping[str, object]:
 def server_differences(first: Provenance, second: Provenance) -> list[Difference]:
     """The facts of the model, such as its file, in which the second run's servers differ from the first run's."""
     changed = changes_of(first, second.servers).model if first.servers else []
-    return [Difference(f"server's {change.field}", change.before, change.now) for change in changed]
+    return [change._replace(field=f"server's {change.field}", where="") for change in changed]
 
 
 def difference_in_words(change: Difference) -> str:

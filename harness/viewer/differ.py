@@ -117,7 +117,7 @@ def _settings(first_run: OpenRun, second_run: OpenRun, name: str, other: str) ->
     changed = setting_differences(first.record, second.record, servers)
     if len(servers) == 2:
         changed += server_differences(*servers)
-    rows = [(setting_names.in_words(field), in_words(old), in_words(new)) for field, old, new in changed]
+    rows = [(setting_names.in_words(field), in_words(old), in_words(new)) for field, old, new, _ in changed]
     if first.score is not None and second.score is not None:
         rows += grading_differences(grading_settings(first.score), grading_settings(second.score))
     return rows

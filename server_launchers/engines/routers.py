@@ -14,8 +14,7 @@ import msgspec
 
 from server_launchers import isolated
 from server_launchers.deployment import ProcessCommand, Readiness
-from server_launchers.program import Program, key_arguments
-from server_launchers.variables import KEY_VARIABLE
+from server_launchers.program import KEY_VARIABLE, Program, key_arguments
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec

@@ -12,8 +12,7 @@ from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, stated_at
 from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
 from server_launchers.errors import LaunchError
-from server_launchers.program import Program, flag_pairs, install_hint, local_model, since
-from server_launchers.variables import KEY_VARIABLE
+from server_launchers.program import KEY_VARIABLE, Program, flag_pairs, install_hint, local_model, since
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
@@ -50,31 +49,29 @@ def _shared_options(spec: ServerSpec, port: int, *, npu: bool) -> list[str]:
     """The model and the options that all versions share."""
     model = local_model(spec)
     return flag_pairs(
-        (
-            ("--model-path", model),
-            ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
-            ("--host", spec.host),
-            ("--port", port),
-            ("--tp-size", spec.tp if spec.tp > 1 else None),
-            ("--pp-size", spec.pp if spec.pp > 1 else None),
-            ("--dp-size", spec.dp if spec.dp > 1 and spec.dp_mode == "engine" else None),
-            ("--device", spec.device),
-            ("--context-length", spec.context),
-            ("--mem-fraction-static", spec.memory_fraction),
-            ("--max-running-requests", spec.max_sequences),
-            ("--chunked-prefill-size", spec.max_batched_tokens),
-            ("--attention-backend", spec.attention_backend or ("ascend" if npu else None)),
-            ("--dtype", spec.dtype),
-            ("--quantization", spec.quantization),
-            ("--reasoning-parser", spec.reasoning_parser and _parser(spec.reasoning_parser)),
-            ("--random-seed", spec.seed),
-            ("--disable-radix-cache", spec.prefix_caching is False),
-            ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
-            ("--trust-remote-code", spec.trust_remote_code),
-            # With these options, the client sees cache hits and queue lengths.
-            ("--enable-metrics", True),
-            ("--enable-cache-report", True),
-        )
+        ("--model-path", model),
+        ("--served-model-name", spec.served_name or (spec.model if model != spec.model else None)),
+        ("--host", spec.host),
+        ("--port", port),
+        ("--tp-size", spec.tp if spec.tp > 1 else None),
+        ("--pp-size", spec.pp if spec.pp > 1 else None),
+        ("--dp-size", spec.dp if spec.dp > 1 and spec.dp_mode == "engine" else None),
+        ("--device", spec.device),
+        ("--context-length", spec.context),
+        ("--mem-fraction-static", spec.memory_fraction),
+        ("--max-running-requests", spec.max_sequences),
+        ("--chunked-prefill-size", spec.max_batched_tokens),
+        ("--attention-backend", spec.attention_backend or ("ascend" if npu else None)),
+        ("--dtype", spec.dtype),
+        ("--quantization", spec.quantization),
+        ("--reasoning-parser", spec.reasoning_parser and _parser(spec.reasoning_parser)),
+        ("--random-seed", spec.seed),
+        ("--disable-radix-cache", spec.prefix_caching is False),
+        ("--chat-template", spec.chat_template and spec.chat_template.expanduser().absolute()),
+        ("--trust-remote-code", spec.trust_remote_code),
+        # With these options, the client sees cache hits and queue lengths.
+        ("--enable-metrics", True),
+        ("--enable-cache-report", True),
     )
 
 

@@ -39,19 +39,17 @@ class Transformers(Engine):
         """The command for one replica on `port`."""
         words = [*PROGRAM.subcommand, local_model(spec)]
         words += flag_pairs(
-            (
-                ("--host", spec.host),
-                ("--port", port),
-                ("--device", spec.device),
-                ("--dtype", spec.dtype),
-                ("--quantization", spec.quantization),
-                ("--attn-implementation", spec.attention_backend),
-                ("--default-seed", spec.seed),
-                ("--trust-remote-code", spec.trust_remote_code),
-                ("--continuous-batching", spec.max_batched_tokens is not None),
-                ("--cb-max-batch-tokens", spec.max_batched_tokens),
-                ("--cb-max-memory-percent", spec.memory_fraction),
-            )
+            ("--host", spec.host),
+            ("--port", port),
+            ("--device", spec.device),
+            ("--dtype", spec.dtype),
+            ("--quantization", spec.quantization),
+            ("--attn-implementation", spec.attention_backend),
+            ("--default-seed", spec.seed),
+            ("--trust-remote-code", spec.trust_remote_code),
+            ("--continuous-batching", spec.max_batched_tokens is not None),
+            ("--cb-max-batch-tokens", spec.max_batched_tokens),
+            ("--cb-max-memory-percent", spec.memory_fraction),
         )
         return ProcessCommand((*words, *spec.extra_flags), dict(spec.environment))
 

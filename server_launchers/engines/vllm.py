@@ -73,7 +73,7 @@ def _shared_options(spec: ServerSpec, subcommand: tuple[str, ...], port: int) ->
         ("--trust-remote-code", spec.trust_remote_code),
     )
     served = [*subcommand, model] if subcommand else ["--model", model]
-    return served + flag_pairs(pairs)
+    return served + flag_pairs(*pairs)
 
 
 def _options_by_version(spec: ServerSpec, version: str) -> list[str]:

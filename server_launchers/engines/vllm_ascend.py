@@ -32,14 +32,6 @@ INSTALL = (
 )
 
 
-def check_pair(vllm_version: str, ascend_version: str) -> None:
-    """Raise LaunchError where the installed plug-in is not the one for the installed vLLM."""
-    if version_key(vllm_version)[:3] != version_key(ascend_version)[:3]:
-        raise LaunchError(
-            f"vllm-ascend {ascend_version} does not go with vLLM {vllm_version}: {MATRIX} says which belong together"
-        )
-
-
 class VllmAscend(vllm.Vllm):
     """vLLM with the plug-in for Ascend."""
 
@@ -66,7 +58,10 @@ class VllmAscend(vllm.Vllm):
 
         plugin = replace(self.program(spec), package="vllm-ascend")
         version = environments.installed_version(environments.prefix(spec, plugin), plugin) or "unknown"
-        check_pair(installed, version)
+        if version_key(installed)[:3] != version_key(version)[:3]:
+            raise LaunchError(
+                f"vllm-ascend {version} does not go with vLLM {installed}: {MATRIX} says which belong together"
+            )
         if unhealthy := accelerators.unhealthy_ascend():
             raise LaunchError(f"npu-smi reports an unhealthy device: {unhealthy[0]}")
         return replace(facts, versions={**facts.versions, "vllm_ascend": version})

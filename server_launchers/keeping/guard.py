@@ -52,8 +52,7 @@ from server_launchers.errors import GUARDS_MARK
 from server_launchers.keeping import engine_log, servers
 from server_launchers.keeping.servers import MemberState, ServerState
 from server_launchers.machine import containers, processes
-from server_launchers.machine.processes import Process
-from server_launchers.variables import MARK
+from server_launchers.machine.processes import MARK, Process
 
 TICK_SECONDS = 0.25
 """Seconds between two looks at the guard's parent and at restarts that are due."""

@@ -6,8 +6,8 @@ import contextlib
 import json
 import re
 
+from server_launchers.machine.processes import MARK
 from server_launchers.machine.programs import output_of
-from server_launchers.variables import MARK
 
 _NAME = re.compile(r"harness-[0-9]{1,5}\Z")
 """The form of the names that we give to containers."""

@@ -24,10 +24,10 @@ from server_launchers.deployment import ProcessCommand
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import containers
 from server_launchers.machine.accelerators import Accelerator
+from server_launchers.machine.processes import MARK
 from server_launchers.machine.programs import run_quietly
-from server_launchers.program import Program, key_arguments
+from server_launchers.program import KEY_VARIABLE, Program, key_arguments
 from server_launchers.spec import ServerSpec
-from server_launchers.variables import KEY_VARIABLE, MARK
 
 HUB_VARIABLES = ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE")
 """Variables of the hub that a container inherits. HF_HOME is not one: the folder is mounted at its usual path."""

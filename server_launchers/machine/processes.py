@@ -13,9 +13,10 @@ from pathlib import Path
 
 import psutil
 
-from server_launchers.variables import MARK
-
 _PROC = Path("/proc")
+
+MARK = "REASONING_HARNESS_SERVER"
+"""Every process and container of a server inherits this variable; its value is unique to one start of one member."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_a_flag_sets_its_option_and_says_what_the_declaration_says(command: str,
     option = options_of(options_class(command))[name]
     (parameter,) = (one for one in command_of(command).params if one.name == name)
     assert isinstance(parameter, click.Option)
-    assert option.hidden or shown(parameter).split()[0] == option.help.split()[0]
+    assert shown(parameter).split()[0] == option.help.split()[0]
 
     def value(*typed: str) -> Any:
         context = command_of(command).make_context(command, [*least(command), *typed])
@@ -160,7 +160,7 @@ PYTHON: dict[str, Callable[..., Any]] = {
 DECLARED = all_options()
 OPTIONS = [pair for declared in DECLARED.values() for pair in options_of(declared).items()]
 FLAGS = {name: one.flag_word for name, one in OPTIONS}
-ANYWHERE = {name for name, one in OPTIONS if not one.argument and not one.hidden}
+ANYWHERE = {name for name, one in OPTIONS if not one.argument}
 FIRST = {flag: name for name, flag in reversed(FLAGS.items())}
 """Flag → the option that a command without such a flag takes it for: two options may have one flag."""
 

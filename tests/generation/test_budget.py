@@ -19,7 +19,7 @@ from harness.core.errors import StoppedByRule
 from harness.core.money import Prices
 from harness.core.records import Usage
 from harness.generation.dispatch.budget import Billing, Budget
-from harness.generation.plan import SessionPlan
+from harness.generation.dispatch.flight import SessionPlan
 from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage
 from harness.generation.spending import Account, Spent
 from harness.presets.sampling import Sampling

@@ -20,8 +20,7 @@ from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.hidden_limit import EarlyCut
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.flight import Flight
-from harness.generation.plan import SessionPlan
+from harness.generation.dispatch.flight import Flight, SessionPlan
 from harness.generation.run_progress import Progress
 from harness.generation.settings import BenchmarkSettings
 from harness.generation.spending import Spent

@@ -23,12 +23,11 @@ from typing import Any
 import pytest
 
 from harness.core.errors import UsageError
-from harness.generation.machine_limits import SPARE_DESCRIPTORS
 from harness.generation.network.control import order, progress_of
 from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.run_progress import Progress
 from harness.generation.runner import Outcome
-from harness.generation.settings import RunSettings
+from harness.generation.settings import SPARE_DESCRIPTORS, RunSettings
 from harness.runs.layout import RunFolder
 from harness.runs.lock import locked
 from harness.testing import STALL, FakeServer, Pause, Request, Step, http

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from bench import schedule
 from harness.client.address.endpoint import Endpoint
+from harness.core.choices import Order
 from harness.generation.dispatch.flight import Lane, Work
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
 from harness.generation.dispatch.too_many_requests import Pace
-from harness.generation.plan import Order
 from harness.runs.record import Owed, Task, missing_samples
 
 

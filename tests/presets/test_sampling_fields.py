@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +15,7 @@ import harness
 from harness.benchmarks import card as cards
 from harness.cli.flags import command_of
 from harness.client.address.providers import DROPPABLE
-from harness.client.asker import neutral_fields, unset_fields
+from harness.client.asker import Asker, unset_fields
 from harness.client.spelling import RequestTemplate
 from harness.core.errors import UsageError
 from harness.core.options import options_of
@@ -79,7 +80,7 @@ def test_each_engine_has_a_value_for_each_field_that_servers_fill() -> None:
     with_neutral = [dialect for dialect in engines.dialects() if dialect.neutral is not None]
     assert with_neutral
     for dialect in with_neutral:
-        assert unset_fields(neutral_fields(dialect.name, {})) == [], dialect.name
+        assert unset_fields(Asker(model="m", engine=dialect.name).neutral_fields({})) == [], dialect.name
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -90,11 +91,12 @@ def test_what_a_continuation_makes_of_a_field_is_what_it_declares(name: str) -> 
 
 
 def test_an_engines_own_name_of_a_field_has_the_value_that_is_sent_or_the_neutral_one() -> None:
-    assert neutral_fields("llama.cpp", {"repetition_penalty": 1.2}) == {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.2}
-    assert neutral_fields("llama.cpp", {})["repeat_penalty"] == 1.0
+    llama = Asker(model="m", engine="llama.cpp")
+    assert llama.neutral_fields({"repetition_penalty": 1.2}) == {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.2}
+    assert llama.neutral_fields({})["repeat_penalty"] == 1.0
     for given in ("repeat_penalty", "repetition_penalty"):
-        assert neutral_fields("llama.cpp", {"top_k": 5}, [given]) == {"min_p": 0.0}
-    assert neutral_fields("unknown", {}) == {}
+        assert replace(llama, left_out=frozenset([given])).neutral_fields({"top_k": 5}) == {"min_p": 0.0}
+    assert Asker(model="m", engine="unknown").neutral_fields({}) == {}
 
 
 def test_the_defaults_are_those_that_the_help_states() -> None:

@@ -1,7 +1,6 @@
 """The state folder is believed only where nobody else could have written it, and nothing in it is a command or a path.
 
-For: server_launchers.keeping.servers, server_launchers.machine.containers,
-server_launchers.variables.
+For: server_launchers.keeping.servers, server_launchers.machine.containers.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ import pytest
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import launch, servers
 from server_launchers.keeping.servers import MemberState, ServerState
+from server_launchers.machine.processes import MARK
 from server_launchers.spec import ServerSpec
-from server_launchers.variables import MARK
 from tests.budget import thinned
 from tests.system.command import harness
 

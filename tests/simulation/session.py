@@ -29,13 +29,12 @@ from harness.client.protocol.reply import RequestFailed
 from harness.core.errors import HarnessError
 from harness.core.records import Sample, Seam, Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.dispatch.flight import Flight
+from harness.generation.dispatch.flight import Flight, SessionPlan
 from harness.generation.network import thread
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders
 from harness.generation.network.keeping import CONTINUABLE, Trust
 from harness.generation.network.thread import Network
-from harness.generation.plan import SessionPlan
 from harness.generation.run_progress import Progress
 from harness.generation.spending import Account
 from harness.runs.record import Owed, RecordRefused, Task

@@ -270,7 +270,10 @@ def _entry(pages: Pages, model: str) -> dict[str, Any]:
 def _unread_paths(pages: Pages, model: str) -> list[str]:
     """The paths of the pages that may have facts about the server and were not read yet."""
     anonymous = engines.anonymous().hides_behind in (pages.listed or {})
-    return [path for path in pages_of(_entry(pages, model), anonymous=anonymous) if path not in pages.own]
+    entry = _entry(pages, model)  # may tell the engine
+    possible = (engines.anonymous(),) if anonymous else _possible_dialects(entry)
+    paths = dict.fromkeys(path for dialect in possible for path in dialect.pages)
+    return [path for path in paths if path not in pages.own]
 
 
 def _facts(endpoint: Endpoint, pages: Pages, model: str) -> ServerFacts:
@@ -300,17 +303,6 @@ LISTED = (
     *stated_at(MODELS, "host", context="max_model_len", owned_by="owned_by"),
 )
 """Facts that the entry of a model in the list of models may state, whatever the engine."""
-
-
-def pages_of(entry: Mapping[str, Any], *, anonymous: bool) -> tuple[str, ...]:
-    """Return the paths of the pages on which a server may state facts about itself, such as `/props` or `/version`.
-
-    entry: the server's entry for the model, which may tell the engine. anonymous: whether the server is a router that
-    hides its models.
-    """
-    if anonymous:
-        return engines.anonymous().pages
-    return tuple(dict.fromkeys(page for dialect in _possible_dialects(entry) for page in dialect.pages))
 
 
 def facts_of(entry: Mapping[str, Any], pages: Mapping[str, Mapping[str, Any]], server_header: str) -> ServerFacts:

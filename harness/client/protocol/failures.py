@@ -156,13 +156,9 @@ def _failure(
     wait = stated_wait(headers, error, words, now, limited=status == 429)
     message = f"{where}: {quote_safely(words, secrets) or 'no explanation'}"
     if wait is not None and wait > SAID_WAIT_S:
-        message += f" (asks to wait until {clock_time(now + wait)})"
+        on_the_users_clock = datetime.fromtimestamp(now + wait).astimezone()
+        message += f" (asks to wait until {on_the_users_clock:%Y-%m-%d %H:%M %Z})"
     return RequestFailed(classify(status, words, waits=wait is not None), message, status=status, retry_after=wait)
-
-
-def clock_time(moment: float) -> str:
-    """A Unix time on the user's clock, with its zone: `2026-11-28 08:02 CET`."""
-    return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M %Z")
 
 
 def classify(status: int | None, words: str, *, waits: bool = False) -> FailureKind:

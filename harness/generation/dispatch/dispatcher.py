@@ -38,16 +38,14 @@ from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, OutOfBudget, RateLimit
 from harness.generation.dispatch.canary import Answered, Canary, ModelName
 from harness.generation.dispatch.causes import Cause, Causes, advice
-from harness.generation.dispatch.flight import Flight, Lane, Work, no_request
+from harness.generation.dispatch.flight import Flight, Lane, SessionPlan, Work, no_request
 from harness.generation.dispatch.history import HOPELESS_QUESTIONS
 from harness.generation.dispatch.lanes import Lanes
 from harness.generation.dispatch.retry import fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
-from harness.generation.lengths import completion_tokens, tokens_before
-from harness.generation.plan import SessionPlan
 from harness.generation.run_progress import BenchmarkProgress, FailureProgress, Progress, Tally
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Account, Spent
+from harness.generation.spending import Account, Spent, completion_tokens, tokens_before
 from harness.runs.record import RecordRefused, Task, n_planned
 
 MIN_FINISHED = 8
@@ -390,10 +388,7 @@ class Dispatcher:
     def _refused_all(self, failure: RequestFailed, endpoint: str) -> None:
         """End the session, since no request can succeed, with what to do. endpoint: the base URL that refuses."""
         variable = self.settings.key_variable or "OPENAI_API_KEY or the provider's variable"
-        cures = {401: f"; put the right key, without quotes, into {variable}"}
-        if not (any(self.done.values()) or endpoint.endswith("/v1")):
-            cures[404] = "; base_url usually ends in /v1"
-        cure = cures.get(failure.status or 0, "")
+        cure = f"; put the right key, without quotes, into {variable}" if failure.status == 401 else ""
         # An empty account can be filled; all else needs another command.
         repeats = failure.status not in (402, 429)
         self.fail(ServerError(f"{endpoint} refuses: {failure.message}{cure}"), repeats=repeats)

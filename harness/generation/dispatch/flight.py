@@ -1,8 +1,9 @@
-"""What the dispatcher's parts share: an endpoint (`Lane`), a sample in work (`Work`), a request (`Flight`)."""
+"""What the dispatcher's parts share: the plan of the session, an endpoint, a sample in work, a request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -13,7 +14,24 @@ from harness.generation.dispatch.history import History
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.run_progress import EndpointState
 from harness.generation.spending import Spent
-from harness.runs.record import Task
+from harness.runs.record import Owed, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPlan:
+    """The state from which one session starts.
+
+    owed: the samples to ask for. done, total: samples by benchmark, on disk before the session and expected in the end.
+    prompt_bytes: (benchmark, question_id) of each question with owed samples → bytes of its prompt in a request; empty
+    if no prices are given. server_model: the model's name in the first reply of the run, in any session; None before
+    that.
+    """
+
+    owed: Sequence[Owed]
+    done: Mapping[str, int]
+    total: Mapping[str, int]
+    prompt_bytes: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    server_model: str | None = None
 
 
 class Lane(msgspec.Struct, kw_only=True, eq=False):

@@ -34,8 +34,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from harness.core.choices import Order
 from harness.generation.dispatch.flight import Lane, Work
-from harness.generation.plan import Order
 from harness.runs.record import Owed, Task
 
 UNKNOWN_LENGTH = 4096.0

@@ -24,13 +24,12 @@ from harness.client.protocol.reply import Reply
 from harness.core.records import Sample
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
-from harness.generation.machine_limits import limit_concurrency
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders
 from harness.generation.network.keeping import Keeper
 from harness.generation.network.requests import OneByOne
 from harness.generation.network.steps import StepByStep
-from harness.generation.settings import MAX_CONCURRENCY
+from harness.generation.settings import MAX_CONCURRENCY, limit_concurrency
 from harness.generation.spending import Spent
 from harness.runs.record import Task
 
