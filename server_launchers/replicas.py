@@ -46,6 +46,7 @@ def following_ports(first: int, count: int) -> range:
 def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     """The processes of `spec` on `ports` (as many as `ports_needed`). Raises LaunchError for an impossible spec."""
     table.check(spec)
+    table.check_flags(spec, facts.version)
     engine = table.engine_of(spec)
     if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
         raise LaunchError(

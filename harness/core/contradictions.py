@@ -1,8 +1,8 @@
-"""What a server states of a reply, held against the reply's text and against the request: signs of a wrong score.
+"""What a server states of a reply, held against each other, against the reply's text and against the request.
 
 A contradiction changes no sample and no grade. A session counts the replies of each kind; the end of `run` and the
 score have one sentence of those that more than one in a thousand replies show. `CHECKS` is the table of those that one
-reply shows by itself; a session also compares replies (`PROMPT_VARIES`).
+reply shows by itself; a session also compares replies (`PROMPT_VARIES`, `UNSTATED`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from typing import NamedTuple
 
 from harness.core.finish_words import TOOL_WORDS, ending
 from harness.core.nouns import count_noun
+from harness.core.records import Usage
 
 SLACK_TOKENS = 16
 """Tokens by which sound counts may differ: special tokens are counted or not. Shorter replies are not at a limit."""
 
-USUAL_TOKEN_BYTES = 12
-"""A usage that gives its tokens at most this many bytes of text, on the mean, counts the whole text."""
-
 MAX_TOKEN_BYTES = 32
 """Largest number of bytes of a token, on the mean over a text of `LONG_BYTES` or more."""
+
+USUAL_TOKEN_BYTES = 12
+"""A usage that gives its tokens at most this many bytes of text, on the mean, counts the whole text."""
 
 LONG_BYTES = 1024
 
@@ -34,18 +35,31 @@ MIN_SHARE = 0.001
 class Claims(NamedTuple):
     """What a reply states and what it is.
 
-    stated: its completion tokens by the usage; 0 if it states none. n_bytes: of its text and reasoning in UTF-8.
-    n_events: events with text. has_other: whether it holds a tool call or a refusal, whose text is not read. is_open:
-    whether its text opens a reasoning and never closes it. max_tokens: as sent; None: not sent.
+    usage, total: as stated, before counts that cannot be true are dropped. n_bytes: of its text and reasoning in UTF-8.
+    has_reasoning: whether the reasoning came. n_events: events with text. has_other: whether it holds a tool call or a
+    refusal, whose text is not read. is_open: whether its text opens a reasoning and never closes it. max_tokens: as
+    sent; None: not sent.
     """
 
-    stated: int
+    usage: Usage
+    total: int | None
     finish_reason: str
     n_bytes: int
+    has_reasoning: bool
     n_events: int
     has_other: bool
     is_open: bool
     max_tokens: int | None
+
+    @property
+    def stated(self) -> int:
+        """The tokens that the usage states; 0 if it states none."""
+        return self.usage.completion_tokens or 0
+
+    @property
+    def tokens(self) -> int:
+        """The tokens that the usage states, or that came as events, whichever are more."""
+        return max(self.stated, self.n_events)
 
 
 def _ends_at_limit(of: Claims) -> bool:
@@ -56,9 +70,13 @@ def _ends_at_limit(of: Claims) -> bool:
 
 
 def _is_cut_early(of: Claims) -> bool:
-    tokens = max(of.stated, of.n_events)
-    is_known = tokens > 0 and of.n_bytes <= USUAL_TOKEN_BYTES * tokens
-    return ending(of.finish_reason) == "cut" and is_known and 2 * tokens < (of.max_tokens or 0)
+    is_known = of.tokens > 0 and of.n_bytes <= USUAL_TOKEN_BYTES * of.tokens
+    return ending(of.finish_reason) == "cut" and is_known and 2 * of.tokens < (of.max_tokens or 0)
+
+
+def _exceeds_text(of: Claims) -> bool:
+    hidden = 0 if of.has_reasoning else of.usage.reasoning_tokens or 0
+    return not of.has_other and of.stated - hidden > of.n_bytes + 2 * SLACK_TOKENS
 
 
 def _states_too_few(of: Claims) -> bool:
@@ -66,13 +84,29 @@ def _states_too_few(of: Claims) -> bool:
     return of.stated != 0 and (more_events or of.n_bytes > max(LONG_BYTES, MAX_TOKEN_BYTES * of.stated))
 
 
+def _reasoning_exceeds(of: Claims) -> bool:
+    reasoning, completion = of.usage.reasoning_tokens or 0, of.usage.completion_tokens
+    # xAI counts the reasoning beside the completion, and adds it to the total.
+    is_beside = of.total is not None and of.total >= (of.usage.prompt_tokens or 0) + (completion or 0) + reasoning
+    return completion is not None and reasoning > completion and not is_beside
+
+
 ENDS_AT_LIMIT = "end by themselves at max_tokens tokens, so they may be cut, and do not count so"
 CUT_EARLY = "say that they were cut, with less than half of max_tokens"
 TOO_FEW_STATED = "state fewer tokens than came"
 CHECKS: dict[str, Callable[[Claims], bool]] = {
     ENDS_AT_LIMIT: _ends_at_limit,
+    "state more tokens than max_tokens": lambda of: (
+        of.max_tokens is not None and of.stated > of.max_tokens + SLACK_TOKENS
+    ),
     CUT_EARLY: _is_cut_early,
+    "state more tokens than their text can hold (a hidden reasoning, or other requests counted, too)": _exceeds_text,
     TOO_FEW_STATED: _states_too_few,
+    "state 0 tokens of a text": lambda of: of.usage.completion_tokens == 0 and of.n_bytes > 0,
+    "state more tokens of reasoning than tokens": _reasoning_exceeds,
+    "state a total below the sum of its parts": lambda of: (
+        of.total is not None and of.total < (of.usage.prompt_tokens or 0) + of.stated
+    ),
     "end with a tool call and hold none": lambda of: of.finish_reason.lower() in TOOL_WORDS and not of.has_other,
     "end by themselves inside a reasoning that never closes, so that they give no answer": lambda of: (
         of.is_open and ending(of.finish_reason) == "end"
@@ -81,13 +115,16 @@ CHECKS: dict[str, Callable[[Claims], bool]] = {
 """By the words that follow "N replies": whether one reply shows the contradiction."""
 
 PROMPT_VARIES = "state another length of a prompt than an equal prompt had before"
+UNSTATED = "state no usage, though others do"
 
-KINDS = (*CHECKS, PROMPT_VARIES)
+KINDS = (*CHECKS, PROMPT_VARIES, UNSTATED)
 
 
 def sentence(notes: Mapping[str, int], n_replies: int) -> str:
     """The warning about the contradictions among `notes` (note → number of replies); "" if there are few."""
     counts = {kind: notes.get(kind, 0) for kind in KINDS}
+    if counts[UNSTATED] >= n_replies:  # a server without a usage
+        counts[UNSTATED] = 0
     shown = [f"{n:,} {kind}" for kind, n in counts.items() if n > MIN_SHARE * n_replies]
     if not shown:
         return ""

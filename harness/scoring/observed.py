@@ -33,7 +33,7 @@ from harness.core.hidden_limit import (
     shortest_kept,
 )
 from harness.core.inert import visible
-from harness.core.lost_calls import REMEDY, loses_call
+from harness.core.lost_calls import loses_call, remedy
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Spilled
 from harness.core.records import Anomaly, Sample
@@ -324,13 +324,12 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.prompt_tokens:,} tokens of prompts beside {self.new_tokens:,} new ones"
         )
 
-    @property
-    def warning(self) -> str:
-        """The warning that calls are lost; empty if few are."""
+    def warning(self, model: str) -> str:
+        """The warning that calls are lost; empty if few are. model: its name."""
         if self.lost <= MAX_LOST_SHARE * self.n_samples:
             return ""
         share = f"{self.lost:,} of {count_noun(self.n_samples, 'sample')} ({self.lost / self.n_samples:.1%})"
-        return f"{share} hold a call that the server has not read as one, and that was not run: {REMEDY}"
+        return f"{share} hold a call that the server has not read as one, and that was not run: {remedy(model)}"
 
 
 def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:

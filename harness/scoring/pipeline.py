@@ -254,7 +254,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         judging=graded.judging,
     )
     if (used := tool_use(observed, graded.counted_rows)) is not None:
-        lost = warned("calls", [used.warning])
+        lost = warned("calls", [used.warning(str(graded.record.identity.get("model")))])
         score = msgspec.structs.replace(score, tool=used, warnings=(*score.warnings, *lost))
     pages = read_engine_pages(RunFolder(graded.folder.path.parent))
     figures = engine_figures(pages, str(graded.record.identity.get("model")))

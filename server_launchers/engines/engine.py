@@ -6,7 +6,8 @@ names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from server_launchers.deployment import ProcessCommand, Readiness
 from server_launchers.engines.dialect import Dialect
@@ -79,6 +80,10 @@ class Engine:
     """Options of the command line that change the distribution of replies, without dashes."""
     file_flags: tuple[str, ...] = ()
     """The options among `model_flags` whose value may be a file or folder, whose content the run then records."""
+    gone_since: ClassVar[Mapping[str, str]] = {}
+    """Version → the flags, without dashes, that it is the first known to lack; `table.check_flags` refuses them."""
+    missing_until: ClassVar[Mapping[str, str]] = {}
+    """Version → the flags, without dashes, that it is the last known to lack."""
 
     def program(self, _spec: ServerSpec) -> Program | None:
         """How the engine is called, if it is a Python package, whose environment then is asked for the version. None:

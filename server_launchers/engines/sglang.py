@@ -6,7 +6,7 @@ started by a line of Python that adds the key from an environment variable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, stated_at
@@ -181,6 +181,19 @@ class SGLang(Engine):
         *MODEL_FLAGS, "sampling-defaults", "preferred-sampling-params", "json-model-override-args", "lora-paths",
     )  # fmt: skip
     file_flags = ("chat-template",)
+    # By the options of 0.4.9, 0.5.1, 0.5.6, 0.5.12 and 0.5.23.
+    gone_since: ClassVar = {
+        "0.4.9": "enable-mla disable-mla disable-flashinfer disable-flashinfer-sampling enable-flashinfer-mla "
+        "disable-disk-cache schedule-heuristic",
+        "0.5.1": "enable-flashinfer-moe disable-overlap-cg-plan",
+        "0.5.6": "enable-ep-moe enable-deepep-moe enable-triton-kernel-moe enable-flashinfer-cutlass-moe "
+        "enable-flashinfer-trtllm-moe max-micro-batch-size",
+        "0.5.12": "enable-double-sparsity ds-channel-config-path ds-heavy-channel-num ds-heavy-token-num",
+    }
+    missing_until: ClassVar = {
+        "0.4.9": "moe-a2a-backend moe-runner-backend", "0.5.1": "nsa-prefill-backend",
+        "0.5.12": "dsa-prefill-backend dsa-decode-backend",
+    }  # fmt: skip
 
     def program(self, _spec: ServerSpec) -> Program:
         """How it is called: as a module."""

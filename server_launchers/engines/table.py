@@ -20,6 +20,7 @@ from harness.core.inert import visible
 from server_launchers.engines.dialect import Dialect
 from server_launchers.engines.engine import Engine
 from server_launchers.errors import LaunchError
+from server_launchers.program import since, version_key
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
 if TYPE_CHECKING:
@@ -130,6 +131,20 @@ def _check_model_name(model: str) -> None:
     if not (_MODEL.fullmatch(model) or Path(model).exists()):
         how = "expected a name of the hub (OWNER/NAME; a revision goes behind ` -- `), or a path (./FOLDER)"
         raise UsageError(how, field="model", value=visible(model, 200))
+
+
+def check_flags(spec: ServerSpec, version: str) -> None:
+    """Raise LaunchError for flags behind ` -- ` that this version of the engine is known to lack."""
+    engine = engine_of(spec)
+    lacked = [flags for first, flags in engine.gone_since.items() if since(version, version_key(first))]
+    lacked += [flags for last, flags in engine.missing_until.items() if not since(version, (*version_key(last), 1))]
+    names = {*" ".join(lacked).split()}
+    flags = [word.partition("=")[0] for word in spec.extra_flags if word.startswith("--")]
+    if unknown := [flag for flag in flags if flag[2:].replace("_", "-") in names]:
+        raise LaunchError(
+            f"{spec.engine} {version} has no {', '.join(unknown)}: leave it out, or name the version that is started "
+            "with `engine_version`"
+        )
 
 
 def inspect(spec: ServerSpec) -> Facts:

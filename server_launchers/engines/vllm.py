@@ -7,7 +7,7 @@ that no argv contains it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
@@ -230,6 +230,21 @@ class Vllm(Engine):
         "rope-scaling", "rope-theta", "lora-modules",
     )  # fmt: skip
     file_flags = ("chat-template", "generation-config")
+    # By `vllm serve --help` of 0.11.0, 0.15.0, 0.18.0, 0.23.0 and 0.32.0.
+    gone_since: ClassVar = {
+        "0.11": "enable-reasoning num-scheduler-steps multi-step-stream-outputs use-v2-block-manager "
+        "max-seq-len-to-capture disable-async-output-proc preemption-mode worker-use-ray engine-use-ray device "
+        "scheduler-delay-factor enable-prompt-adapter tokenizer-pool-size speculative-model num-speculative-tokens",
+        "0.15": "task cuda-graph-sizes disable-mm-preprocessor-cache enable-lora-bias guided-decoding-backend "
+        "lora-extra-vocab-size num-lookahead-slots override-pooler-config rope-scaling rope-theta",
+        "0.18": "disable-log-requests swap-space",
+        "0.23": "disable-frontend-multiprocessing",
+        "0.32": "calculate-kv-scales max-num-partial-prefills max-long-partial-prefills override-attention-dtype",
+    }
+    missing_until: ClassVar = {
+        "0.11": "attention-config optimization-level", "0.15": "moe-backend performance-mode kernel-config",
+        "0.18": "mamba-backend",
+    }  # fmt: skip
 
     def program(self, spec: ServerSpec) -> Program:
         """How vLLM of this version is called."""

@@ -16,9 +16,12 @@ from typing import Any
 
 import pytest
 
+from harness.client.spelling import Spelling
 from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.money import Prices
 from harness.generation.dispatch.canary import FIRST_SAMPLES
+from harness.generation.settings import BenchmarkSettings
+from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.testing import CLOSE, RESET, FakeServer, Request, Step, completion, delta, event, event_stream, http
 from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
@@ -168,6 +171,38 @@ def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path
     no_field = pytest.raises(ServerError, match=rf"rejects every request: .*{words}\Z")
     with FakeServer(lambda _: [http(400, {"error": {"message": words}})]) as short, no_field:
         run(run_settings(tmp_path / "all", short.base_url), question_set(tmp_path, 4))
+
+
+@pytest.mark.parametrize("n_questions", [1, 4])
+@pytest.mark.parametrize(
+    ("refusal", "left_out"),
+    [
+        (http(422, {"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs are not permitted"}]}), "--drop top_k"),
+        (http(400, {"error": {"message": "Unrecognized request argument supplied: top_k"}}), "--drop top_k"),
+        (http(400, {"error": {"message": 'Invalid JSON. Unknown name "seed": Cannot find field.'}}), "`seed` none"),
+        (http(400, {"error": {"message": "Unsupported value", "param": "temperature"}}), "--drop temperature"),
+        (http(422, {"detail": "body -> top_k\n Extra inputs\nbody -> stream\n Extra"}), "--drop stream,top_k"),
+        (http(400, {"message": "[{'type': 'extra_forbidden', 'loc': ('body', 'top_k')}]"}), "--drop top_k"),
+        (http(400, {"error": {"message": "Unsupported parameter: 'stream_options'"}}), "--drop stream_options"),
+        (http(400, {"error": {"message": "seed: Extra inputs are not permitted"}}), "`seed` none"),
+        (http(400, {"error": {"message": "minnow: no such bait"}}), "no minnow in extra_body"),
+        (http(400, {"error": {"message": "messages: the stream of your thoughts is a seed; stop"}}), None),
+        (http(400, {"error": {"message": "min_p is not supported by this model"}}), None),  # it was not sent
+    ],
+)
+def test_a_refused_field_is_named_with_what_leaves_it_out(
+    tmp_path: Path, refusal: bytes, left_out: str | None, n_questions: int
+) -> None:
+    with FakeServer(lambda _: [refusal]) as server:
+        settings = run_settings(
+            tmp_path / "run", server.base_url, samples=1, spelling=Spelling(extra_body={"minnow": 1}), seed=0,
+            benchmarks={"sums": BenchmarkSettings(samples=1, sampling=Sampling(temperature=0.6, top_k=20))},
+        )  # fmt: skip
+        try:
+            said = str(run(settings, question_set(tmp_path, n_questions)).causes[0])
+        except ServerError as error:
+            said = str(error)
+    assert (f"(leave out with {left_out or ''}" in said.replace("`drop` (", "")) == (left_out is not None), said
 
 
 def test_another_model_behind_the_same_url_stops_the_run_and_its_reply_is_not_stored(tmp_path: Path) -> None:

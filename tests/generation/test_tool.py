@@ -24,6 +24,7 @@ import pytest
 import harness
 from harness.client.spelling import Spelling
 from harness.core.errors import StoppedByRule, StoreError, UsageError
+from harness.core.lost_calls import remedy
 from harness.core.money import Prices
 from harness.core.records import Sample
 from harness.core.reply_notes import LOST_CALL
@@ -361,9 +362,12 @@ def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) ->
     assert (score.tool.lost, score.tool.with_call) == (2, 0)
     assert [w.text for w in score.warnings if w.kind == "calls"] == [
         "2 of 2 samples (100.0%) hold a call that the server has not read as one, and that was not run: start the "
-        "server with its parser of this model's calls (vLLM: --enable-auto-tool-choice --tool-call-parser; SGLang: "
-        "--tool-call-parser)"
+        "server with its parser of calls (vLLM: --enable-auto-tool-choice --tool-call-parser hermes; SGLang: "
+        "--tool-call-parser qwen25)"
     ]
+    parsers = {"openai/gpt-oss-120b": "openai", "Qwen/Qwen3-Coder-30B": "qwen3_coder", "x/unknown": "the model's"}
+    for model, parser in parsers.items():
+        assert f"--tool-call-parser {parser}" in remedy(model)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

@@ -1,4 +1,4 @@
-"""What is refused before a start: a model that is no model.
+"""What is refused before a start: a model that is no model, and flags that a version of the engine lacks.
 
 For: server_launchers.engines.table.
 """
@@ -6,11 +6,15 @@ For: server_launchers.engines.table.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.core.errors import UsageError
+from server_launchers import replicas
 from server_launchers.engines import table
+from server_launchers.errors import LaunchError
 from server_launchers.spec import ServerSpec
 
 
@@ -26,3 +30,22 @@ def test_a_model_is_a_path_or_a_name_of_the_hub(model: str, says: str) -> None:
     for engine in ("vllm", "vllm_ascend", "sglang"):
         with pytest.raises(UsageError, match=says) if says else nullcontext():
             table.check(ServerSpec(engine=engine, model=model))
+
+
+def test_flags_that_a_version_is_known_to_lack_are_named() -> None:
+    for version, flags, named in (
+        ("0.20.0", "--enable_reasoning --swap-space=4 --new 1", "--enable_reasoning, --swap-space:"),
+        ("0.8.5", "--enable-reasoning --disable-log-requests", ""),
+        ("0.11.0", "--moe-backend x", "--moe-backend:"),
+    ):
+        described = ServerSpec(engine="vllm", model="m", engine_version=version, extra_flags=tuple(flags.split()))
+        with pytest.raises(LaunchError, match=f"vllm {version} has no {named}") if named else nullcontext():
+            replicas.dry_run(described)
+
+
+def test_what_is_known_of_flags_agrees_with_the_engines_lists(shared_data: Path) -> None:
+    for path in (shared_data / "flags").glob("*-flags.txt"):
+        name: Any
+        name, version, _ = path.stem.split("-")
+        listed = [line for line in path.read_text().splitlines() if line.startswith("--")]
+        table.check_flags(ServerSpec(engine=name, model="m", extra_flags=tuple(listed)), version)

@@ -11,6 +11,7 @@ Long: every kind of fact that a file may hold stands beside the one place that r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -376,6 +377,10 @@ DROPPABLE = (*sampling_fields(), "stream", "stream_options")
 """Fields that the option `drop` can keep out of a request."""
 
 
+_ENGLISH = re.compile(r"(?!temperature)[a-z]+")
+"""Names of fields that may be words of a sentence: `stop`, `stream`, `seed`, `thinking`."""
+
+
 def leaving_out(parameters: Iterable[str]) -> str:
     """The options that keep `parameters` out of a request."""
     names = [engines.our_names().get(name, name) for name in parameters]
@@ -384,3 +389,15 @@ def leaving_out(parameters: Iterable[str]) -> str:
     )
     cures += [f"`{name}` none" for name in names if name == "seed"]
     return ", ".join([*cures, *(f"no {name} in extra_body" for name in names if name not in (*DROPPABLE, "seed"))])
+
+
+def refused_fields(words: str, sent: Iterable[str]) -> list[str]:
+    """Those of the fields `sent` that a refusal's words name.
+
+    A name counts wherever it stands as a whole word; a word of English before a colon, in quotes or brackets, or behind
+    a dot, an arrow, or "parameter", "argument", "field", "name", "input", "property", "for", "supplied".
+    """
+    mark = r"(?:['\"`.(\[]|->|\b(?:parameter|argument|field|name|input|property|for|supplied)s?:?) ?['\"`]?"
+    forms = {name: rf"(?<!\w){re.escape(name)}(?!\w)" for name in sent}
+    english = {name: rf"{mark}{form}|{form}(?=:)" for name, form in forms.items() if _ENGLISH.fullmatch(name)}
+    return [name for name, form in (forms | english).items() if re.search(form, words)]

@@ -23,7 +23,7 @@ from operator import sub
 from typing import Final
 
 from harness.client.protocol.reply import Reply
-from harness.client.protocol.usage import believed, stated_usage
+from harness.client.protocol.usage import believed, stated_count, stated_usage
 from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.client.wires.wire import BadEvent, Choice, Event, checked_name
 from harness.core.inert import quoted
@@ -61,7 +61,7 @@ class Completion:
 
     __slots__ = (
         "_blocks", "_came", "_fingerprint", "_first_id", "_latest", "_n_grown", "_n_pending", "_pieces", "_provider",
-        "_server_model", "_stamps_before_text_id", "_started_utc", "_text_id", "_text_model", "_usage",
+        "_server_model", "_stamps_before_text_id", "_started_utc", "_text_id", "_text_model", "_total", "_usage",
         "finish_reason", "may_hold_halves", "n_chars", "notes", "stamps", "started", "written",
     )  # fmt: skip
 
@@ -80,6 +80,7 @@ class Completion:
         self._n_pending = 0  # characters in `_pieces`
         self.n_chars = 0  # characters of all pieces
         self._usage = Usage()
+        self._total: int | None = None
         self._first_id: str | None = None  # of any event, with or without text
         self._server_model: str | None = None
         self._fingerprint: str | None = None
@@ -93,6 +94,7 @@ class Completion:
         """Add an event, or a whole body; `arrived`: when it arrived. Raises `BadEvent`."""
         if event.usage is not None:
             self._usage = stated_usage(event.usage, event.metrics, event.sglext, event.timings)
+            self._total = stated_count(event.usage.get("total_tokens"))
         if event.id != self._first_id or event.model != self._server_model:
             self._name(event.id, event.model)
         if event.system_fingerprint and event.system_fingerprint != self._fingerprint:
@@ -162,6 +164,8 @@ class Completion:
             fingerprint=self._fingerprint,
             request_id=self._first_id or request_id,
             provider=self._provider,
+            stated=self._usage,
+            stated_total=self._total,
             notes=tuple(self.notes),
         )
 

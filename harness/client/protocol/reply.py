@@ -34,8 +34,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A complete reply: the server sent a finish reason.
 
     text, reasoning: as sent; None if the server sent null. server_model, fingerprint, request_id, provider: as the
-    server stated them. usage: without counts that cannot be true. notes: oddities for the log, e.g. "no [DONE]". calls:
-    of a tool that was offered, whole ones only. carry: what the next request hands back of the reply.
+    server stated them. stated, stated_total: token counts as the server stated them, of which `usage` lacks those that
+    cannot be true. notes: oddities for the log, e.g. "no [DONE]". calls: of a tool that was offered, whole ones only.
+    carry: what the next request hands back of the reply.
     """
 
     text: str | None
@@ -47,6 +48,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str | None = None
     request_id: str | None = None
     provider: str | None = None
+    stated: Usage = Usage()
+    stated_total: int | None = None
     notes: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
     carry: tuple[Any, ...] = ()
@@ -59,9 +62,11 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     def claims(self, max_tokens: int | None) -> Claims:
         """What the reply states and is, to look for contradictions. max_tokens: as sent; None: not sent."""
         return Claims(
-            stated=self.usage.completion_tokens or 0,
+            usage=self.stated,
+            total=self.stated_total,
             finish_reason=self.finish_reason,
             n_bytes=sum(len(text.encode("utf-8", "surrogatepass")) for text in (self.text, self.reasoning) if text),
+            has_reasoning=bool(self.reasoning),
             n_events=self.timing.events or 0,
             has_other=not {"tool call", "refusal"}.isdisjoint(self.notes),
             is_open=final_part(self.text or "", is_apart=bool(self.reasoning)) is None,

@@ -1,6 +1,6 @@
 """Chat: messages, which the server puts into its chat template; with a tool, calls come in fragments.
 
-A fragment belongs to the call of its id, else of its index; a new id begins a new call.
+A fragment belongs to the call of its id, else of its index, else to the latest; a new id begins a new call.
 """
 
 from __future__ import annotations
@@ -56,11 +56,13 @@ class _CallsReader(ChoicesReader):
             arguments = codec.encode(arguments).decode()
         arguments = string_of(arguments, "call's arguments")
         position = self._positions.get(call_id or index)
+        if position is None and not (call_id or name or index is not None):
+            position = len(self._calls) - 1  # of neither id nor index nor name: the latest call goes on
         if position is None:
-            if not (call_id or name or index is not None):
-                raise BadEvent("a fragment of no call: without id, index and name")
             position = len(self._calls)
             self._calls.append(Call(call_id, name, arguments))
+        elif position < 0:
+            raise BadEvent("a fragment of a call that has not begun")
         else:
             call = self._calls[position]
             self._calls[position] = Call(call.id, call.name or name, call.arguments + arguments)

@@ -195,7 +195,7 @@ def _usage(usage: object) -> dict[str, Any] | None:
     read, written = object_of(usage.get("input_tokens_details")), object_of(usage.get("output_tokens_details"))
     counts = {"prompt_tokens": usage.get("input_tokens"), "completion_tokens": usage.get("output_tokens")}
     details = {"prompt_tokens_details": read, "completion_tokens_details": written}
-    return counts | details
+    return {**counts, **details, "total_tokens": usage.get("total_tokens")}
 
 
 # ---- requests

@@ -27,8 +27,9 @@ from functools import partial
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.address.providers import leaving_out, refused_fields
 from harness.client.protocol.reply import Reply, RequestFailed
-from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, contradictions
+from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.finish_words import CONTEXT, limit_of
 from harness.core.hidden_limit import Cuts, cut_tokens
@@ -318,10 +319,12 @@ class Dispatcher:
     def _contradictions(self, sample: Sample, reply: Reply, max_tokens: int | None) -> Iterator[str]:
         """The kinds of contradictions that a reply shows, by itself or beside those before it."""
         yield from contradictions(reply.claims(max_tokens))
-        if (prompt := reply.usage.prompt_tokens) is not None:
+        if (prompt := reply.stated.prompt_tokens) is not None:
             key = sample.endpoint, sample.provider, sample.benchmark, sample.question_id
             if abs(self._prompt_tokens.setdefault(key, prompt) - prompt) > SLACK_TOKENS:
                 yield PROMPT_VARIES
+        if reply.stated.completion_tokens is None:
+            yield UNSTATED
 
     def _write(self, task: Task, sample: Sample) -> bool:
         """Store the sample of `task`; returns whether it is stored."""
@@ -362,6 +365,10 @@ class Dispatcher:
         sign, past = self._lanes.sign_and_past(flight, failure, proven=is_proven)
         if sign in ("rejected", "too long") and not is_proven:
             self._refused_questions.add(task[:2])
+        if failure.kind == "rejected":
+            names = self.settings.template(task.benchmark).names(seed=self.settings.seed is not None) - {"model"}
+            if refused := refused_fields(failure.message, sorted(names)):
+                failure.message += f" (leave out with {leaving_out(refused)}, or give another value)"
         match fault := fault_of(sign, past):
             case "run":
                 self._lanes.answered_by(flight, is_reply=False)
@@ -419,8 +426,7 @@ class Dispatcher:
             # A runaway was accepted and answered, so the request itself is not wrong.
             return
         if not self.tally.finished and len(self._refused_questions) >= HOPELESS_QUESTIONS:
-            hint = "; `drop` leaves out a field that it does not take" if failure.kind == "rejected" else ""
-            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}{hint}"), repeats=True)
+            self.fail(ServerError(f"{endpoint} rejects every request: {failure.message}"), repeats=True)
 
     # ---- the user's commands
 
