@@ -439,6 +439,6 @@ def test_scoring_with_a_late_verifier_says_so_and_fails(tmp_path: Path, monkeypa
     assert CliRunner().invoke(cli, [*words, r"\boxed{4}"]).exit_code == 0
 
 
-def test_a_grader_outside_of_rules_in_a_card_is_refused_with_the_right_place() -> None:
-    with pytest.raises(UsageError, match=r"rules: .grader: mine:judge"):
+def test_a_grader_outside_of_rules_in_a_card_is_refused() -> None:
+    with pytest.raises(UsageError, match="unknown key 'grader'"):
         from_mapping({"name": "n", "title": "N", "grader": "mine:judge"}, "card.yaml")

@@ -94,10 +94,10 @@ def second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("second")
 def test_second_opinion_survives_errors_and_hangs_and_reads_only_the_final_part() -> None:
     questions = {"q": question("5")}
-    texts = ["it is 5", "it is 6", "hang 5", "raise 5", "<think>x 6</think> y 5", None, "<think>5"]
+    texts = ["it is 5", "it is 6", "\ud800 5", "hang 5", "raise 5", "<think>x 6</think> y 5", None, "<think>5"]
     samples = [sample(text, index=index) for index, text in enumerate(texts)]
     verdicts = second_verdicts("math-verify", questions, samples, deadline_s=1.0)
-    assert [verdicts[each.key] for each in samples] == [True, False, None, None, True, False, False]
+    assert [verdicts[each.key] for each in samples] == [True, False, True, None, None, True, False, False]
 
 
 @pytest.mark.usefixtures("second")

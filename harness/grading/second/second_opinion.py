@@ -7,6 +7,7 @@ decide those; then the ones that would move the score most.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import tempfile
 from collections import Counter, defaultdict, deque
@@ -108,7 +109,8 @@ def _opinions(
     the deadline does. Raises `UsageError` if the library is not there.
     """
     with tempfile.TemporaryFile() as lines:
-        lines.writelines(msgspec.json.encode(request) + b"\n" for request in requests)
+        # ASCII, since a reply may hold half a surrogate pair.
+        lines.writelines(json.dumps(request).encode() + b"\n" for request in requests)
         lines.seek(0)
         try:
             process = subprocess.Popen(
