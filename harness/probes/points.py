@@ -39,8 +39,8 @@ MOST_TIMES = 1000
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
-    """A copy whose gap and samples are known. copy: the name of its run. gap: in nats a token. points: its accuracy
-    less the base's, in points, and error: that difference's sampling error.
+    """A copy whose gap and samples are known. copy: its run, as a path from the folder that holds the base's.
+    gap: in nats a token. points: its accuracy less the base's, in points, and error: that difference's sampling error.
     """
 
     copy: str

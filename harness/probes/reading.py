@@ -14,6 +14,7 @@ still reads one of the replies alike.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,7 @@ from harness.core.inert import quoted, visible
 from harness.core.records import Key, Question, Sample, SampleRecord
 from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
+from harness.preparing import servers
 from harness.preparing.outputs import open_scored
 from harness.preparing.watching import Watcher
 from harness.probes import points, prompt_logprobs
@@ -182,8 +184,8 @@ def read_missing(
 @dataclass(frozen=True)
 class StoredReplies:
     """The stored replies of a run, for one probe. drawn: tokens to read of each. base: the file of its readings.
-    reference: the base's server, if it is asked. copy: name of a run of the copy, and samples: benchmark → what that
-    run is less this one; empty without it.
+    reference: the base's server, if it is asked. copy: a run of the copy (as `points.Pair` has it). samples: benchmark
+    → what that run is less this one; empty without it.
     """
 
     run: RunFolder
@@ -215,11 +217,13 @@ class StoredReplies:
                 field="reference",
             )
         url, _, model = options.reference.partition("#")
-        server = copy
-        if url not in options.base_url or model not in ("", copy.asker.model):
+        server, same_model = copy, model in ("", copy.asker.model)
+        if not (url in options.base_url and same_model):
             who = WhichServer.of(base_url=url, model=model or None)
             try:
-                (server, *_) = probed(who, watcher, options, shared_key=False)
+                named = {each.base_url for each in servers.find(who, shared_key=False).endpoints}
+                if not (named == {copy.endpoint.base_url} and same_model):
+                    (server, *_) = probed(who, watcher, options, shared_key=False)
             except (ServerError, UsageError) as error:
                 raise type(error)(f"the reference: {error.sentence}") from error
         _warn_of_another(server, run, watcher)
@@ -228,8 +232,11 @@ class StoredReplies:
     def beside(self, sampled: Path, copy: ProbedEndpoint, watcher: Watcher) -> StoredReplies:
         """The same with a run that the copy has made. Raises `StoreError`, and `UsageError` for other questions."""
         run = open_scored(sampled)
+        path, base = run.path.resolve(), self.run.path.resolve()
+        if path == base:
+            raise UsageError("it is the base's own run: name one that this server has made", field="sampled")
         _warn_of_another(copy, run, watcher)
-        return replace(self, copy=run.path.name, samples=points.differences(self.run, run))
+        return replace(self, copy=os.path.relpath(path, base.parent), samples=points.differences(self.run, run))
 
     @cached_property
     def questions(self) -> dict[tuple[str, str], Question]:
@@ -285,11 +292,11 @@ class StoredReplies:
                 noise=divergences(first, second, n),
             ))  # fmt: skip
         likelihood = compare(next(iter(readings[0].values())).server, compared, margin)
-        copy.unlink(missing_ok=True)
         gaps = {gap.of: gap.mean for gap in likelihood.benchmarks}
         shared = gaps.keys() & self.samples.keys()
         points.note(self.run, [points.pair_of(self.copy, name, gaps[name], self.samples[name]) for name in shared])
-        pairs = points.stored(self.run)
+        pairs = [pair for pair in points.stored(self.run) if pair.copy != self.copy]
+        copy.unlink(missing_ok=True)
         expected = [each for name, gap in gaps.items() if (each := points.expected(name, pairs, gap))]
         likelihood = msgspec.structs.replace(likelihood, points=expected)
         with contextlib.suppress(ServerError):  # A server without pages of tokens shows no texts.

@@ -33,9 +33,9 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     model: the model that was asked; a checkpoint's path. done: the stamp of the cell when it was complete last. server:
     checksum of the server that made its samples (`running.server_stamp`). sent: names of the trackers that got its
-    scores. likelihood: what its server makes of its base's replies; unread: why it cannot read them. reason: why
-    samples are missing, or the run or its scoring failed; empty if nothing is wrong. code: the exit code that this run
-    or scoring would have had as a command.
+    scores. likelihood: what its server makes of its base's replies; unread: why it cannot read them; read: checksum of
+    what decides both (`running.reading_stamp`). reason: why samples are missing, or the run or its scoring failed;
+    empty if nothing is wrong. code: the exit code that this run or scoring would have had as a command.
     """
 
     cell: str
@@ -45,6 +45,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     sent: tuple[str, ...] = ()
     likelihood: Likelihood | None = None
     unread: str = ""
+    read: str = ""
     reason: str = ""
     code: int = 0
     schema: int = SCHEMA_VERSION

@@ -35,7 +35,7 @@ from harness.scoring.stats_differences import holm
 from harness.sweeps import record
 from harness.sweeps.bases import OtherEntries, base_cells, base_of, without
 from harness.sweeps.cells import Cell, Sweep
-from harness.sweeps.running import server_stamp
+from harness.sweeps.running import reading_stamp, server_stamp
 
 NOT_RUN = "not run"
 """The reason of a cell without a record."""
@@ -185,7 +185,8 @@ def _read(sweep: Sweep, cell: Cell) -> CellResult:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence))
     if stored is None:
         return result
-    result = replace(result, likelihood=stored.likelihood, unread=stored.unread)
+    if stored.read and stored.read == reading_stamp(sweep, cell):
+        result = replace(result, likelihood=stored.likelihood, unread=stored.unread)
     if stored.server in ("", server_stamp(cell)):
         return result
     return replace(result, remark="; ".join(filter(None, (result.remark, OTHER_SERVER))))

@@ -107,7 +107,7 @@ def _is_done(sweep: Sweep, cell: Cell) -> bool:
 
 def _is_unread(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:
     """Whether the cell's server is still to read its base's replies. stored: the cell's record."""
-    return cell.name in read_cells(sweep) and stored.likelihood is None and not stored.unread
+    return stored.read != reading_stamp(sweep, cell) and cell.name in read_cells(sweep)
 
 
 def server_of(cell: Cell, watcher: Watcher) -> ServerSpec:
@@ -203,12 +203,17 @@ class _Cells:
         try:
             questions = questions_of(cell.options, self._watcher)
             refuse_other_settings(questions)
-            unread = _is_unread(self._sweep, cell, self._former(cell))
-            if cell.options.model is not None and not unread and _has_samples(self._sweep, cell, questions):
-                self.scored(cell)
-            elif starts and cell.checkpoint and not cell.checkpoint.path.exists():
-                gone = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
-                self.ended(cell, f"{gone}, and the file asks for more or other samples now than it has", EXIT_OWED)
+            unread, lost = _is_unread(self._sweep, cell, self._former(cell)), dict[str, Any]()
+            gone = starts and cell.checkpoint is not None and not cell.checkpoint.path.exists()
+            if unread and gone:
+                why = "its checkpoint was deleted before it had read its base's replies"
+                lost = {"likelihood": None, "unread": why, "read": reading_stamp(self._sweep, cell)}
+            has_model = cell.options.model is not None
+            if has_model and (gone or not unread) and _has_samples(self._sweep, cell, questions):
+                self.scored(cell, **lost)
+            elif starts and cell.checkpoint and gone:
+                deleted = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
+                self.ended(cell, f"{deleted}, and the file asks for more or other samples now than it has", EXIT_OWED)
             elif starts:
                 return checked_spec(questions, self._watcher)
             else:
@@ -285,7 +290,7 @@ class _Cells:
         if reason:
             if self._sweep.folder(cell).joinpath("manifest.json").is_file():
                 self._score_of(cell, None)
-            self.ended(cell, reason, code, sampled=True)
+            self.ended(cell, reason, code, sampled=True, **read)
             return
         self.scored(cell, sampled=True, **read)
 
@@ -298,7 +303,7 @@ class _Cells:
         reference = prepared.settings.endpoints[0].base_url if base == cell.name else None
         asked = {"replies": replies, "reference": reference, **(self._sweep.likelihood or {})}
         if lack := prompt_logprobs.lacks(prepared.looks.each[0].facts.host.get("engine")):
-            return {"unread": lack}
+            return {"likelihood": None, "unread": lack, "read": reading_stamp(self._sweep, cell)}
         try:
             (finding,) = probe_of_run(prepared, self._watcher, **asked).findings
         except Interrupted:
@@ -307,7 +312,8 @@ class _Cells:
             why = error.sentence
         else:
             if finding.likelihood is not UNSET:
-                return {"likelihood": finding.likelihood, "unread": ""}
+                stamped = reading_stamp(self._sweep, cell)
+                return {"likelihood": finding.likelihood, "unread": "", "read": stamped}
             why = finding.came
         self._watcher.warn(
             f"{cell.name}: its server has not read its base's replies, and the same command tries again: {why}"
@@ -455,6 +461,17 @@ def server_stamp(cell: Cell) -> str:
     """Checksum of the server to start; where a server runs and what it is called change no sample."""
     serve = cell.options.serve or {}
     return digest({name: value for name, value in serve.items() if name not in ("port", "devices", "name")})
+
+
+def reading_stamp(sweep: Sweep, cell: Cell) -> str:
+    """Checksum of what decides what the cell's server makes of its base's replies: which and how many are read, that
+    server, and the stored samples of both cells; empty if it reads none.
+    """
+    if (base := read_cells(sweep).get(cell.name)) is None:
+        return ""
+    paths = {path for name in (base, cell.name) for path in (sweep.out / name).glob("*/samples.*")}
+    sizes = sorted((str(path.relative_to(sweep.out)), path.stat().st_size) for path in paths)
+    return digest([base, sweep.likelihood, server_stamp(cell), sizes])
 
 
 def is_whole(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import shutil
 import signal
 import threading
 import zlib
@@ -370,3 +371,66 @@ def test_a_cell_whose_engine_reads_no_replies_has_a_score_and_the_reason(tmp_pat
         alone = harness(tmp_path, "sweep", "one.yaml", "--dry-run")
     assert (done.code, "states no log-probabilities of a prompt's tokens" in done.out) == (0, True), done.out + done.err
     assert (alone.code, "copies read their base's replies" in alone.err) == (2, True), alone.err
+
+
+def swept(folder: Path, at: dict[str, FakeServer], names: tuple[str, ...], samples: int, **more: Any) -> dict[str, Any]:
+    """The rows of a sweep over these servers, by name; the first is the base."""
+    servers = [{"name": name, "run": {"base_url": at[name].base_url}} for name in names]
+    content = {
+        "run": {"id_key": "id", "canary": False, "fingerprint": False, "model": "toy"},
+        "servers": servers,
+        "benchmarks": [{"data": "sums.jsonl", "samples": samples}],
+        "likelihood": {},
+    }
+    (folder / "s.yaml").write_text(json.dumps(content | more))
+    done = harness(folder, "sweep", "s.yaml", "--out", "s", "--json")
+    assert done.out, done.err
+    return {row["servers"]: row for row in json.loads(done.out)["cells"]}
+
+
+def test_a_sweep_reads_anew_what_its_samples_or_its_file_have_made_old(tmp_path: Path) -> None:
+    sums(tmp_path, 10)
+
+    def serving(reader: Reader) -> Callable[[Request], Iterator[Step]]:
+        chat = able(0.7)
+        return lambda request: (chat if request.path.endswith("/chat/completions") else reader)(request)
+
+    with contextlib.ExitStack() as stack:
+        shifts = {"base": 0.0, "copy": 0.5, "new": 0.2}
+        at = {name: stack.enter_context(FakeServer(serving(Reader(name, shift=n)))) for name, n in shifts.items()}
+        assert swept(tmp_path, at, ("base", "copy"), 2)["copy"]["gap"] == pytest.approx(0.5)
+        # A copy that comes when the base has more samples than it had read.
+        assert swept(tmp_path, at, ("base", "copy", "new"), 4)["new"]["gap"] == pytest.approx(0.2)
+        before = reads(at["new"])
+        swept(tmp_path, at, ("base", "copy", "new"), 4)
+        assert reads(at["new"]) == before
+        other = swept(tmp_path, at, ("base", "copy", "new"), 4, table={"base": "copy"})
+        assert other["new"]["gap"] == pytest.approx(-0.3)
+        # The advice for another model's samples: delete the cell, and give the same command.
+        port = at["copy"].port
+        at["copy"].__exit__(None, None, None)
+        at["copy"] = stack.enter_context(FakeServer(serving(Reader("copy", shift=0.1)), port=port))
+        shutil.rmtree(tmp_path / "s" / "copy+sums")
+        assert swept(tmp_path, at, ("base", "copy"), 4)["copy"]["gap"] == pytest.approx(0.1)
+        # A target that is missed is a reason, and what was read stays.
+        shutil.rmtree(tmp_path / "s" / "copy+sums")
+        run = {"id_key": "id", "canary": False, "fingerprint": False, "model": "toy", "target_error": 0.1}
+        missed = swept(tmp_path, at, ("base", "copy"), 8, run=run)["copy"]
+        assert ("target" in missed["reason"], missed["gap"]) == (True, pytest.approx(0.1)), missed["reason"]
+        before = reads(at["copy"])
+        swept(tmp_path, at, ("base", "copy"), 8, run=run)
+        assert reads(at["copy"]) == before
+
+
+@pytest.mark.parametrize("given", [{"URL": ""}, {"URL": "/v1"}, {"URL": "/v1/"}, {"OPENAI_BASE_URL": "/v1"}])
+def test_the_base_as_its_own_reference_is_one_server_however_it_is_spelt(tmp_path: Path, given: dict[str, str]) -> None:
+    a_run(tmp_path)
+    with FakeServer(Reader()) as base:
+        root = base.base_url.removesuffix("/v1")
+        words = [f"{root}{given['URL']}"] if "URL" in given else []
+        extra = {name: f"{root}{end}" for name, end in given.items() if name != "URL"} | {"OPENAI_API_KEY": "key-mine"}
+        done = harness(tmp_path, "probe", *words, "--replies", "run", "--reference", f"{root}/v1", extra=extra)
+        assert {"key-mine" in str(request.headers) for request in base.requests} == {True}
+        own = harness(tmp_path, "probe", f"{root}/v1", "--replies", "run", "--sampled", "run/../run")
+    assert done.code == 0, done.err
+    assert (own.code, "it is the base's own run" in own.err) == (2, True), own.err

@@ -278,6 +278,23 @@ def test_a_cell_of_a_deleted_checkpoint_is_lost_with_a_reason(tmp_path: Path) ->
     none_is_left(f"{tmp_path}/", str(SERVER))
 
 
+def test_a_deleted_checkpoint_that_has_read_no_replies_keeps_its_score(tmp_path: Path) -> None:
+    folders = [tmp_path / f"ck/step_{step}" for step in (20, 30)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    content = {"checkpoints": "ck/step_*", "servers": [{"name": "x", "command": command("--model", "{model}")}]}
+    write(tmp_path, "s.yaml", content, n=1)
+    assert harness(tmp_path, "sweep", "s.yaml").code == 0
+    for folder in folders:
+        folder.rmdir()
+    # The key comes when the training has deleted what it saved.
+    write(tmp_path, "s.yaml", content | {"likelihood": {}}, n=1)
+    for _ in range(2):
+        done = harness(tmp_path, "sweep", "s.yaml")
+        assert (done.code, done.out.count("its checkpoint was deleted before")) == (0, 2), done.out + done.err
+    none_is_left(f"{tmp_path}/", str(SERVER))
+
+
 def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path: Path) -> None:
     for step in (20, 30):
         (tmp_path / f"ck/step_{step}").mkdir(parents=True)
