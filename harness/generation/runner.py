@@ -370,7 +370,10 @@ class Runner:
 
     def error(self, outcome: Outcome, ending: Ending, caught: int | None) -> BaseException | None:
         """Return the exception with which the session must end; None if it ends normally. caught: the first signal."""
-        spent = f" This session: {cost}." if (cost := self._cost(outcome.spent)) else ""  # no summary follows
+        everything = outcome.spent.plus(outcome.spent_before)
+        in_all = f" All sessions of this run: {self._cost(everything)}." if self._cost(outcome.spent_before) else ""
+        # No summary follows.
+        spent = (f" This session: {cost}." if (cost := self._cost(outcome.spent)) else "") + in_all
         state = f"{outcome.n_done} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_done)} stored"
         where, resume = self.folder.path, "" if ending.repeats else self.listener.resume
         # The session's own error first: a signal or a full disk may have followed from it.
@@ -386,7 +389,9 @@ class Runner:
             return ServerError(f"{self._lost}. {state} in {where}.{spent}{resume}")
         if ending.rule:
             why = f"{ending.rule} ({cost})" if (cost := self._cost(self.account.spent)) else ending.rule
-            return StoppedByRule(f"{why}. {state} in {where}.{resume}")
+            if everything == self.account.spent:
+                in_all = ""  # All sessions of the run are of this command, and the budget's amount holds them.
+            return StoppedByRule(f"{why}. {state} in {where}.{in_all}{resume}")
         return None
 
     def _cost(self, spent: Spent) -> str:
