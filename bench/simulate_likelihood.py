@@ -6,7 +6,8 @@ Each repeat draws the gaps of the tokens of G questions, with a part that a ques
 second reading. Tails: of a normal distribution; of Student's t with 3 degrees of freedom; skew, where a few tokens are
 much less likely (a centred lognormal). Unequal: the questions' numbers of tokens are lognormal, too. A second table
 plays the line from gap to points: how often its band holds the difference that a further copy's samples show. Copies
-scatter around the line, all alike or in proportion to their gaps.
+scatter around the line, all alike or in proportion to their gaps; half the variance of each difference is the base's,
+which all share. Near: the further copy's gap is at most a tenth of the largest.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ def gap_of(rng: np.random.Generator, tail: str, questions: int, unequal: bool, t
     return mean_gap("all", parts)
 
 
-def band_holds(rng: np.random.Generator, n_pairs: int, scatter: float, in_proportion: bool) -> bool:
+def band_holds(rng: np.random.Generator, n_pairs: int, scatter: float, in_proportion: bool, near: bool) -> bool:
     """Whether the band of a line through so many pairs holds another copy. scatter: in errors of a difference."""
     slope, gaps = rng.normal(0, 4), rng.uniform(0.1, 1, n_pairs + 1)
-    gaps[-1] = gaps[:-1].max() * rng.uniform(0.05, 1)
+    gaps[-1] = gaps[:-1].max() * (rng.uniform(0.01, 0.1) if near else rng.uniform(0.05, 1))
     shown = slope * gaps + scatter * (gaps if in_proportion else 1) * rng.standard_normal(n_pairs + 1)
-    shown += rng.standard_normal(n_pairs + 1)
+    shown += (rng.standard_normal() + rng.standard_normal(n_pairs + 1)) / np.sqrt(2)
     pairs = [
         Pair(copy=str(i), benchmark="b", gap=gap, points=d, error=1.0)
         for i, (gap, d) in enumerate(zip(gaps[:-1], shown[:-1], strict=True))
@@ -73,11 +74,11 @@ def main() -> None:
             differs += [verdict_of(gap, noise, 0.01)[0] == "differs" for gap in gaps]
         shares = "".join(f"{share:>{width}.2%}" for share, width in zip(differs / repeats, (14, 11, 16), strict=True))
         print(f"{tail:8}{questions:>10}{'unequal' if unequal else 'equal':>10}{covered / repeats:>9.1%}{shares}")
-    for n_pairs, scatter, in_proportion in itertools.product((3, 6, 12), (0.0, 1.0, 4.0), (False, True)):
+    for n_pairs, scatter, *kinds in itertools.product((3, 6, 12), (0.0, 1.0, 4.0), (False, True), (False, True)):
         rng = np.random.default_rng(2)
-        held = sum(band_holds(rng, n_pairs, scatter, in_proportion) for _ in range(repeats)) / repeats
-        kind = "in proportion" if in_proportion else "alike"
-        print(f"{n_pairs:3} pairs, scatter {scatter:g} {kind:14}: the band holds {held:.1%}")
+        held = sum(band_holds(rng, n_pairs, scatter, *kinds) for _ in range(repeats)) / repeats
+        kind = ("in proportion" if kinds[0] else "alike") + (", near" if kinds[1] else "")
+        print(f"{n_pairs:3} pairs, scatter {scatter:g} {kind:20}: the band holds {held:.1%}")
 
 
 if __name__ == "__main__":

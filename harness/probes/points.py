@@ -2,14 +2,15 @@
 
     RUN/likelihood/pairs.jsonl    a line for each copy and benchmark, beside the base's run RUN
 
-With the gap g and the difference d of n pairs, the line d = b g + e runs through the origin, since a copy without a gap
-is its base:
+With the gap g and the difference d of n pairs, the line d = b g + e + c runs through the origin, since a copy without a
+gap is its base. All pairs and the other copy share the error c of the base's own samples, which the line takes for a
+part of its slope; its variance τ² is half that of a difference, as of a base with as many samples as its copies:
 
     b = Σ g d / Σ g²        σ² = Σ (d − b g)² / (n − 1)
-    difference of another copy with gap g:  b g ± t σ √(1 + g² / Σ g²),  t of n − 1 degrees of freedom
+    difference of another copy with gap x:  b x ± √(t² σ² (1 + x² / Σ g²) + z² τ² (1 − x Σ g / Σ g²)²)
 
-This is the prediction interval of a regression through the origin: what `compare` shows of a copy with as many samples
-as those of the pairs.
+with t of n − 1 degrees of freedom, and z of the normal distribution. This is the prediction interval of a regression
+through the origin, of what `compare` shows of a copy with as many samples as those of the pairs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from harness.reports.scored import counted_questions, read_runs
 from harness.runs import line_file
 from harness.runs.layout import RunFolder
 from harness.scoring.comparison import PairedComparison, compare_runs
-from harness.scoring.stats import t_factor
+from harness.scoring.stats import Z_95, t_factor
 from harness.scoring.stats_differences import power_factor
 
 FOLDER = "likelihood"
@@ -125,8 +126,10 @@ def expected(benchmark: str, pairs: Sequence[Pair], gap: float) -> ExpectedPoint
     slope = math.fsum(pair.gap * pair.points for pair in known) / squares
     freedom = len(known) - 1
     variance = math.fsum((pair.points - slope * pair.gap) ** 2 for pair in known) / freedom
-    half, points = t_factor(freedom) * math.sqrt(variance * (1 + gap**2 / squares)), slope * gap
     error = math.sqrt(math.fsum(pair.error**2 for pair in known) / len(known))
+    shared = error / math.sqrt(2) * (1 - gap * math.fsum(pair.gap for pair in known) / squares)
+    half = math.hypot(t_factor(freedom) * math.sqrt(variance * (1 + gap**2 / squares)), Z_95 * shared)
+    points = slope * gap
     times = (power_factor(1) * error / points) ** 2 if points else math.inf
     return ExpectedPoints(
         benchmark=benchmark, pairs=len(known), points=points, low=points - half, high=points + half,

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from harness.core.records import Usage
+from harness.probes.points import Pair, expected
 from harness.testing import FakeServer, Request, Step, http
 from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS
@@ -434,3 +435,25 @@ def test_the_base_as_its_own_reference_is_one_server_however_it_is_spelt(tmp_pat
         own = harness(tmp_path, "probe", f"{root}/v1", "--replies", "run", "--sampled", "run/../run")
     assert done.code == 0, done.err
     assert (own.code, "it is the base's own run" in own.err) == (2, True), own.err
+
+
+@pytest.mark.parametrize(
+    ("points", "gap", "low", "high"),
+    [
+        # No pair departs from the line: what is left is the base's own error, 1.96 · 2/√2 · (1 − 0.5 · 6/14).
+        ((0.0, 0.0, 0.0), 0.5, -2.17785, 2.17785),
+        ((-2.0, -4.0, -6.0), 0.5, -3.17785, 1.17785),
+        # −1 ± √(4.30265² · 5.05556 · (1 + 1/14) + 1.95996² · 2 · (1 − 6/14)²), by hand.
+        ((-4.0, -1.0, -2.6666667), 1.0, -11.13837, 9.13837),
+    ],
+)
+def test_the_band_of_a_line_holds_what_all_pairs_share(
+    points: tuple[float, ...], gap: float, low: float, high: float
+) -> None:
+    pairs = [
+        Pair(copy=str(x), benchmark="a", gap=x, points=y, error=2.0)
+        for x, y in zip((1.0, 2.0, 3.0), points, strict=True)
+    ]
+    told = expected("a", pairs, gap)
+    assert told is not None
+    assert (told.low, told.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
