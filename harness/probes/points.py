@@ -78,7 +78,12 @@ def file_of(base: RunFolder) -> Path:
 
 def stored(base: RunFolder) -> list[Pair]:
     """The pairs beside a base's run, the latest of each copy and benchmark. Raises `StoreError`."""
-    lines = line_file.read_appended(file_of(base), Pair, "Remove the file: pairs are noted again.", sealed=True)
+    lines = line_file.read_appended(
+        file_of(base),
+        Pair,
+        "Remove the file; a sweep notes its pairs again, and `probe --sampled` those of other runs.",
+        sealed=True,
+    )
     return [*{(pair.copy, pair.benchmark): pair for pair in lines}.values()]
 
 

@@ -376,7 +376,7 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
 
     return Check(
         name=NAME, group="reference", look=look, quick=False, tokens=sum(replies.drawn.values()),
-        why="StoredReplies that the model finds more or less likely than its base does come from another distribution.",
+        why="Replies that the model finds more or less likely than its base does come from another distribution.",
         mend="A gap is no loss: `harness compare` shows whether scores differ. Precision, cache, attention and weights "
         "move all tokens; a template moves the first ones, sparse attention and rope scaling the late ones.",
     )  # fmt: skip

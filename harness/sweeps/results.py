@@ -185,7 +185,7 @@ def _read(sweep: Sweep, cell: Cell) -> CellResult:
         return CellResult(cell=cell, reason=reason or quoted(error.sentence))
     if stored is None:
         return result
-    if stored.read and stored.read == reading_stamp(sweep, cell):
+    if stored.read in ("", reading_stamp(sweep, cell)):
         result = replace(result, likelihood=stored.likelihood, unread=stored.unread)
     if stored.server in ("", server_stamp(cell)):
         return result

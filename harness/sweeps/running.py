@@ -44,7 +44,7 @@ from harness.preparing.server_start import checked_spec, launched, spec_of
 from harness.preparing.session import end_if_signalled
 from harness.preparing.watching import Watcher
 from harness.probes import prompt_logprobs
-from harness.probes.probe import probe_of_run
+from harness.probes.probe import NOT_MADE, probe_of_run
 from harness.runs import Manifest, RunFolder
 from harness.runs.journal_state import stored_keys
 from harness.runs.layout import BenchmarkFolder
@@ -238,8 +238,12 @@ class _Cells:
         try:
             server = launched(spec, self._watcher, stem=_server_stem(self._sweep, cells[0]))
         except ServerError as error:
+            reason = f"the server did not start: {in_short(error.sentence)}"
             for cell in cells:
-                self.ended(cell, f"the server did not start: {in_short(error.sentence)}", error.exit_code)
+                if is_whole(self._sweep, cell, self._former(cell)):  # Only its base's replies were to be read.
+                    self.ended(cell, likelihood=None, unread=reason, read="")
+                else:
+                    self.ended(cell, reason, error.exit_code)
             return list(cells)
         with server:
             for number, cell in enumerate(cells, 1):
@@ -302,8 +306,12 @@ class _Cells:
         replies = self._sweep.out / base
         reference = prepared.settings.endpoints[0].base_url if base == cell.name else None
         asked = {"replies": replies, "reference": reference, **(self._sweep.likelihood or {})}
-        if lack := prompt_logprobs.lacks(prepared.looks.each[0].facts.host.get("engine")):
-            return {"likelihood": None, "unread": lack, "read": reading_stamp(self._sweep, cell)}
+        stamped = reading_stamp(self._sweep, cell)
+        lack = prompt_logprobs.lacks(prepared.looks.each[0].facts.host.get("engine"))
+        if reference is None and not _has_read(self._sweep, base):
+            lack = f"the server of {base} has not read these replies"
+        if lack:
+            return {"likelihood": None, "unread": lack, "read": stamped}
         try:
             (finding,) = probe_of_run(prepared, self._watcher, **asked).findings
         except Interrupted:
@@ -312,9 +320,10 @@ class _Cells:
             why = error.sentence
         else:
             if finding.likelihood is not UNSET:
-                stamped = reading_stamp(self._sweep, cell)
                 return {"likelihood": finding.likelihood, "unread": "", "read": stamped}
             why = finding.came
+            if finding.sent != NOT_MADE and not why.startswith("no answer"):  # The server has refused: it would again.
+                return {"likelihood": None, "unread": why, "read": stamped}
         self._watcher.warn(
             f"{cell.name}: its server has not read its base's replies, and the same command tries again: {why}"
         )
@@ -465,13 +474,20 @@ def server_stamp(cell: Cell) -> str:
 
 def reading_stamp(sweep: Sweep, cell: Cell) -> str:
     """Checksum of what decides what the cell's server makes of its base's replies: which and how many are read, that
-    server, and the stored samples of both cells; empty if it reads none.
+    server, whether the base's has read them, and the stored samples of both cells; empty if it reads none.
     """
     if (base := read_cells(sweep).get(cell.name)) is None:
         return ""
     paths = {path for name in (base, cell.name) for path in (sweep.out / name).glob("*/samples.*")}
     sizes = sorted((str(path.relative_to(sweep.out)), path.stat().st_size) for path in paths)
-    return digest([base, sweep.likelihood, server_stamp(cell), sizes])
+    is_read = base == cell.name or _has_read(sweep, base)
+    return digest([base, sweep.likelihood, server_stamp(cell), sizes, is_read])
+
+
+def _has_read(sweep: Sweep, base: str) -> bool:
+    """Whether the server of this base cell has read its own replies."""
+    stored = record.read(sweep.out, base)
+    return stored is not None and stored.likelihood is not None
 
 
 def is_whole(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:

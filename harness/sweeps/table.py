@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from harness.core import channel
+from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import csv_file, csv_text
 from harness.core.nouns import count_noun
@@ -107,11 +109,14 @@ def write(results: Results) -> list[Path]:
 
 
 def _note_pair(results: Results, result: CellResult) -> None:
-    """Note beside the base's run what the cell's gap is in points. Raises `StoreError`."""
+    """Note beside the base's run what the cell's gap is in points; warn where the file of the pairs is damaged."""
     cell, read, difference = result.cell.name, result.likelihood, result.against_base
     if read is not None and difference is not None:
         base = RunFolder(results.sweep.out / base_cells(results.sweep)[cell])
-        points.note(base, [points.pair_of(cell, gap.of, gap.mean, difference) for gap in read.benchmarks])
+        try:
+            points.note(base, [points.pair_of(cell, gap.of, gap.mean, difference) for gap in read.benchmarks])
+        except StoreError as error:
+            channel.warn(error.sentence)
 
 
 def to_csv(results: Results) -> str:

@@ -10,6 +10,7 @@ import itertools
 import json
 import shutil
 import signal
+import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ import pytest
 from harness.core.records import Usage
 from harness.probes.points import Pair, expected
 from harness.testing import FakeServer, Request, Step, http
+from tests.conftest import CHECKOUT
 from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS
 from tests.runs.recorded import question, sample, write_run
@@ -37,6 +39,8 @@ def noise_of(*parts: Any) -> float:
     """A standard normal number that the parts decide."""
     return NORMAL.inv_cdf((zlib.crc32(repr(parts).encode()) + 0.5) / 2**32)
 
+
+SERVER = CHECKOUT / "tests" / "commands" / "able_server.py"
 
 PAGES = ("/tokenize", "/detokenize", "/v1/completions", "/generate")
 
@@ -456,4 +460,31 @@ def test_the_band_of_a_line_holds_what_all_pairs_share(
     ]
     told = expected("a", pairs, gap)
     assert told is not None
-    assert (told.low, told.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+    assert [told.low, told.high] == pytest.approx([low, high], abs=1e-4)
+
+
+def test_a_reading_that_a_server_refuses_or_cannot_start_for_costs_no_score(tmp_path: Path) -> None:
+    """A refusal is not asked for again; a server that does not start any more, and a damaged file, lose only gaps."""
+    sums(tmp_path, 6)
+    chat, reader = able(1.0), Reader("x", spoil=lambda _n: [http(400, {"error": {"message": "not by me"}})])
+    with FakeServer(lambda request: (chat if "chat" in request.path else reader)(request)) as server:
+        content: dict[str, Any] = {
+            "run": {"id_key": "id", "canary": False, "fingerprint": False, "base_url": server.base_url},
+            "models": ["toy", {"name": "other", "model": "toy"}],
+            "benchmarks": [{"data": "sums.jsonl", "samples": 1}],
+            "likelihood": {},
+        }
+        (tmp_path / "s.yaml").write_text(json.dumps(content))
+        first = harness(tmp_path, "sweep", "s.yaml")
+        n = reads(server)
+        again = harness(tmp_path, "sweep", "s.yaml")
+    assert (first.code, again.code, n > 0, reads(server)) == (0, 0, True, n), first.err
+    assert "not by me" in again.out
+    del content["run"]["base_url"], content["likelihood"]
+    content["models"] = ["able", {"name": "other", "model": "able"}]
+    starting = {"name": "s", "command": [sys.executable, str(SERVER), "--port", "{port}"]}
+    for server_entry, more in ((starting, {}), ({"name": "s", "command": "false"}, {"likelihood": {}})):
+        (tmp_path / "s.yaml").write_text(json.dumps(content | {"servers": [server_entry]} | more))
+        done = harness(tmp_path, "sweep", "s.yaml", "--out", "t")
+        assert done.code == 0, done.out + done.err
+    assert "the server did not start" in done.out
