@@ -47,6 +47,8 @@ def _run(options: RunCommand, run_options: RunOptions, judge: JudgeOptions | Non
     """Run the benchmarks, with progress in the terminal; print how the session ended. Returns the exit code."""
     with ScoredTerminal() if options.scores else terminal.Terminal() as watcher:
         outcome = run_at(options.on, run_options, watcher, judge)
+    for sentence in watcher.advice if outcome.tally.finished else ():
+        terminal.warn(sentence)
     code = _print_end(outcome, options)
     if isinstance(watcher, ScoredTerminal):
         watcher.print_tables(stderr=options.as_json)

@@ -95,7 +95,7 @@ class Terminal(Drawing):
 
     progress: whether progress is shown; None: unless the command runs with --quiet.
     warned: the warnings so far; those here are added. One that repeats an earlier one word for word is not printed
-    again.
+    again. advice: the warnings about settings so far.
     """
 
     def __init__(self, *, progress: bool | None = None, warned: set[str] | None = None) -> None:
@@ -105,6 +105,7 @@ class Terminal(Drawing):
             progress = not flags.get("quiet")
         super().__init__(shown=progress)
         self._warned = set[str]() if warned is None else warned
+        self.advice: list[str] = []
         self._next_beat = 0.0
         """Seconds since the start of a server after which its log's last line is printed."""
         self._graded_due = time.monotonic() + GRADED_SECONDS
@@ -126,6 +127,11 @@ class Terminal(Drawing):
         if sentence not in self._warned:
             self._warned.add(sentence)
             warn(sentence)
+
+    def advise(self, sentence: str) -> None:
+        """Print the warning, and keep it in `advice`: at the end of a long run its first lines are out of sight."""
+        self.advice.append(sentence)
+        self.warn(sentence)
 
     def warn_of(self, cell: str, sentence: str, common: str) -> None:
         """Print the warning with the cell's name, unless one of the same `common` words came for another cell."""

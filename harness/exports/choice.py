@@ -124,6 +124,17 @@ class ExportedBenchmark:
             else:
                 self.left_out[f"longer than the {most} shortest of their question"] += 1
 
+    def by_question(self) -> Iterator[tuple[Question, list[SampleRow]]]:
+        """Yield each question that has chosen samples, in the order of the plan, with these samples sorted by index.
+
+        Memory holds the samples of one question at a time.
+        """
+        chosen, offsets = {row.sample.key for row in self.rows()}, self._opened.offsets
+        for question_id, question in self.questions.items():
+            keys = (Key(question_id, index) for index in sorted(offsets.of(question_id)))
+            if rows := [self._row(question, offsets.read(key)) for key in keys if key in chosen]:
+                yield question, rows
+
     def _row(self, question: Question, sample: Sample) -> SampleRow:
         """The sample with its question and the grade that counts."""
         key, opened = sample.key, self._opened

@@ -190,6 +190,8 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
                 "it does not work with `batch`, which sends all requests at once: leave one of them out",
                 field=given[0],
             )
+        if len(self.base_url) > 1:
+            raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
 
 
 def recorded_options(given: Mapping[str, Any]) -> dict[str, Any]:

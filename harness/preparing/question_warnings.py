@@ -190,14 +190,14 @@ def warn_of_settings(
         for field, (low, high) in USUAL.items():
             value = getattr(benchmark.sampling, field)
             if value is not None and not low <= value <= high:
-                watcher.warn(f"{name}: {field} is {value:g}; usual are {low:g} to {high:g}")
+                watcher.advise(f"{name}: {field} is {value:g}; usual are {low:g} to {high:g}")
         if benchmark.sampling.temperature == 0 and n > 1:
-            watcher.warn(f"{name}: {n} samples at temperature 0 are all the same on most servers")
+            watcher.advise(f"{name}: {n} samples at temperature 0 are all the same on most servers")
         if settings.seed is None and n > 1:
-            watcher.warn(f"{name}: without seeds a server with a cache may repeat one reply {n} times")
+            watcher.advise(f"{name}: without seeds a server with a cache may repeat one reply {n} times")
         if preset is not None and question_set.questions:
             for sentence in preset.contradictions(_profile(settings, options, question_set, looks)):
-                watcher.warn(f"{name}: {sentence}")
+                watcher.advise(f"{name}: {sentence}")
 
 
 def _profile(settings: RunSettings, options: RunOptions, question_set: QuestionSet, looks: Looks) -> presets.RunProfile:

@@ -73,7 +73,7 @@ def settings_of(
     )
     fingerprinted = _fingerprinted(questions, reached, looks)
     if fingerprinted and "temperature" in left_out:
-        watcher.warn(f"no fingerprint is taken: {visible(looks.model, 80)} takes no temperature to reply greedily")
+        watcher.advise(f"no fingerprint is taken: {visible(looks.model, 80)} takes no temperature to reply greedily")
         fingerprinted = False
     settings = RunSettings(
         asker=asker,

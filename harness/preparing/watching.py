@@ -23,6 +23,10 @@ class Watcher:
         """A warning: an allowed but unusual setting, or a fact to know beside the score."""
         channel.warn(sentence)
 
+    def advise(self, sentence: str) -> None:
+        """A warning about a setting that is allowed but seldom intended, before the run's first request."""
+        self.warn(sentence)
+
     def warn_of(self, cell: str, sentence: str, common: str) -> None:
         """A warning about one cell of a sweep. common: the words in which it may hold for other cells, too."""
         del common

@@ -33,7 +33,7 @@ ABLE = str(CHECKOUT / "tests" / "commands" / "able_server.py")
 SITES = {
     "harness/benchmarks/sources/parquet.py": 1,
     "harness/cli/demo.py": 1,
-    "harness/cli/following.py": 1,
+    "harness/cli/following.py": 2,
     "harness/grading/processes/pool.py": 2,
     "harness/grading/second/second_opinion.py": 1,
     "server_launchers/embedded/weights.py": 1,
