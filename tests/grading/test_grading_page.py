@@ -124,6 +124,8 @@ ROWS: list[tuple[str, Examples]] = [
     ("equations with proportional sides", [
         (r"\frac{x^2}{4} + y^2 = 1", "x^2 + 4y^2 = 4", True), ("1/x + 1/y = 2", "y = x/(2x-1)", True),
         ("x(y-1) = 0", "y = 1", False), (r"\frac{x^2}{4} + y^2 = 1", "4x^2 + y^2 = 4", False),
+        (r"\frac{1}{a}x + \frac{1}{b}y = 1", "bx + ay = ab", True), (r"\frac{a}{b} x = 3", "ax = 3b", True),
+        (r"\frac{a}{b} x = 3", "bx = 3a", False),
     ]),
     ("`f(z) = z`", [
         ("f(z) = z", "f(x) = x", True), ("f(x,y) = x - 2y", "f(a,b) = a - 2b", True),

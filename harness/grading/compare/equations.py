@@ -152,6 +152,9 @@ def _fraction(node: Node) -> tuple[Node, Node]:
     if op == "div":
         (top, bottom), (other_top, other_bottom) = _fraction(args[0]), _fraction(args[1])
         return Node("mul", (top, other_bottom)), Node("mul", (bottom, other_top))
+    if op == "mul":
+        pairs = [_fraction(part) for part in args]
+        return Node("mul", tuple(top for top, _ in pairs)), Node("mul", tuple(bottom for _, bottom in pairs))
     if op == "add":
         top, bottom = _fraction(args[0])
         for part in args[1:]:
