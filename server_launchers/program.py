@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
@@ -54,6 +55,11 @@ def install_hint(requirement: str, *others: str) -> str:
     environment = f"uv venv ENV && uv pip install --python ENV/bin/python {requirement}"
     ways = "".join(f", or {way}" for way in others)
     return f"install it into an environment of its own: {environment}, then name ENV/bin/python as `python`{ways}"
+
+
+def of_version(program: Program, tested: str, version: str | None) -> Program:
+    """The program whose hint installs this version in place of the tested one."""
+    return program if version is None else replace(program, install=program.install.replace(tested, version))
 
 
 def local_model(spec: ServerSpec) -> str:

@@ -12,7 +12,7 @@ from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, stated_at
 from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
 from server_launchers.errors import LaunchError
-from server_launchers.program import KEY_VARIABLE, Program, flag_pairs, install_hint, local_model, since
+from server_launchers.program import KEY_VARIABLE, Program, flag_pairs, install_hint, local_model, of_version, since
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
@@ -195,9 +195,9 @@ class SGLang(Engine):
         "0.5.12": "dsa-prefill-backend dsa-decode-backend",
     }  # fmt: skip
 
-    def program(self, _spec: ServerSpec) -> Program:
+    def program(self, spec: ServerSpec) -> Program:
         """How it is called: as a module."""
-        return PROGRAM
+        return of_version(PROGRAM, TESTED_VERSION, spec.engine_version)
 
     def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
         """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""

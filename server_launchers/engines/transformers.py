@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from server_launchers.deployment import ProcessCommand
 from server_launchers.engines.engine import PACKAGED, Engine
-from server_launchers.program import Program, flag_pairs, install_hint, local_model
+from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
@@ -31,9 +31,9 @@ class Transformers(Engine):
     # Its model list shows the hub's cache, and fails without a network.
     lists_models = False
 
-    def program(self, _spec: ServerSpec) -> Program:
+    def program(self, spec: ServerSpec) -> Program:
         """How it is called."""
-        return PROGRAM
+        return of_version(PROGRAM, TESTED_VERSION, spec.engine_version)
 
     def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
         """The command for one replica on `port`."""

@@ -16,7 +16,7 @@ from server_launchers.engines.dialect import Dialect, Neutral, TokenPages, state
 from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
 from server_launchers.engines.routers import VLLM_ROUTER
 from server_launchers.errors import LaunchError
-from server_launchers.program import Program, flag_pairs, install_hint, local_model, since
+from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
@@ -248,7 +248,8 @@ class Vllm(Engine):
 
     def program(self, spec: ServerSpec) -> Program:
         """How vLLM of this version is called."""
-        return PROGRAM if since(spec.engine_version or TESTED_VERSION, SERVES_SINCE) else MODULE_PROGRAM
+        program = PROGRAM if since(spec.engine_version or TESTED_VERSION, SERVES_SINCE) else MODULE_PROGRAM
+        return of_version(program, TESTED_VERSION, spec.engine_version)
 
     def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
         """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""

@@ -5,6 +5,7 @@ Versions belong together: a vllm-ascend release works with one vLLM release, one
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from server_launchers.deployment import ProcessCommand
 from server_launchers.engines import vllm
 from server_launchers.engines.engine import GPU_SERVER
 from server_launchers.errors import LaunchError
-from server_launchers.program import Program, version_key
+from server_launchers.program import Program, of_version, version_key
 
 if TYPE_CHECKING:
     from server_launchers.machine.inspection import Facts
@@ -42,7 +43,9 @@ class VllmAscend(vllm.Vllm):
 
     def program(self, spec: ServerSpec) -> Program:
         """How vLLM of the spec's version is called; the hint says how to install it for NPUs."""
-        return replace(super().program(spec), install=INSTALL)
+        # Only the plug-in has later builds, such as 0.7.3.post1 for vLLM 0.7.3.
+        program = of_version(replace(super().program(spec), install=INSTALL), _NEWEST, spec.engine_version)
+        return replace(program, install=re.sub(r"(vllm==[0-9.]+)\.post\d+", r"\1", program.install))
 
     def check(self, spec: ServerSpec, facts: Facts) -> Facts:
         """The facts with the plug-in's version added.

@@ -155,10 +155,15 @@ def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
     engine: EngineName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    program = table.by_name(engine).program(spec(engine))
-    assert program is not None
-    with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{program.package}"):
+    plain, versioned = (
+        table.by_name(engine).program(one) for one in (spec(engine), spec(engine, engine_version="0.7.3"))
+    )
+    assert plain is not None
+    assert versioned is not None
+    with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{plain.package}"):
         launch.launch(spec(engine))
+    assert "==0.7.3" in versioned.install
+    assert ("vllm==0.7.3 " in versioned.install) == (engine == "vllm_ascend")
 
 
 @pytest.mark.parametrize(
