@@ -23,6 +23,8 @@ import msgspec
 import numpy as np
 
 from harness.benchmarks.judge_forms import JudgeForm
+from harness.core.inert import quoted
+from harness.core.nouns import count_noun
 from harness.core.records import Grade
 from harness.grading.verdict import JUDGE_RULE
 from harness.scoring.stats import (
@@ -76,7 +78,7 @@ def share_of_parts(items: Sequence[QuestionTally]) -> Estimate | None:
 
     A sample without an answer, or undecided, has no right part. A question without stated parts has one part.
     """
-    return _share(items, np.full(len(items), 1.0)) if any(item.parts for item in items) else None
+    return _share(items, np.full(len(items), 1.0)) if _has_even_parts(items) else None
 
 
 def share_of_all_parts(items: Sequence[QuestionTally]) -> Estimate | None:
@@ -84,7 +86,11 @@ def share_of_all_parts(items: Sequence[QuestionTally]) -> Estimate | None:
     # The weight of a question is unknown if no grade states parts and all its samples are undecided.
     weighted = [item for item in items if item.parts or item.undecided < item.n]
     parts = np.array([float(item.parts or 1) for item in weighted])
-    return _share(weighted, parts) if any(item.parts for item in items) else None
+    return _share(weighted, parts) if _has_even_parts(items) else None
+
+
+def _has_even_parts(items: Sequence[QuestionTally]) -> bool:
+    return any(item.parts for item in items) and not uneven_parts(items)
 
 
 def f1(items: Sequence[QuestionTally]) -> Estimate | None:
@@ -158,6 +164,26 @@ def _ratio(items: Sequence[QuestionTally], gain: float, base: float) -> Estimate
         value=ratio, sampling=question if at_most and question is not None else limits, question=question,
         at_most=at_most,
     )  # fmt: skip
+
+
+def uneven_parts(items: Sequence[QuestionTally]) -> str:
+    """A warning if a grader states different totals for answers to one question; else empty.
+
+    1 of 1 part and 3 of 4 are then shares of different things, and their mean is a share of none.
+    """
+    uneven = []
+    for item in items:
+        if item.parts:
+            totals = item.facts["parts"]
+            totals = totals[totals > 0]  # an undecided answer states none
+            if totals.min() != totals.max():
+                uneven.append(f"{quoted(item.question.question_id)}: {totals.min():,} to {totals.max():,}")
+    if not uneven:
+        return ""
+    return (
+        "the grader states different totals of parts for answers to the same question, on "
+        f"{count_noun(len(uneven), 'question')} (such as {uneven[0]}): the shares of right parts are left out"
+    )
 
 
 def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:

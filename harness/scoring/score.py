@@ -34,7 +34,7 @@ from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.engine_figures import EngineFigures, Speculation
 from harness.scoring.judging import Judging
-from harness.scoring.measures import measures
+from harness.scoring.measures import measures, uneven_parts
 from harness.scoring.observed import ToolUse
 from harness.scoring.stats import Estimate, Interval
 from harness.scoring.tally import GradeKind, QuestionTally, cluster_numbers, slim, tally
@@ -325,7 +325,10 @@ def score_benchmark(
         right_from=(most_points and rules.right_from) or msgspec.UNSET,
     )
     left_out = f"{count_noun(tallies.n_left_out, 'grade')} beyond the plan left out" if tallies.n_left_out else ""
-    of_samples = (*warned("left out", [left_out]), *warned("unequal", [unequal_clusters(present)]))
+    of_samples = (
+        *warned("left out", [left_out]),
+        *warned("unequal", [unequal_clusters(present), uneven_parts(present)]),
+    )
     own = _warnings(score, tallies.kinds, tallies.planned, cut_by)
     return msgspec.structs.replace(score, warnings=(*warnings, *of_samples, *own))
 

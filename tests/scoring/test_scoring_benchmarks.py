@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import combinations
 from pathlib import Path
 
@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 
 from harness.core.codec import decode, encode
 from harness.core.errors import StoreError, UsageError
+from harness.core.nouns import count_noun
 from harness.reports.formats import to_markdown
 from harness.reports.tables import measure_table
 from harness.runs.layout import RunFolder
-from harness.scoring.measures import measures
+from harness.scoring.measures import measures, uneven_parts
 from harness.scoring.score import Score, score_benchmark
 from harness.scoring.tally import QuestionTally
 from tests.scoring.graded import grade, graded, question
@@ -244,21 +245,36 @@ def test_g_pass_is_the_share_of_draws_with_enough_right_samples() -> None:
     assert by_name == score_benchmark([question(f"q{n}") for n in range(3)], grades, 6).measures == {}
 
 
-ANSWERS = st.lists(st.tuples(st.sampled_from("cwnu"), st.none() | st.integers(1, 6), st.integers(0, 6)), min_size=1)
-"""(verdict, total that the grader states or None, right parts) of some answers to one question."""
+def test_a_score_warns_of_uneven_totals_and_has_no_share_of_them() -> None:
+    grades = [grade("q0", i, "w", parts=(1, total)) for i, total in enumerate((2, 3))]
+    score = score_benchmark([question("q0")], grades, None)
+    assert (score.measures, any("on 1 question (such as q0" in text for text in score.sentences)) == ({}, True)
 
 
-@given(st.lists(ANSWERS, min_size=1, max_size=6))
+def answers_with(totals: Iterable[int]) -> st.SearchStrategy[list[tuple[str, int | None, int]]]:
+    """(verdict, total or None, right parts) of some answers to one question. totals: those that the grader states."""
+    each = st.tuples(st.sampled_from("cwnu"), st.none() | st.sampled_from([*totals]), st.integers(0, 6))
+    return st.lists(each, min_size=1)
+
+
+EVEN = st.integers(1, 6).flatmap(lambda total: answers_with([total]))
+
+
+@given(st.lists(EVEN, min_size=1, max_size=6) | st.lists(EVEN | answers_with(range(1, 7)), min_size=1, max_size=6))
 def test_shares_of_parts_are_fractions_and_the_mean_share_is_never_below_the_accuracy(
     samples: list[list[tuple[str, int | None, int]]],
 ) -> None:
-    items = []
+    items, uneven = [], 0
     for number, row in enumerate(samples):
         parts = [{} if total is None else {"parts": (min(right, total), total)} for _, total, right in row]
         grades = [grade(f"q{number}", i, row[i][0], **parts[i]) for i in range(len(row))]
         items.append(QuestionTally.of(question(f"q{number}"), grades, len(grades)))
+        uneven += len({total for _, total, _ in row} - {None}) > 1
     by_name = measures(items)
-    assert bool(by_name) == any(total is not None for row in samples for _, total, _ in row)
+    # Answers to one question with different totals have no common share; a question beside them may have any total.
+    assert bool(by_name) == (not uneven and any(total is not None for row in samples for _, total, _ in row))
+    assert bool(uneven_parts(items)) == bool(uneven)
+    assert not uneven or f"on {count_noun(uneven, 'question')} (such as q" in uneven_parts(items)
     if by_name:
         accuracy = sum(item.rate or 0 for item in items) / len(items)
         assert accuracy - 1e-9 <= by_name["share of parts"].value <= 1 + 1e-9
