@@ -140,7 +140,10 @@ def is_late(rule: str) -> bool:
 
 def seconds_of(rule: str) -> float | None:
     """The deadline at which a user's verifier was stopped, in seconds; None if `rule` does not name such a deadline."""
-    return float(rule.removeprefix(_LATE).removesuffix(" s")) if is_late(rule) else None
+    try:
+        return float(rule.removeprefix(_LATE).removesuffix(" s")) if is_late(rule) else None
+    except ValueError:  # the grades of a stranger's folder may say anything
+        return None
 
 
 def crash_rule(grader: str) -> str:

@@ -325,12 +325,10 @@ def score_benchmark(
         right_from=(most_points and rules.right_from) or msgspec.UNSET,
     )
     left_out = f"{count_noun(tallies.n_left_out, 'grade')} beyond the plan left out" if tallies.n_left_out else ""
-    of_samples = (
-        *warned("left out", [left_out]),
-        *warned("unequal", [unequal_clusters(present), uneven_parts(present)]),
-    )
+    unequal = warned("unequal", [unequal_clusters(present), uneven_parts(present)])
+    of_samples = (*warnings, *warned("left out", [left_out]), *unequal)
     own = _warnings(score, tallies.kinds, tallies.planned, cut_by)
-    return msgspec.structs.replace(score, warnings=(*warnings, *of_samples, *own))
+    return msgspec.structs.replace(score, warnings=(*of_samples, *own))
 
 
 def _form_of(question: Question) -> JudgeForm | None:

@@ -17,7 +17,7 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Question
-from harness.grading import grade
+from harness.grading import grade, verifier
 from harness.grading.bounds import MAX_WHOLE_REPLY_CHARS
 from harness.grading.processes.pool import grader_names
 from harness.grading.selftest import self_test
@@ -179,3 +179,8 @@ def test_the_self_test_leaves_out_references_that_are_no_replies() -> None:
     tested = self_test([asked({"all": ["apple"]}, "needles:named"), question("5")])
     assert (tested.n_references, tested.n_changed, tested.passed) == (1, 1, True)
     assert tested.verifiers == ["harness.grading.verifiers.needles:named"]
+
+
+@pytest.mark.parametrize(("rule", "seconds"), [("2 s", 2.0), ("0.4 s", 0.4), ("x s", None), ("", None)])
+def test_a_rule_of_foreign_grades_that_names_no_deadline_has_none(rule: str, seconds: float | None) -> None:
+    assert verifier.seconds_of(f"verifier took longer than {rule}") == seconds
