@@ -19,6 +19,7 @@ import harness
 from harness.core.errors import UsageError
 from harness.core.records import Grade, GradeRules
 from harness.grading import GRADER, grade
+from harness.grading.second import second_opinion
 from harness.grading.second.second_opinion import agreement, second_verdicts
 from harness.grading.selftest import self_test
 from tests.grading.given import question, sample
@@ -138,9 +139,17 @@ def test_a_second_grader_that_is_interrupted_at_its_start_leaves_no_process(tmp_
         os.kill(int(note.read_text()), 0)
 
 
-def test_second_opinion_from_a_missing_interpreter_is_one_sentence() -> None:
+def test_second_opinion_from_an_interpreter_that_is_missing_or_sleeps_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(UsageError, match="cannot be started"):
         second_verdicts("math-verify", {}, [], python="/nonexistent/python")
+    sleeping = tmp_path / "python"
+    sleeping.write_text("#!/bin/sh\nexec sleep 600\n")
+    sleeping.chmod(0o755)
+    monkeypatch.setattr(second_opinion, "SILENT_SECONDS", 0.0)
+    with pytest.raises(UsageError, match="it did not answer"):
+        second_verdicts("math-verify", {}, [], python=str(sleeping), deadline_s=0.1)
 
 
 BY_THE_SCRIPT = [

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+import threading
+import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
@@ -26,6 +28,9 @@ from server_launchers import isolated
 
 DEADLINE_SECONDS = 15.0
 """Processor time of one answer beside one reference, in seconds; Math-Verify's own limit is 5 s a step."""
+
+SILENT_SECONDS = 60.0
+"""Seconds after which a process that uses no processor and says nothing is ended, such as one on a lost file system."""
 
 _PROGRAM = str(Path(__file__).with_name("library_child.py"))
 """The program that runs a second grader."""
@@ -106,7 +111,7 @@ def _opinions(
     library: str, requests: Iterable[tuple[Iterable[str], str]], python: str, deadline_s: float
 ) -> Generator[bool | None]:
     """Yield a second grader's opinion on each (references, response) until its process ends, which an answer beyond
-    the deadline does. Raises `UsageError` if the library is not there.
+    the deadline does, or a silence of `SILENT_SECONDS` and four deadlines. Raises `UsageError` without the library.
     """
     with tempfile.TemporaryFile() as lines:
         # ASCII, since a reply may hold half a surrogate pair.
@@ -120,6 +125,14 @@ def _opinions(
         except OSError as error:
             raise UsageError(f"the interpreter {quoted(python)} cannot be started: {error.strerror}") from error
         assert process.stdout is not None
+        moved, ended = time.monotonic(), threading.Event()
+
+        def end_silent() -> None:
+            while not ended.wait(0.5):
+                if time.monotonic() - moved > SILENT_SECONDS + 4 * deadline_s:
+                    process.kill()
+
+        threading.Thread(target=end_silent, daemon=True).start()
         try:
             hello = process.stdout.readline(1_000)
             if hello != b"ready\n":
@@ -129,8 +142,10 @@ def _opinions(
                     f"`{SECOND_GRADERS[library]}`, or name an interpreter of an environment that has it."
                 )
             for line in process.stdout:
+                moved = time.monotonic()
                 yield {b"True\n": True, b"False\n": False}.get(line)
         finally:
+            ended.set()
             process.kill()
             process.wait()
             process.stdout.close()
