@@ -89,9 +89,9 @@ def stored(base: RunFolder) -> list[Pair]:
 
 def note(base: RunFolder, pairs: Sequence[Pair]) -> None:
     """Store the pairs that are new. Raises `StoreError`."""
-    known = stored(base)
+    before = stored(base)
     for pair in pairs:
-        if pair not in known:
+        if pair not in before:
             line_file.append_line(file_of(base), line_file.line(pair, sealed=True))
 
 
@@ -109,7 +109,7 @@ def differences(base: RunFolder, copy: RunFolder) -> dict[str, PairedComparison]
     Raises `StoreError` for a run that is not scored, and `UsageError` for two without common questions.
     """
     ours, theirs = read_runs([copy, base])
-    common = ours.benchmarks.keys() & theirs.benchmarks.keys()
+    common = [name for name in ours.benchmarks if name in theirs.benchmarks]
     if not common:
         raise UsageError(f"it has no benchmark of {base.path}", field="sampled", value=str(copy.path))
     return {
@@ -124,19 +124,19 @@ def expected(benchmark: str, pairs: Sequence[Pair], gap: float) -> ExpectedPoint
     """The difference that a copy with this gap would show; None without enough pairs, or if the gap is larger than
     theirs, where the line need not hold.
     """
-    known = [pair for pair in pairs if pair.benchmark == benchmark]
-    squares = math.fsum(pair.gap**2 for pair in known)
-    if len(known) < MIN_PAIRS or not squares or abs(gap) > max(abs(pair.gap) for pair in known):
+    of_benchmark = [pair for pair in pairs if pair.benchmark == benchmark]
+    squares = math.fsum(pair.gap**2 for pair in of_benchmark)
+    if len(of_benchmark) < MIN_PAIRS or not squares or abs(gap) > max(abs(pair.gap) for pair in of_benchmark):
         return None
-    slope = math.fsum(pair.gap * pair.points for pair in known) / squares
-    freedom = len(known) - 1
-    variance = math.fsum((pair.points - slope * pair.gap) ** 2 for pair in known) / freedom
-    error = math.sqrt(math.fsum(pair.error**2 for pair in known) / len(known))
-    shared = error / math.sqrt(2) * (1 - gap * math.fsum(pair.gap for pair in known) / squares)
+    slope = math.fsum(pair.gap * pair.points for pair in of_benchmark) / squares
+    freedom = len(of_benchmark) - 1
+    variance = math.fsum((pair.points - slope * pair.gap) ** 2 for pair in of_benchmark) / freedom
+    error = math.sqrt(math.fsum(pair.error**2 for pair in of_benchmark) / len(of_benchmark))
+    shared = error / math.sqrt(2) * (1 - gap * math.fsum(pair.gap for pair in of_benchmark) / squares)
     half = math.hypot(t_factor(freedom) * math.sqrt(variance * (1 + gap**2 / squares)), Z_95 * shared)
     points = slope * gap
     times = (power_factor(1) * error / points) ** 2 if points else math.inf
     return ExpectedPoints(
-        benchmark=benchmark, pairs=len(known), points=points, low=points - half, high=points + half,
+        benchmark=benchmark, pairs=len(of_benchmark), points=points, low=points - half, high=points + half,
         times=min(times, MOST_TIMES),
     )  # fmt: skip

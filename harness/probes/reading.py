@@ -293,7 +293,7 @@ class StoredReplies:
             ))  # fmt: skip
         likelihood = compare(next(iter(readings[0].values())).server, compared, margin)
         gaps = {gap.of: gap.mean for gap in likelihood.benchmarks}
-        shared = gaps.keys() & self.samples.keys()
+        shared = [name for name in gaps if name in self.samples]
         points.note(self.run, [points.pair_of(self.copy, name, gaps[name], self.samples[name]) for name in shared])
         pairs = [pair for pair in points.stored(self.run) if pair.copy != self.copy]
         copy.unlink(missing_ok=True)

@@ -73,11 +73,10 @@ class Sweep:
 
     file: what the plan was made from. axes: every entry of every axis in the file, in order. cells: the cells of one
     server stand together, in the order of the models and the servers of the file. likelihood: options for reading the
-    base's replies; None: they are not read. suite: the published
-    suite that the sweep repeats; None for a file without one. track: names of the trackers that get each cell's scores.
-    remarks: what a person should know of the plan, such as the paths that match a pattern and are no
-    checkpoints. held: models that are not run now, such as a checkpoint that is still being written; their cells keep
-    their rows.
+    base's replies; None: they are not read. suite: the published suite that the sweep repeats; None for a file without
+    one. track: names of the trackers that get each cell's scores. remarks: what a person should know of the plan, such
+    as the paths that match a pattern and are no checkpoints. held: models that are not run now, such as a checkpoint
+    that is still being written; their cells keep their rows.
     """
 
     file: SweepFile

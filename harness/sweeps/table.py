@@ -99,8 +99,7 @@ def write(results: Results) -> list[Path]:
     folder = out / "plots"
     if pictures:
         written += draw.write_plots(pictures, folder, png=False)
-    for result in results.results:
-        _note_pair(results, result)
+    _note_pairs(results)
     if results.sweep.checkpoints:
         names = [benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"]]
         for path in {path for name in names for path in draw.files_of(name, folder)}.difference(written):
@@ -108,13 +107,16 @@ def write(results: Results) -> list[Path]:
     return written
 
 
-def _note_pair(results: Results, result: CellResult) -> None:
-    """Note beside the base's run what the cell's gap is in points; warn where the file of the pairs is damaged."""
-    cell, read, difference = result.cell.name, result.likelihood, result.against_base
-    if read is not None and difference is not None:
-        base = RunFolder(results.sweep.out / base_cells(results.sweep)[cell])
+def _note_pairs(results: Results) -> None:
+    """Note beside the bases' runs what the cells' gaps are in points; warn where a file of pairs is damaged."""
+    bases = base_cells(results.sweep)
+    for result in results.results:
+        cell, read, difference = result.cell.name, result.likelihood, result.against_base
+        if read is None or difference is None:
+            continue
+        pairs = [points.pair_of(cell, gap.of, gap.mean, difference) for gap in read.benchmarks]
         try:
-            points.note(base, [points.pair_of(cell, gap.of, gap.mean, difference) for gap in read.benchmarks])
+            points.note(RunFolder(results.sweep.out / bases[cell]), pairs)
         except StoreError as error:
             channel.warn(error.sentence)
 
