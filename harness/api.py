@@ -40,6 +40,7 @@ from harness.options.judge import JudgeOptions as Judge
 from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
 from harness.options.score import JudgingCosts, ScoreOptions
+from harness.preparing.outputs import open_scored
 from harness.preparing.server_start import launched, spec_of
 from harness.preparing.watching import Watcher
 from harness.probes.findings import ProbeReport
@@ -50,6 +51,7 @@ from harness.reports.report import Report
 from harness.results import Run, Scores, Swept
 from harness.runs import RunFolder
 from harness.runs.merging import Merged
+from harness.scoring.opened import OpenRun
 from harness.sweeps import cells as sweep_cells
 from harness.sweeps import whole
 
@@ -170,7 +172,8 @@ def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) 
     >>> len(demo.items)
     20
     """
-    return audit_run(Path(source), AuditOptions.of(**options))
+    path = Path(source)
+    return audit_run(OpenRun.of(open_scored(path), path.name), AuditOptions.of(**options))
 
 
 def _paths(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath]) -> list[Path]:
@@ -246,7 +249,6 @@ def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath
     160
     """
     from harness.exports.frame import frame as frame_of
-    from harness.preparing.outputs import open_scored
 
     return frame_of([open_scored(path) for path in _paths(runs)], of)
 

@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import click
 
@@ -16,8 +15,10 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.core.options import options_of
 from harness.core.records import VerdictName
-from harness.judges.audit import Audit, audit, judge, open_run
+from harness.judges.audit import Audit, audit, judge
 from harness.options.finished import AuditCommand, AuditOptions
+from harness.preparing.outputs import open_scored
+from harness.scoring.opened import OpenRun
 from harness.viewer.auditing import AuditItem
 from harness.viewer.printed import lines
 
@@ -48,14 +49,15 @@ def carry_out(options: AuditCommand) -> int:
             "judging needs a terminal. Without one, write the samples by --out FILE, fill in their verdicts, and read "
             "them by --verdicts FILE"
         )
-    audits = audit(run, options)
+    opened = OpenRun.of(open_scored(run), run.name)
+    audits = audit(opened, options)
     by_rubric = [each for each in audits if each.rubric and each.items]
     for rubric in dict.fromkeys(each.rubric for each in by_rubric):
         names = ", ".join(visible(each.benchmark, 80) for each in by_rubric if each.rubric == rubric)
         click.echo(f"The judge decided {names} by this rubric:\n\n{lines(rubric)}\n")
     if not by_file and any(each.items for each in audits):
-        _judge(run, audits, options.who)
-        audits = audit(run, options)
+        _judge(opened, audits, options.who)
+        audits = audit(opened, options)
     for each in audits:
         _print(each)
     if options.out is not None:
@@ -63,12 +65,11 @@ def carry_out(options: AuditCommand) -> int:
     return EXIT_COMPLETE
 
 
-def _judge(run: Path, audits: list[Audit], who: str | None) -> None:
+def _judge(opened: OpenRun, audits: list[Audit], who: str | None) -> None:
     """Ask about each sample that is left, until all are judged or the person stops; `b` takes the last verdict back.
 
     audits: the audits of the run's benchmarks. who: the person's name; None: the user of this machine.
     """
-    opened = open_run(run)
     samples = [
         (opened.benchmark(each.benchmark), item, f"{number} of {each.n_drawn}")
         for each in audits

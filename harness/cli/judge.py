@@ -22,6 +22,7 @@ from harness.judges.labels import MeasuredJudge, Measurement
 from harness.options.finished import AuditCommand
 from harness.options.judge import JudgeOptions
 from harness.options.score import JudgingCosts, ScoreOptions
+from harness.preparing.outputs import open_scored
 
 SHOWN_CAUSES = 5
 """Largest number of causes of missing replies that are printed."""
@@ -74,7 +75,7 @@ def show_expected(
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     for source in sources:
         with terminal.Terminal() as watcher:
-            expected = expected_judging(source, options, judge, watcher)
+            expected = expected_judging(open_scored(source), options, judge, watcher)
         for line in _lines_of_expected(source, *expected, prices):
             click.echo(line)
 

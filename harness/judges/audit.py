@@ -20,7 +20,6 @@ from harness.core.files import read_named
 from harness.core.inert import quoted, visible
 from harness.core.records import Grade, Key, VerdictName
 from harness.options.finished import AuditOptions
-from harness.preparing.outputs import open_scored
 from harness.runs import overrides
 from harness.runs.line_file import write_lines
 from harness.runs.overrides import Override
@@ -57,14 +56,13 @@ class Audit:
     undecided: bool = False
 
 
-def audit(source: Path, options: AuditOptions) -> list[Audit]:
+def audit(opened: OpenRun, options: AuditOptions) -> list[Audit]:
     """Return the audits of a scored run's benchmarks. If the options name a file of verdicts, store its verdicts first.
 
     A file that was written with `undecided` gives the audits of the undecided samples. Each benchmark's estimate is
     added to its stored score. Raises `UsageError` for a file with a mistake, of which no
     verdict is then stored, and `StoreError` if the run is damaged or not scored.
     """
-    opened = open_run(source)
     names, undecided = list(opened.benchmarks), options.undecided
     if options.benchmark is not None:
         opened.benchmark(options.benchmark)
@@ -92,11 +90,6 @@ def audit(source: Path, options: AuditOptions) -> list[Audit]:
             error.add("Name another path by `out`")
             raise
     return audits
-
-
-def open_run(source: Path) -> OpenRun:
-    """Open the run `source`, or that of scored outputs of another tool, and read its manifest. Raises `StoreError`."""
-    return OpenRun.of(open_scored(source), source.name)
 
 
 def judge(

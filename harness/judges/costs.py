@@ -1,9 +1,8 @@
-"""What a judge would be asked about a source, and what that costs at most, before anything is sent."""
+"""What a judge would be asked about a run, and what that costs at most, before anything is sent."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from harness.benchmarks.questions import QuestionSet
@@ -17,8 +16,8 @@ from harness.generation.settings import BenchmarkSettings
 from harness.judges.judge import JudgeRequests, JudgeSettings, cases_of, judge_of
 from harness.options.judge import JudgeOptions
 from harness.options.score import ScoreOptions
-from harness.preparing.outputs import open_scored
 from harness.preparing.watching import Watcher
+from harness.runs import RunFolder
 from harness.scoring.pipeline import grade_run
 
 REMINDER_BYTES = 400
@@ -60,9 +59,9 @@ class ExpectedRequests(NamedTuple):
 
 
 def expected_judging(
-    source: Path, options: ScoreOptions, judge: JudgeOptions, watcher: Watcher
+    folder: RunFolder, options: ScoreOptions, judge: JudgeOptions, watcher: Watcher
 ) -> tuple[ExpectedRequests, dict[str, ExpectedRequests]]:
-    """Say what `score` would ask the judge about `source` now: in all, and about each benchmark with an answer in the
+    """Say what `score` would ask the judge about this run now: in all, and about each benchmark with an answer in the
     judge's scope. The rules grade first; nothing is sent or stored.
 
     Raises `UsageError`, also for options that write or send, and `StoreError`.
@@ -71,7 +70,6 @@ def expected_judging(
         if name in options.changed:
             raise UsageError("dry_run sends and stores nothing: leave it out", field=name)
     settings, _ = judge_of(judge, watcher)
-    folder = open_scored(source)
     of_each = {}
     for benchmark in grade_run(folder, options, watcher.graded):
         own = settings.for_form(benchmark.questions[0].rules.judge)
