@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.commands.session import carry_out
 from harness.generation.outcome import Outcome
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.question_warnings import question_warnings
-from harness.preparing.session import carry_out
 from harness.preparing.watching import Watcher
 
 

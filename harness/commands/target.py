@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.commands.graded import GradedRounds
+from harness.commands.session import carry_out, end_if_signalled, stage_of
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Tally
 from harness.preparing.prepare import Prepared
-from harness.preparing.session import carry_out, end_if_signalled, stage_of
 from harness.preparing.watching import Watcher
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 

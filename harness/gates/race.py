@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from harness.commands import session
 from harness.commands.graded import GradedRounds
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
@@ -26,7 +27,6 @@ from harness.generation.outcome import Outcome
 from harness.generation.spending import Account
 from harness.options.deciding import RaceRules
 from harness.options.run import RunOptions
-from harness.preparing import session
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import default_folder
 from harness.preparing.watching import Watcher

@@ -21,6 +21,7 @@ from msgspec import UNSET
 from harness.benchmarks.questions import QuestionSet
 from harness.commands.graded import grade_new
 from harness.commands.plan import run_forecast
+from harness.commands.session import sample_to
 from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
 from harness.core.inert import visible
@@ -48,7 +49,6 @@ from harness.generation.forecast import Forecast
 from harness.preparing.outputs import open_scored
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import questions_of
-from harness.preparing.session import sample_to
 from harness.preparing.watching import Watcher
 from harness.probes.probe import probe_of_run
 from harness.reports.scored import ScoredRun, counted_questions, read_runs

@@ -19,6 +19,7 @@ from msgspec import UNSET
 from harness.commands import score as scoring
 from harness.commands.run import sample
 from harness.commands.second_opinions import second_opinions
+from harness.commands.session import end_if_signalled
 from harness.core.codec import digest
 from harness.core.errors import (
     EXIT_OWED,
@@ -41,7 +42,6 @@ from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import RunQuestions, questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec, launched, spec_of
-from harness.preparing.session import end_if_signalled
 from harness.preparing.watching import Watcher
 from harness.probes import prompt_logprobs
 from harness.probes.probe import NOT_MADE, probe_of_run

@@ -22,10 +22,10 @@ import msgspec
 import pytest
 
 from harness.cli import race as race_command
+from harness.commands import session
 from harness.gates.race import candidates, race
 from harness.grading.verdict import JUDGE_RULE
 from harness.options.deciding import RaceRules
-from harness.preparing import session
 from harness.progress.collecting import Collecting
 from harness.runs import RunFolder, grades
 from harness.scoring.race import RaceStanding

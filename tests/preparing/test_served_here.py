@@ -1,6 +1,6 @@
 """A run knows when the served server that it asks has ended.
 
-For: harness.preparing.session, harness.preparing.own_servers, server_launchers.keeping.servers.
+For: harness.commands.session, harness.preparing.own_servers, server_launchers.keeping.servers.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from harness.client.address.endpoint import Endpoint
+from harness.commands.session import EXIT_S, ServedHere
 from harness.core.errors import ServerError
 from harness.options.run import RunOptions
 from harness.preparing import servers
 from harness.preparing.looks import look_at
 from harness.preparing.own_servers import servers_at
-from harness.preparing.session import EXIT_S, ServedHere
 from harness.preparing.watching import Watcher
 from server_launchers.keeping import servers as kept
 from server_launchers.keeping.servers import MemberState, ServerState
