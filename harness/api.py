@@ -22,6 +22,7 @@ from harness.commands.compare import Comparisons, Verified
 from harness.commands.compare import compare as compare_runs
 from harness.commands.compare import verify as verify_run
 from harness.commands.export import export as export_source
+from harness.commands.imported_runs import open_scored
 from harness.commands.merge import merge as merge_runs
 from harness.commands.plan import Needed, sources_of
 from harness.commands.plan import plan as plan_comparison
@@ -40,7 +41,6 @@ from harness.options.judge import JudgeOptions as Judge
 from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
 from harness.options.score import JudgingCosts, ScoreOptions
-from harness.preparing.outputs import open_scored
 from harness.preparing.server_start import launched, spec_of
 from harness.preparing.watching import Watcher
 from harness.probes.findings import ProbeReport

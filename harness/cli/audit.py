@@ -10,6 +10,7 @@ from functools import partial
 import click
 
 from harness.cli.judge import measure
+from harness.commands.imported_runs import open_scored
 from harness.core.errors import EXIT_COMPLETE, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
@@ -17,7 +18,6 @@ from harness.core.options import options_of
 from harness.core.records import VerdictName
 from harness.judges.audit import Audit, audit, judge
 from harness.options.finished import AuditCommand, AuditOptions
-from harness.preparing.outputs import open_scored
 from harness.scoring.opened import OpenRun
 from harness.viewer.auditing import AuditItem
 from harness.viewer.printed import lines

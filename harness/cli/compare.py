@@ -13,11 +13,11 @@ import click
 from harness.cli import terminal
 from harness.cli.json_output import say
 from harness.commands.compare import RunComparison, compare
+from harness.commands.imported_runs import open_scored
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.options.deciding import CompareCommand
-from harness.preparing.outputs import open_scored
 from harness.reports.looks import open_points
 from harness.reports.scored import read_runs
 from harness.reports.tables import p_cell

@@ -157,7 +157,7 @@ def _test_card(card: Card) -> CardTest:
 
 def _damaged(path: Path) -> bool:
     """Read every record of a run and report damage. Returns whether anything is damaged."""
-    from harness.preparing.outputs import open_scored
+    from harness.commands.imported_runs import open_scored
     from harness.runs import JournalReport, Manifest, grades, questions, read_samples
     from harness.scoring.journal_grades import n_gone
 

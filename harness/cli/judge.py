@@ -10,6 +10,7 @@ import click
 from harness.cli import terminal
 from harness.cli.flags import judge_of
 from harness.commands import score as scoring
+from harness.commands.imported_runs import open_scored
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.money import Prices
@@ -22,7 +23,6 @@ from harness.judges.labels import MeasuredJudge, Measurement
 from harness.options.finished import AuditCommand
 from harness.options.judge import JudgeOptions
 from harness.options.score import JudgingCosts, ScoreOptions
-from harness.preparing.outputs import open_scored
 
 SHOWN_CAUSES = 5
 """Largest number of causes of missing replies that are printed."""

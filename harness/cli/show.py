@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import click
 
+from harness.commands.imported_runs import open_scored
 from harness.core.errors import EXIT_COMPLETE, StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Key, VerdictName
 from harness.options.reading import ShowCommand
-from harness.preparing.outputs import open_scored
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer import printed
 from harness.viewer.printed import Style

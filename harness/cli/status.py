@@ -16,6 +16,7 @@ import click
 
 from harness.cli.json_output import say
 from harness.cli.printed.lists import RunStatus
+from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
@@ -23,7 +24,6 @@ from harness.core.nouns import count_noun
 from harness.generation.network.control import order, progress_of
 from harness.generation.run_progress import Progress
 from harness.options.reading import StatusCommand
-from harness.preparing.outputs import open_scored
 from harness.progress.display import ProgressDisplay
 from harness.progress.lines import panel, percent, score_in_words
 from harness.progress.running_score import RunningScore, RunningScores

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from harness.commands.compare import picture, published_beside
+from harness.commands.imported_runs import open_scored
 from harness.commands.report import run_facts
 from harness.options.reading import DEFAULT_PORT, ViewCommand
-from harness.preparing.outputs import open_scored
 from harness.viewer.app import ViewerServer
 from harness.viewer.pages import Library
 

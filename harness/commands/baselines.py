@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.commands.imported_runs import open_scored
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are
-from harness.preparing.outputs import open_scored
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord

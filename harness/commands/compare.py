@@ -15,11 +15,11 @@ import msgspec
 
 from harness.commands.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
 from harness.commands.comparison_warnings import comparison_warnings, judge_shift, undecided_range
+from harness.commands.imported_runs import open_scored
 from harness.commands.known_questions import known_as
 from harness.core.errors import StoreError, UsageError, near_names
 from harness.core.inert import visible
 from harness.options.deciding import CompareOptions, VerifyOptions
-from harness.preparing.outputs import open_scored
 from harness.reports.figures import ticks_of
 from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.plots.accuracy import Labelled, accuracy_plot

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.benchmarks import catalogue, questions
+from harness.commands.imported_runs import open_scored
 from harness.core.errors import UsageError
 from harness.exports import Written
 from harness.exports import export as export_run
 from harness.exports.exporting import export_solutions
 from harness.options.finished import ExportOptions
-from harness.preparing.outputs import open_scored
 
 
 def export(source: Path, options: ExportOptions) -> Written:

@@ -16,6 +16,7 @@ import numpy as np
 
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.sources import chooser, tables
+from harness.commands.imported_runs import open_scored
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.limits import MAX_SAMPLES
@@ -23,7 +24,6 @@ from harness.core.money import Prices, prices_in
 from harness.core.nouns import in_percent
 from harness.generation.forecast import Forecast, forecast
 from harness.options.deciding import PlanOptions
-from harness.preparing.outputs import open_scored
 from harness.reports.plots import draw
 from harness.reports.plots.repeats import plan_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs

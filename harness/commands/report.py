@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.commands.again import lines_again
+from harness.commands.imported_runs import open_scored
 from harness.commands.known_questions import known_as
 from harness.commands.same_replies import remarks
 from harness.core import channel
 from harness.core.errors import StoreError
 from harness.core.inert import visible
-from harness.preparing.outputs import open_scored
 from harness.reports.report import Report
 from harness.reports.report import report as report_of
 from harness.reports.scored import read_without_grades

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.commands.imported_runs import check_file, is_outputs, make_run
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.money import Prices, prices_in
 from harness.options.judge import JudgeOptions
 from harness.options.score import JudgingCosts, ScoreOptions
-from harness.preparing.outputs import check_file, is_outputs, make_run
 from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, grades, overrides

@@ -16,9 +16,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
+from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.gates.policy import FigureLine, FigureName, Policy
-from harness.preparing.outputs import open_scored
 from harness.reports.scored import ScoredRun, read_without_grades
 from harness.scoring.stats import t_two_sided
 

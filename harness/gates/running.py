@@ -20,6 +20,7 @@ from msgspec import UNSET
 
 from harness.benchmarks.questions import QuestionSet
 from harness.commands.graded import grade_new
+from harness.commands.imported_runs import open_scored
 from harness.commands.plan import run_forecast
 from harness.commands.session import sample_to
 from harness.core import codec
@@ -46,7 +47,6 @@ from harness.gates.figures import check_lines
 from harness.gates.policy import Policy, seed_of
 from harness.gates.written import read_history, written_in
 from harness.generation.forecast import Forecast
-from harness.preparing.outputs import open_scored
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import questions_of
 from harness.preparing.watching import Watcher

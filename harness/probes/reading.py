@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 
 from harness.client.facts.tokens import THINK, THINK_END, Tokenizer
+from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.core.errors import ServerError, UsageError
 from harness.core.inert import quoted, visible
@@ -34,7 +35,6 @@ from harness.core.records import Key, Question, Sample, SampleRecord
 from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
 from harness.preparing import servers
-from harness.preparing.outputs import open_scored
 from harness.preparing.watching import Watcher
 from harness.probes import points, prompt_logprobs
 from harness.probes.asking import Refused
