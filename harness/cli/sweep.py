@@ -20,7 +20,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.options.run import SweepCommand
 from harness.preparing.servers import URL_VARIABLE
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.reports.formats import to_terminal
 from harness.sweeps import cells, checkpoints, expected, record, running, table
 from harness.sweeps import file as files

@@ -13,8 +13,8 @@ from harness.core.errors import UsageError
 if TYPE_CHECKING:
     from harness.generation.outcome import Outcome
     from harness.options.run import RunOptions
-    from harness.preparing.watching import Watcher
     from harness.presets.grading import GradingOptions
+    from harness.progress.watching import Watcher
     from harness.runs import RunFolder
 
 

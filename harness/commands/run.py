@@ -10,7 +10,7 @@ from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.question_warnings import question_warnings
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 
 
 def run_at(on: str | None, options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Outcome:

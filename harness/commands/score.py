@@ -17,8 +17,8 @@ from harness.core.inert import visible
 from harness.core.money import Prices, prices_in
 from harness.options.judge import JudgeOptions
 from harness.options.score import JudgingCosts, ScoreOptions
-from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
+from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder, grades, overrides
 from harness.runs.merging import join_shards
 from harness.scoring.pipeline import OnGraded, grade_run, score_run

@@ -19,7 +19,7 @@ from harness.generation.outcome import Outcome
 from harness.generation.settings import RunSettings
 from harness.preparing import own_servers
 from harness.preparing.prepare import Prepared, in_a_line
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.runs.merging import join_shards
 from harness.runs.record import Task
 

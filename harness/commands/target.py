@@ -18,7 +18,7 @@ from harness.core.nouns import count_noun
 from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Tally
 from harness.preparing.prepare import Prepared
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
 
 

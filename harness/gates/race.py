@@ -29,7 +29,7 @@ from harness.options.deciding import RaceRules
 from harness.options.run import RunOptions
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import default_folder
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
 from harness.scoring.race import RaceStanding, confirm, judge_planned, planned_looks
 

@@ -49,8 +49,8 @@ from harness.gates.written import read_history, written_in
 from harness.generation.forecast import Forecast
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import questions_of
-from harness.preparing.watching import Watcher
 from harness.probes.probe import probe_of_run
+from harness.progress.watching import Watcher
 from harness.reports.scored import ScoredRun, counted_questions, read_runs
 from harness.runs.layout import GATE_PLAN, RESULTS, RunFolder
 from harness.scoring import gate

@@ -16,7 +16,7 @@ from harness.generation.settings import BenchmarkSettings
 from harness.judges.judge import JudgeRequests, JudgeSettings, cases_of, judge_of
 from harness.options.judge import JudgeOptions
 from harness.options.score import ScoreOptions
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.runs import RunFolder
 from harness.scoring.pipeline import grade_run
 

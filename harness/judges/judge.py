@@ -56,8 +56,8 @@ from harness.grading.verdict import JUDGE_RULE
 from harness.options.judge import JudgeOptions
 from harness.preparing import servers
 from harness.preparing.looks import look_at
-from harness.preparing.watching import Watcher
 from harness.presets.sampling import Sampling
+from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder, opinions, read_samples
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder

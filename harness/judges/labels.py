@@ -33,7 +33,7 @@ from harness.judges.audit import read_lines
 from harness.judges.costs import ExpectedRequests
 from harness.judges.judge import Cases, JudgeRequests, judge_of
 from harness.options.judge import JudgeOptions
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.runs import RunFolder
 from harness.scoring.judging import JudgeCost
 from harness.scoring.stats import Array, Interval, question_limits

@@ -20,7 +20,7 @@ from harness.options.run import RunOptions
 from harness.options.whom import WhichServer
 from harness.preparing import own_servers, servers
 from harness.preparing.servers import ReachedServers
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from server_launchers.engines import table as engines
 
 LOOK_S = 60.0

@@ -23,7 +23,7 @@ from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import settings_of
 from harness.preparing.server_start import at_server, started_for
 from harness.preparing.servers import ReachedServers
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
 

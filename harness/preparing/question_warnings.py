@@ -20,8 +20,8 @@ from harness.generation.context import fitted_max_tokens
 from harness.generation.settings import RunSettings
 from harness.options.run import RunOptions
 from harness.preparing.looks import Looks
-from harness.preparing.watching import Watcher
 from harness.presets import preset as presets
+from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder, questions
 
 

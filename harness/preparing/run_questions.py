@@ -29,11 +29,11 @@ from harness.core.records import GradeRules
 from harness.core.secret import without_secrets
 from harness.generation.settings import BenchmarkSettings
 from harness.options.run import RunOptions, recorded_options
-from harness.preparing.watching import Watcher
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
 from harness.presets.tool import NO_TOOL, PythonTool, tool_of
+from harness.progress.watching import Watcher
 from harness.runs.layout import named_folder
 
 

@@ -37,8 +37,8 @@ from harness.preparing.edited_data import resumed
 from harness.preparing.looks import Looks
 from harness.preparing.run_questions import RunQuestions
 from harness.preparing.servers import ReachedServers
-from harness.preparing.watching import Watcher
 from harness.presets.sampling import SERVER_FILLED, sampling_fields
+from harness.progress.watching import Watcher
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
 from server_launchers.engines import table as engines

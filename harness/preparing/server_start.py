@@ -16,7 +16,7 @@ from harness.generation.network.control import Signals
 from harness.options.whom import WhichServer
 from harness.preparing.run_questions import RunQuestions
 from harness.preparing.run_settings import refuse_other_settings
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:

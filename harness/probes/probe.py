@@ -17,7 +17,6 @@ from harness.core.options import options_of
 from harness.generation.network.control import Signals
 from harness.options.probing import DROPPABLE, ProbeOptions
 from harness.preparing.prepare import Prepared
-from harness.preparing.watching import Watcher
 from harness.probes import context, ends, load, protocol, reading, sampling, template
 from harness.probes.asking import ProbedServer, Refused
 from harness.probes.findings import (
@@ -33,6 +32,7 @@ from harness.probes.findings import (
 )
 from harness.probes.probed_endpoint import probed
 from harness.probes.subject import Subject
+from harness.progress.watching import Watcher
 
 CHECKS: tuple[Check, ...] = (
     *protocol.FIRST_CHECKS,

@@ -22,10 +22,10 @@ from harness.core.records import NOTHING_TOLD, Message, ServerFacts
 from harness.options.whom import HowWritten, WhichServer
 from harness.preparing import servers
 from harness.preparing.looks import Looks, look_at
-from harness.preparing.watching import Watcher
 from harness.probes import prompt_logprobs
 from harness.probes.asking import SECONDS, Fields, ProbedServer, ProbeReply, Refused, read_reply
 from harness.probes.prompt_logprobs import ReadTokens
+from harness.progress.watching import Watcher
 
 PATIENCE_SECONDS = 300.0
 """Seconds that one request waits in all while the server refuses it by its limits (429) or is overloaded (503)."""

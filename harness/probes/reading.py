@@ -35,7 +35,6 @@ from harness.core.records import Key, Question, Sample, SampleRecord
 from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
 from harness.preparing import servers
-from harness.preparing.watching import Watcher
 from harness.probes import points, prompt_logprobs
 from harness.probes.asking import Refused
 from harness.probes.findings import Check, Outcome, Seen, untested
@@ -43,6 +42,7 @@ from harness.probes.likelihood import ComparedReply, Likelihood, MovedToken, Ver
 from harness.probes.overlap import divergence
 from harness.probes.probed_endpoint import ProbedEndpoint, probed
 from harness.probes.subject import Subject
+from harness.progress.watching import Watcher
 from harness.runs import line_file, questions
 from harness.runs.journal_state import read_samples
 from harness.runs.layout import RunFolder

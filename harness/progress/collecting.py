@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 
 if TYPE_CHECKING:
     from harness.generation.run_progress import Progress

@@ -23,7 +23,7 @@ from pathlib import Path
 from harness.core.errors import InUse, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.sweeps import record
 from harness.sweeps.entry import Checkpoint, Entry, slug
 from harness.sweeps.file import SweepFile

@@ -13,9 +13,9 @@ from harness.options.run import RunOptions
 from harness.preparing.run_questions import RunQuestions, first_number, named_tool, questions_of, sampling_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec
-from harness.preparing.watching import Watcher
 from harness.presets import preset as presets
 from harness.presets.sampling import Sampling
+from harness.progress.watching import Watcher
 from harness.runs.recorded_settings import in_words
 from harness.sweeps import running
 from harness.sweeps.bases import read_cells

@@ -42,9 +42,9 @@ from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import RunQuestions, questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec, launched, spec_of
-from harness.preparing.watching import Watcher
 from harness.probes import prompt_logprobs
 from harness.probes.probe import NOT_MADE, probe_of_run
+from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder
 from harness.runs.journal_state import stored_keys
 from harness.runs.layout import BenchmarkFolder

@@ -11,7 +11,7 @@ import msgspec
 
 from harness.core.inert import visible
 from harness.judges.judge import try_judge
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.runs import RunFolder, suite_file
 from harness.runs.lock import locked
 from harness.runs.suite_file import SuiteNote

@@ -13,7 +13,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Question
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import questions_of
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from tests.budget import examples
 
 Write = Callable[..., Path]

@@ -28,8 +28,8 @@ from harness.core.records import Question
 from harness.options.run import RunOptions
 from harness.preparing.prepare import prepare
 from harness.preparing.run_questions import questions_of
-from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
+from harness.progress.watching import Watcher
 from harness.runs import RunFolder, read_samples
 from harness.runs import questions as question_file
 from harness.runs.layout import imported_at

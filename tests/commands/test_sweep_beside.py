@@ -24,7 +24,7 @@ from harness.commands.compare import published_beside, verify
 from harness.core.errors import StoreError, UsageError
 from harness.core.nouns import in_points
 from harness.options.deciding import VerifyOptions
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.reports.tables import Table
 from harness.sweeps import cells, record, table, whole
 from harness.sweeps import whole as sweeps

@@ -16,7 +16,7 @@ from unittest.mock import Mock
 import pytest
 
 from harness.core.errors import InUse, StoreError, UsageError
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.sweeps import checkpoints
 from harness.sweeps import file as files
 from harness.sweeps.checkpoints import POLL_S, SETTLED_S, follow

@@ -22,8 +22,8 @@ import pytest
 import harness as reasoning_harness
 from harness.benchmarks import catalogue
 from harness.options.score import ScoreOptions
-from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
+from harness.progress.watching import Watcher
 from harness.runs import RunFolder
 from harness.scoring.pipeline import score_run
 from harness.sweeps import cells, table

@@ -23,7 +23,7 @@ from harness.core.errors import StoreError
 from harness.core.nouns import in_points
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import refuse_other_settings
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.reports.plots.plot import Plot
 from harness.reports.series import settings_apart
 from harness.runs import RunFolder, setting_names

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.sweeps import cells
 from harness.sweeps import whole as sweeps
 from harness.sweeps.running import CellScore, score_cell

@@ -22,9 +22,9 @@ from harness.core.about import build
 from harness.core.errors import HarnessError, InUse, ServerError, UsageError
 from harness.core.records import Key
 from harness.extensions.clusters.ray import cluster, grading, sampling
-from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
 from harness.presets.tool import PythonTool
+from harness.progress.watching import Watcher
 from harness.runs import RunFolder, read_samples
 from harness.runs.lock import locked
 from harness.scoring.pipeline import grade_run, score_run

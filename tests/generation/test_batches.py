@@ -26,7 +26,7 @@ from harness.client.batch_service import BatchService
 from harness.client.protocol.reply import RequestFailed
 from harness.generation.batching import loop
 from harness.generation.network.control import order, progress_of
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.results import Run
 from harness.runs import RunFolder, read_samples
 from harness.testing import CLOSE, FakeServer, Request, Step, http, response

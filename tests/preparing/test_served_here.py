@@ -20,7 +20,7 @@ from harness.options.run import RunOptions
 from harness.preparing import servers
 from harness.preparing.looks import look_at
 from harness.preparing.own_servers import servers_at
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from server_launchers.keeping import servers as kept
 from server_launchers.keeping.servers import MemberState, ServerState
 from server_launchers.machine import processes

@@ -28,8 +28,8 @@ from harness.options.run import RunOptions
 from harness.options.whom import HowWritten, WhichServer
 from harness.preparing import servers
 from harness.preparing.prepare import prepare
-from harness.preparing.watching import Watcher
 from harness.probes.probed_endpoint import probed
+from harness.progress.watching import Watcher
 from harness.testing import FakeServer, Request, Step, completion, http, models
 from tests.faults.able import sums
 

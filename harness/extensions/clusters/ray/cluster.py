@@ -30,7 +30,7 @@ from harness.core.about import build, install_line
 from harness.core.errors import HarnessError, Interrupted, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.inert import quoted, visible
 from harness.generation.network.control import Signals
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 
 PROGRESS_SECONDS = 15.0
 """Smallest number of seconds between two lines about the progress."""

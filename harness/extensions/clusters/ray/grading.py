@@ -12,8 +12,8 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 from harness.extensions.clusters.ray.cluster import Cluster
-from harness.preparing.watching import Watcher
 from harness.presets.grading import GradingOptions
+from harness.progress.watching import Watcher
 from harness.runs import BenchmarkFolder, RunFolder, grades
 from harness.runs.manifest import Manifest
 from harness.scoring.pipeline import grade_span

@@ -27,7 +27,7 @@ from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Tally
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import tools_of
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder
 from harness.runs.merging import merge
 
