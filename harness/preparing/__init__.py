@@ -1,4 +1,5 @@
-"""Turns a user's options into a session: finds or starts the servers, reads the questions, makes the settings, samples.
+"""Everything before a run's first request, and it ends there: questions, a server found or started, a look, settings.
 
-Callers use `prepare.prepare` and `session.carry_out`. Nothing here prints; options are named by field.
+Callers use `prepare.prepare`; `harness.commands.run` samples what is prepared. Nothing here prints; options are named
+by field.
 """
