@@ -106,7 +106,7 @@ class HubSource(_Part):
     paths in the data set, also in a zip archive of it (`rows.zip/test/a.csv`); `{config}` in a path stands for each
     configuration. Without `files` the Parquet or JSONL files of `config` and `split` are looked up. config_column: name
     of a column that is added to each row, with the row's configuration. documents: path of a zip archive with the
-    documents that the rows name (`harness.benchmarks.sources.archives`).
+    documents that the rows name (`harness.benchmarks.sources.hub`).
     """
 
     kind: Literal["hub"]

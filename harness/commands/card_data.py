@@ -9,10 +9,9 @@ from typing import Literal, NamedTuple
 
 from harness.benchmarks import questions
 from harness.benchmarks.card import Card, GymSource, HubSource, UrlSource
-from harness.benchmarks.limits import MAX_DATA_BYTES, MAX_ROWS
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources import chooser, hub
-from harness.benchmarks.sources.tables import Row
+from harness.benchmarks.sources.tables import MAX_DATA_BYTES, MAX_ROWS, Row
 from harness.core import codec
 from harness.core.files import replacing
 from harness.core.records import Question

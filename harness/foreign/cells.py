@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.benchmarks.limits import MAX_DATA_BYTES
-from harness.benchmarks.sources.tables import Row
+from harness.benchmarks.sources.tables import MAX_DATA_BYTES, Row
 from harness.core.errors import UsageError
 from harness.core.files import read_named
 from harness.core.inert import visible

@@ -1,6 +1,6 @@
 """Bad input of any kind is one sentence with file and line; odd but legal input is read right.
 
-For: harness.benchmarks.sources, harness.benchmarks.limits.
+For: harness.benchmarks.sources.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,13 @@ from harness.benchmarks import questions
 from harness.benchmarks.card import from_file
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources import tables
-from harness.benchmarks.sources.zstandard import zstd
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import jsonl, parquet
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 Write = Callable[..., Path]
 GOOD = b'{"problem": "1 + 1?", "answer": 2}\n'

@@ -1,6 +1,6 @@
 """Parquet files are read as pyarrow reads them; damaged ones, and those that would fill the memory, are refused.
 
-For: harness.benchmarks.sources.parquet, harness.benchmarks.sources.zstandard.
+For: harness.benchmarks.sources.parquet, harness.benchmarks.sources.tables.
 """
 
 from __future__ import annotations

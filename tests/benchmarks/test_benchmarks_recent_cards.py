@@ -1,7 +1,7 @@
 """Cards of 2025 and 2026 whose rows could not be read: each against a local hub that holds made-up rows of its form.
 
 For: harness.benchmarks.card, harness.benchmarks.drafts, harness.benchmarks.sources.tables,
-harness.benchmarks.sources.archives, harness.benchmarks.row_forms.
+harness.benchmarks.sources.hub, harness.benchmarks.row_forms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import pytest
 from harness.benchmarks import card, catalogue, questions
 from harness.benchmarks.card import HubSource
 from harness.benchmarks.prompts import BOXED, Example, Prompt
-from harness.benchmarks.sources import archives, tables
+from harness.benchmarks.sources import tables
+from harness.benchmarks.sources.hub import DOCUMENT_COLUMNS, with_documents
 from harness.benchmarks.sources.tables import Row
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules, Question
@@ -233,10 +234,10 @@ def test_the_documents_of_a_row_are_bounded_together(tmp_path: Path, monkeypatch
     packed.write_bytes(archive({"c/s/a.txt": "x" * 60, "c/s/b.txt": "y" * 40}))
 
     def documents_of(names: str) -> Any:
-        row = Row("row 1", dict(zip(archives.COLUMNS, ("c", "s", names), strict=True)))
-        return next(archives.with_documents([row], packed, "texts.zip")).value["documents"]
+        row = Row("row 1", dict(zip(DOCUMENT_COLUMNS, ("c", "s", names), strict=True)))
+        return next(with_documents([row], packed, "texts.zip")).value["documents"]
 
-    monkeypatch.setattr(archives, "MAX_FIELD_CHARS", 100)
+    monkeypatch.setattr(tables, "MAX_FIELD_CHARS", 100)
     assert documents_of("a.txt;b.txt") == ["x" * 60, "y" * 40]
     packed.write_bytes(archive({"c/s/a.txt": "x", "old/c/s/a.txt": "y"}))
     with pytest.raises(UsageError, match=r"row 1: texts.zip holds 2 documents 'c/s/a.txt', in different folders"):

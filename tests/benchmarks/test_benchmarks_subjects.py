@@ -9,7 +9,8 @@ import pytest
 
 from harness.benchmarks import catalogue, questions
 from harness.benchmarks.card import Card, HubSource, from_mapping
-from harness.benchmarks.sources import archives
+from harness.benchmarks.sources import tables
+from harness.benchmarks.sources.hub import read_member
 from harness.commands import card_data
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import FIRST, Dataset, Hub, archive
@@ -73,9 +74,9 @@ def test_an_archive_that_is_none_is_one_sentence(hub: Hub, content: bytes, messa
 
 def test_a_member_unpacks_to_no_more_than_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bomb.zip").write_bytes(archive({"a.jsonl": b" " * 1_000_000}))
-    monkeypatch.setattr(archives, "FREE_UNPACKED_BYTES", 1_000)
+    monkeypatch.setattr(tables, "FREE_UNPACKED_BYTES", 1_000)
     with pytest.raises(UsageError, match="unpacks to more than"):
-        archives.read(tmp_path / "bomb.zip", "a.jsonl", "bomb.zip/a.jsonl")
+        read_member(tmp_path / "bomb.zip", "a.jsonl", "bomb.zip/a.jsonl")
 
 
 @pytest.mark.parametrize(

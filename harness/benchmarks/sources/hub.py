@@ -3,8 +3,9 @@
     listing (which files a commit has) ──▶ files of config and split (`hub_files`) ──▶ downloaded or cached ──▶ rows
 
 The cache is the library's own, so that other tools' downloads are read too. Beside them stand our listings: once a
-pinned commit has been read, it needs no network again. The usual environment variables of the hub hold: HF_ENDPOINT (a
-mirror), HF_HUB_OFFLINE, HF_TOKEN (for gated data sets), HF_HOME or HF_HUB_CACHE.
+pinned commit has been read, it needs no network again. A table, or the documents of rows, may stand in a zip archive of
+the data set, and is read with the same bounds as any other compressed file. The usual environment variables of the hub
+hold: HF_ENDPOINT (a mirror), HF_HUB_OFFLINE, HF_TOKEN (for gated data sets), HF_HOME or HF_HUB_CACHE.
 """
 
 from __future__ import annotations
@@ -13,23 +14,26 @@ import contextlib
 import logging
 import os
 import re
+import tempfile
+import unicodedata
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
 
 from harness.benchmarks.card import HubSource
-from harness.benchmarks.limits import MAX_LISTING_BYTES
-from harness.benchmarks.sources import archives, tables
+from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.hub_files import choose
 from harness.benchmarks.sources.tables import Row, Rows
 from harness.core import codec
 from harness.core.about import hub_cache
 from harness.core.errors import UsageError
 from harness.core.files import read_named, write_atomically
-from harness.core.inert import visible
+from harness.core.inert import quoted, visible
 from harness.core.limits import MAX_NAME_BYTES
 from harness.core.secret import address_shown
 
@@ -37,6 +41,9 @@ _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")
 """The address of a data set: its name, a revision, and a file."""
 _REVISION = re.compile(r"[0-9a-f]{40}")
 """A commit."""
+
+MAX_LISTING_BYTES = 64 * 1024 * 1024
+"""Longest description of a data set of the hub that is read."""
 
 TIMEOUT_SECONDS = 20.0
 """Longest wait for the hub's description of a data set."""
@@ -75,14 +82,14 @@ def read(source: HubSource, *, long_fields: bool) -> Rows:
     listing = _listing(source, notes)
     files = _files_to_read(source, listing)
     # All files are downloaded before the first row is read.
-    paths = _paths(source, listing, [archives.split_path(file)[0] for _, file in files])
+    paths = _paths(source, listing, [split_path(file)[0] for _, file in files])
     rows: Iterable[Row] = chain.from_iterable(
         _rows_of_file(source, config, file, path, long_fields=long_fields)
         for (config, file), path in zip(files, paths, strict=True)
     )
     if source.documents is not None:
         (archive,) = _paths(source, listing, [source.documents])
-        rows = archives.with_documents(rows, archive, f"{source.id}:{source.documents}")
+        rows = with_documents(rows, archive, f"{source.id}:{source.documents}")
     if source.revision is None:
         notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
     return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
@@ -93,11 +100,9 @@ def _rows_of_file(source: HubSource, config: str | None, file: str, path: Path, 
 
     long_fields: fields may be as long as a model's outputs.
     """
-    _, member = archives.split_path(file)
+    _, member = split_path(file)
     shown, column = f"{source.id}:{file}", source.config_column
-    rows = (
-        iter(archives.read(path, member, shown)) if member else tables.stream(path, shown=shown, responses=long_fields)
-    )
+    rows = iter(read_member(path, member, shown)) if member else tables.stream(path, shown=shown, responses=long_fields)
     return rows if column is None else (Row(row.where, {**row.value, column: config}) for row in rows)
 
 
@@ -125,7 +130,7 @@ def is_cached(source: HubSource) -> bool:
     if listing is None:
         return False
     try:
-        files = {archives.split_path(file)[0] for _, file in _files_to_read(source, listing)}
+        files = {split_path(file)[0] for _, file in _files_to_read(source, listing)}
         files |= {source.documents} if source.documents else set()
         return all(_path_in_cache(source, listing, file).is_file() for file in files)
     except UsageError:
@@ -138,7 +143,7 @@ def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | Non
     for file in source.files:
         each = source.config if "{config}" in file else (None,)
         files += [(config, file.replace("{config}", config or "")) for config in each]
-    missing = [file for _, file in files if archives.split_path(file)[0] not in listing.files]
+    missing = [file for _, file in files if split_path(file)[0] not in listing.files]
     if missing:
         held = ", ".join(visible(f, 100) for f in sorted(listing.files)[:20])
         raise UsageError(f"{source.id} has no file {visible(missing[0])!r}; it holds {held}")
@@ -201,7 +206,7 @@ def _from_snapshot(source: HubSource) -> _Listing | None:
         return None
     snapshot = folder / "snapshots" / revision
     files = [path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()]
-    listed = {archives.split_path(file)[0] for file in source.files}
+    listed = {split_path(file)[0] for file in source.files}
     has_named_files = bool(listed) and listed <= set(files)
     # Without the network the files that are here are all that there is.
     if has_named_files or (files and _offline()):
@@ -309,3 +314,105 @@ def repository_folder(source: HubSource) -> Path:
 def _record(source: HubSource, revision: str) -> Path:
     """The file of our stored listing of a commit. revision: the commit, or "newest"."""
     return repository_folder(source) / ".harness" / f"{revision}.json"
+
+
+# ---- zip archives of a data set
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """Return (path of the file, path inside it): `a/rows.zip/test/b.csv` gives (`a/rows.zip`, `test/b.csv`).
+
+    The path inside is empty if `path` leads into no archive.
+    """
+    archive, inside, member = path.partition(".zip/")
+    return (f"{archive}.zip", member) if inside else (path, "")
+
+
+def unpack(opened: zipfile.ZipFile, member: zipfile.ZipInfo, shown: str) -> bytes:
+    """The content of a file in an open zip archive. shown: the file's name in messages.
+
+    Raises `UsageError` if it is larger than its packed size allows, and zipfile's own errors for a damaged archive.
+    """
+    bound = tables.FREE_UNPACKED_BYTES + tables.MAX_UNPACKED_RATIO * member.compress_size
+    with opened.open(member) as file:
+        # The size in the archive's list is its maker's claim, so reading stops at the bound.
+        data = file.read(bound + 1)
+    if len(data) > bound:
+        raise UsageError(f"{shown} unpacks to more than {bound} bytes")
+    return data
+
+
+@contextlib.contextmanager
+def _opened_archive(archive: Path, shown: str) -> Iterator[zipfile.ZipFile]:
+    """Context manager with the open archive. Raises `UsageError` for a damaged one. shown: its name in messages."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            yield opened
+    # zipfile raises RuntimeError for an encrypted file, and for a compression that this Python cannot read.
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
+        raise UsageError(f"cannot read {visible(shown)}: {quoted(str(error))}") from error
+
+
+def read_member(archive: Path, member: str, shown: str) -> list[Row]:
+    """All rows of a table in a zip archive.
+
+    member: the table's path in the archive. shown: the table's name in messages. Raises `UsageError`.
+    """
+    with _opened_archive(archive, shown) as opened:
+        if member not in opened.namelist():
+            raise UsageError(f"{visible(shown)}: the archive holds no {visible(member, 200)!r}")
+        data = unpack(opened, opened.getinfo(member), visible(shown))
+    with tempfile.TemporaryDirectory() as folder:
+        # The reader goes by the ending, and a compressed table has two (.csv.gz).
+        path = Path(folder) / f"rows{''.join(PurePosixPath(member).suffixes[-2:])}"
+        path.write_bytes(data)
+        return [*tables.stream(path, shown=shown)]
+
+
+Members = dict[str, list[zipfile.ZipInfo]]
+"""Last three parts of a path → the files of an archive with such a path; files in different folders may share it."""
+
+DOCUMENT_COLUMNS = ("document_category", "document_set_id", "data_source_filenames")
+"""Columns of a row that name its documents (AA-LCR): category, set and file names, with semicolons between these. In the
+archive a document stands at CATEGORY/SET/NAME, below any folder."""
+
+
+def with_documents(rows: Iterable[Row], archive: Path, shown: str) -> Iterator[Row]:
+    """Each row with a column `documents`: the texts of its documents, in the row's order.
+
+    shown: the archive's name for messages. Raises `UsageError`.
+    """
+    with _opened_archive(archive, shown) as opened:
+        members: Members = {}
+        for info in opened.infolist():
+            if not info.is_dir():
+                members.setdefault(_name(info.filename), []).append(info)
+        for row in rows:
+            yield Row(row.where, {**row.value, "documents": _texts(row, opened, members, shown)})
+
+
+def _texts(row: Row, opened: zipfile.ZipFile, members: Members, shown: str) -> list[str]:
+    """The texts of one row's documents, in the row's order. members: last three parts of a path → the archive's files.
+    shown: the archive's name for messages. Raises `UsageError`.
+    """
+    category, group, names = (str(row.value.get(column) or "") for column in DOCUMENT_COLUMNS)
+    texts, n_chars = [], 0
+    for name in filter(None, map(str.strip, names.split(";"))):
+        path = visible(f"{category}/{group}/{name}", 200)
+        files = members.get(_name(f"{category}/{group}/{name}"), [])
+        if len(files) != 1:
+            problem = f"{len(files)} documents {path!r}, in different folders" if files else f"no document {path!r}"
+            raise UsageError(f"{row.where}: {visible(shown)} holds {problem}")
+        data = unpack(opened, files[0], f"{visible(shown)}: {visible(name, 200)}")
+        texts.append(data.decode("utf-8", "replace"))
+        n_chars += len(texts[-1])
+        if n_chars > tables.MAX_FIELD_CHARS:
+            raise UsageError(f"{row.where}: its documents have more than {tables.MAX_FIELD_CHARS} characters together")
+    if not texts:
+        raise UsageError(f"{row.where} names no documents in {', '.join(DOCUMENT_COLUMNS)}")
+    return texts
+
+
+def _name(path: str) -> str:
+    """The last three parts of a path. Accents are normalised, because other systems encode them in another way."""
+    return "/".join(PurePosixPath(unicodedata.normalize("NFC", path)).parts[-3:])

@@ -11,13 +11,15 @@ from urllib.parse import urlsplit
 import httpx
 
 from harness.benchmarks.card import UrlSource
-from harness.benchmarks.limits import MAX_DOWNLOAD_BYTES
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Rows
 from harness.core import about, channel, http_get
 from harness.core.errors import UsageError
 from harness.core.files import checksum, write_atomically
 from harness.core.inert import quoted
+
+MAX_DOWNLOAD_BYTES = 1024**3
+"""Longest file that is downloaded from a card's URL."""
 
 TIMEOUT_SECONDS = 30.0
 """Longest wait for a connection, for an answer or for more bytes."""
