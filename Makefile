@@ -56,7 +56,7 @@ test-pythons: $(VENV)/.installed-test
 # Without the tests of benchmarks, which write tables by a newer pyarrow.
 ## lowest: the demo and most of test-quick by the lowest version of each dependency that pyproject.toml allows
 lowest:
-	@mkdir -p build && sed -n '/^dependencies/,/^]/p; /^llama-cpp/p; /^parquet/p; /^report/p' pyproject.toml | \
+	@mkdir -p build && sed -n '/^dependencies/,/^]/p; /^llama-cpp/p; /^report/p' pyproject.toml | \
 	  grep -o '"[a-z][a-z0-9.-]*>=[0-9.]*' | sed 's/"//; s/>=/==/' > build/lowest.txt
 	@PIP_CONSTRAINT=build/lowest.txt $(MAKE) VENV=build/lowest QUICK="$(filter-out tests/benchmarks, $(QUICK))" demo test-quick
 

@@ -14,7 +14,7 @@ from harness.presets.tool import recorded
 
 
 class Field(NamedTuple):
-    """A column of the table. type: pyarrow's name of its type. about: its description. value: takes the column's value
+    """A column of the table. type: Arrow's name of its type. about: its description. value: takes the column's value
     from a sample.
     """
 

@@ -1,4 +1,4 @@
-"""Runs as an Arrow table, which pandas, polars and DuckDB read as it is."""
+"""Samples as Arrow batches, and runs as an Arrow table, which pandas, polars and DuckDB read as it is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, islice
 from typing import Any, Literal
 
-from arro3.core import Array, DataType, RecordBatch, Table, list_array
+import arro3.core
+from arro3.core import Array, DataType, RecordBatch, Schema, Table, list_array
 
 from harness.core.errors import UsageError
 from harness.exports.choice import ExportedBenchmark, SampleChoice
@@ -20,7 +21,7 @@ Of = Literal["samples", "grades", "scores"]
 """A row of the table is one of these."""
 
 ROWS_AT_A_TIME = 500
-"""Number of samples that are held in memory beside the table."""
+"""Number of samples of a batch, which are held in memory beside the table or file."""
 
 _TYPES = {
     "string": DataType.string(),
@@ -28,6 +29,7 @@ _TYPES = {
     "int64": DataType.int64(),
     "double": DataType.float64(),
     "bool": DataType.bool(),
+    "list<string>": DataType.list(arro3.core.Field("item", DataType.string(), nullable=True)),
 }
 """Type of a column as `FIELDS` names it → Arrow's type."""
 
@@ -49,7 +51,7 @@ def frame(folders: Sequence[RunFolder], of: Of) -> Table:
     ]
     if of == "samples":
         fields = fields_of([benchmark for _, benchmark in benchmarks])
-        batches = [batch for label, benchmark in benchmarks for batch in _samples(label, benchmark, fields)]
+        batches = [batch for label, one in benchmarks for batch in sample_batches(one, (_run(label), *fields))]
     elif of == "grades":
         grades = ((label, one.name, grade) for label, one in benchmarks for grade in one.grades.values())
         batches = _inferred(
@@ -68,14 +70,26 @@ def frame(folders: Sequence[RunFolder], of: Of) -> Table:
     return Table.from_batches(batches)
 
 
-def _samples(label: str, benchmark: ExportedBenchmark, fields: Sequence[Field]) -> Iterator[RecordBatch]:
+def _run(label: str) -> Field:
+    """The first column of a table of several runs, with the label of one of them."""
+    return Field("run", "string", "label of the run", lambda _: label)
+
+
+def schema_of(fields: Sequence[Field], about: Mapping[str, str] | None = None) -> Schema:
+    """The schema of a table with these columns, each with its description. about: facts of the whole table."""
+    columns = [
+        arro3.core.Field(field.name, _TYPES[field.type], nullable=True, metadata={"description": field.about})
+        for field in fields
+    ]
+    return Schema(columns, metadata=dict(about or {}))
+
+
+def sample_batches(benchmark: ExportedBenchmark, fields: Sequence[Field]) -> Iterator[RecordBatch]:
     """The samples of a benchmark, some hundred a batch. fields: their columns."""
-    rows = benchmark.rows()
+    rows, schema = benchmark.rows(), schema_of(fields)
     while chunk := list(islice(rows, ROWS_AT_A_TIME)):
-        columns: dict[str, Any] = {"run": _column([label] * len(chunk), "string")}
-        for field in fields:
-            columns[field.name] = _column([field.value(row) for row in chunk], field.type)
-        yield RecordBatch.from_pydict(columns)
+        columns = [_column([field.value(row) for row in chunk], field.type) for field in fields]
+        yield RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _inferred(rows: Iterable[Mapping[str, Any]]) -> list[RecordBatch]:
@@ -96,4 +110,4 @@ def _column(values: list[Any], kind: str) -> Array:
         return Array(values, type=_TYPES[kind])
     offsets = list(accumulate((len(value or ()) for value in values), initial=0))
     texts = [text for value in values for text in value or ()]
-    return list_array(_column(offsets, "int32"), _column(texts, "string"))
+    return list_array(_column(offsets, "int32"), _column(texts, "string"), type=_TYPES[kind])

@@ -10,6 +10,8 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,11 @@ from click.testing import CliRunner
 
 import harness
 from harness.cli.flags import command_of
-from harness.core.errors import UsageError
-from harness.core.records import Key
+from harness.core.errors import StoreError, UsageError
+from harness.core.records import Key, Sample
 from harness.exports import export, formats
 from harness.foreign import outputs
-from harness.runs import Manifest, RunFolder, grades, overrides, read_samples
+from harness.runs import BenchmarkFolder, Manifest, RunFolder, grades, overrides, read_samples
 from tests.budget import examples, rounds
 from tests.exports.graded_runs import complete, sample, varied, write_run
 from tests.faults.snapshots import every_state, put, state_of
@@ -99,6 +101,20 @@ def test_parquet_holds_every_field_and_says_what_each_is(run: RunFolder, tmp_pat
         table.schema.field(name).metadata[b"description"].decode() == field["about"]
         for name, field in dictionary.items()
     )
+
+
+@pytest.mark.parametrize("to", ["parquet", "csv", "trl"])
+def test_what_fails_while_samples_are_read_is_the_same_error_from_every_format(
+    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
+) -> None:
+    def failing(folder: BenchmarkFolder) -> Iterator[Sample]:
+        yield from islice(read_samples(folder), 2)
+        raise StoreError("the disk is gone")
+
+    monkeypatch.setattr("harness.exports.choice.read_samples", failing)
+    with pytest.raises(StoreError, match="the disk is gone"):
+        harness.export(run, to, out=tmp_path / "out")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize("text", ["=1+1", "-3", "@sum", "a\0b", "two\r\nlines", 'a "quoted", word', "\ud83d half"])

@@ -373,7 +373,7 @@ Members = dict[str, list[zipfile.ZipInfo]]
 """Last three parts of a path → the files of an archive with such a path; files in different folders may share it."""
 
 DOCUMENT_COLUMNS = ("document_category", "document_set_id", "data_source_filenames")
-"""Columns of a row that name its documents (AA-LCR): category, set and file names, with semicolons between these. In the
+"""Columns of a row that name its documents (AA-LCR): category, set and file names with semicolons between. In the
 archive a document stands at CATEGORY/SET/NAME, below any folder."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
-from harness.exports.lines import conversation, lines_file
+from harness.exports.choice import conversation, lines_file
 
 
 def llmeval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:

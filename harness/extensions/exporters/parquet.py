@@ -2,55 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
+
+from arro3.core import RecordBatch, RecordBatchReader, Schema
+from arro3.io import write_parquet
 
 from harness.core import codec
-from harness.core.about import install_line
-from harness.core.errors import UsageError
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File
-from harness.exports.fields import fields_of
-
-ROWS_AT_A_TIME = 500
-"""Number of samples that are held in memory and then written as one row group."""
+from harness.exports.fields import Field, fields_of
+from harness.exports.frame import ROWS_AT_A_TIME, sample_batches, schema_of
 
 
 def parquet(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """Write a file for each benchmark, and `fields.json`. Raises `UsageError` if pyarrow is not installed."""
-    try:
-        import pyarrow as pa
-        from pyarrow.parquet import ParquetWriter
-    except ImportError as error:
-        raise UsageError(f"Parquet needs pyarrow: {install_line('parquet')}") from error
+    """Write a file for each benchmark, and `fields.json`."""
     fields = fields_of(benchmarks)
-    types = {"list<string>": pa.list_(pa.string())}
-    schema = pa.schema(
-        [
-            pa.field(
-                field.name,
-                types.get(field.type) or pa.type_for_alias(field.type),
-                metadata={"description": field.about},
-            )
-            for field in fields
-        ]
-    )
     files = []
     for benchmark in benchmarks:
-        path, n = out / f"{safe_name(benchmark.name)}.parquet", 0
-        rows, manifest = benchmark.rows(), benchmark.manifest
+        path, manifest = out / f"{safe_name(benchmark.name)}.parquet", benchmark.manifest
         about = {"model": manifest.model, "harness_version": manifest.harness_version}
-        with replacing(path) as file, ParquetWriter(file, schema.with_metadata(about)) as writer:
-            while chunk := list(islice(rows, ROWS_AT_A_TIME)):
-                columns = {field.name: [field.value(row) for row in chunk] for field in fields}
-                writer.write_table(pa.Table.from_pydict(columns, schema=writer.schema))
-                n += len(chunk)
-        files.append(File(path, n))
+        with replacing(path) as file:
+            files.append(File(path, _write(benchmark, fields, schema_of(fields, about), file)))
     dictionary = [{"field": field.name, "type": field.type, "about": field.about} for field in fields]
     write_atomically(out / "fields.json", codec.pretty(dictionary))
     return [*files, File(out / "fields.json")]
+
+
+def _write(benchmark: ExportedBenchmark, fields: Sequence[Field], schema: Schema, file: IO[bytes]) -> int:
+    """Write the rows of the file; return their number. Raises what the reading of samples raises."""
+    n, failure = 0, None
+
+    def batches() -> Iterator[RecordBatch]:
+        nonlocal n, failure
+        try:
+            for batch in sample_batches(benchmark, fields):
+                n += batch.num_rows
+                yield batch
+        except BaseException as error:
+            failure = error
+            raise
+
+    try:
+        # The size of a group bounds what the library holds in memory.
+        reader = RecordBatchReader.from_batches(schema, batches())
+        write_parquet(reader, file, compression="snappy", max_row_group_size=ROWS_AT_A_TIME)
+    except Exception:
+        if failure is not None:  # the library raises an error of its own in its place
+            raise failure from None
+        raise
+    return n
 
 
 EXPORTER = Exporter(kind="samples", write=parquet)
