@@ -10,7 +10,7 @@ import pytest
 from harness.core.errors import UsageError
 from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.cells import SandboxCell
-from harness.extensions.answers.program.decide import ProgramDecision, decide
+from harness.extensions.answers.program.grading import ProgramDecision, decide
 from harness.extensions.answers.program.tests_of import Case, ProgramLimits, QuestionTests
 
 

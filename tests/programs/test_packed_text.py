@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from harness.extensions.answers.program.packed_text import pickled_text, unpacked_text
+from harness.extensions.answers.program.rows import pickled_text, unpacked_text
 
 TEXTS = ["", "[]", "ä ﷽ 😀" * 50, "x" * 70_000, "\ud800"]
 

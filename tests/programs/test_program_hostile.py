@@ -16,7 +16,7 @@ from typing import NamedTuple
 import psutil
 
 from harness.extensions.answers.program.cells import SandboxCell
-from harness.extensions.answers.program.decide import ProgramDecision
+from harness.extensions.answers.program.grading import ProgramDecision
 from tests.programs.sandboxed import called, cell, checked, needs_sandbox, script
 
 PAYLOADS = {

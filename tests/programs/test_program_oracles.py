@@ -21,7 +21,7 @@ from harness.benchmarks import catalogue, questions
 from harness.core.records import Question
 from harness.extensions.answers.program import tests_of as references
 from harness.extensions.answers.program.cells import SandboxCell
-from harness.extensions.answers.program.decide import decide
+from harness.extensions.answers.program.grading import decide
 from harness.extensions.answers.program.tests_of import QuestionTests
 from tests.programs.sandboxed import cell, needs_sandbox
 from tools.mutants.operators import mutants

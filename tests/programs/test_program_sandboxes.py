@@ -1,6 +1,6 @@
 """Which sandbox a word names, and what is left of one that does not start: with makers of ours, without a sandbox.
 
-For: harness.extensions.answers.program.sandboxes, harness.extensions.answers.program.cells.
+For: harness.extensions.answers.program.cells.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.core.errors import UsageError
-from harness.extensions.answers.program import sandboxes
+from harness.extensions.answers.program import cells
 from harness.extensions.answers.program.cells import SandboxCell
 from harness.extensions.answers.program.containers import ContainerEngine
 
@@ -40,7 +40,7 @@ class Cell:
 @pytest.fixture
 def cell(monkeypatch: pytest.MonkeyPatch) -> type[Cell]:
     fresh = type("FreshCell", (Cell,), {})
-    monkeypatch.setattr(sandboxes, "SandboxCell", fresh)
+    monkeypatch.setattr(cells, "SandboxCell", fresh)
     return fresh
 
 
@@ -75,18 +75,18 @@ def test_a_word_names_the_kind_of_a_sandbox(monkeypatch: pytest.MonkeyPatch, cel
         calls.append(words)
         return SimpleNamespace(engine=words[0])
 
-    monkeypatch.setattr(sandboxes, "ContainerEngine", noted)
+    monkeypatch.setattr(cells, "ContainerEngine", noted)
     words = (None, "bwrap", "podman:localhost/python")
-    names = [sandboxes.name_of(*sandboxes.maker_of(word)) for word in words]
+    names = [cells.name_of(*cells.maker_of(word)) for word in words]
     assert names == ["bwrap python3.12", "bwrap python3.12", "podman python3.12"]
     assert calls == [("podman", "localhost/python")]
     with pytest.raises(UsageError, match=r"there are bwrap and docker, podman \(docker:IMAGE\)"):
-        sandboxes.maker_of("bwrap:image")
+        cells.maker_of("bwrap:image")
     assert cell.n_closed == 3, "each was asked for its version"
 
 
 def test_the_condition_of_programs_is_said_with_their_sandbox_or_why_none_runs(cell: type[Cell]) -> None:
-    assert sandboxes.condition() == "programs run in bwrap python3.12"
+    assert cells.condition() == "programs run in bwrap python3.12"
     cell.error = UsageError("bwrap is not installed")
-    assert sandboxes.condition() == "programs: bwrap is not installed"
+    assert cells.condition() == "programs: bwrap is not installed"
     assert cell.n_closed == 2

@@ -1,13 +1,13 @@
 """Programs as answers: a program is read from a reply, run in a sandbox, and right if it passes its tests.
 
-    reply ─ replies ─► program ─ decide ─► jobs ─ cells ─► sandbox (bubblewrap, containers)
+    reply ─ replies ─► program ─ grading ► jobs ─ cells ─► sandbox (bubblewrap, containers)
                                    │                          └─ inside: the only code that runs in the sandbox with it
     row ─ rows ─► tests_of ────────┘
 
 `ANSWER` is the entry.
 
 Guarantees: a model's text is executed inside a sandbox and nowhere else; without one, nothing is executed. A verdict
-depends on no byte that the program could have forged (`inside.tests_outside`, `decide`). A failure of the sandbox is
+depends on no byte that the program could have forged (`inside.tests_outside`, `grading`). A failure of the sandbox is
 undecided. Not covered: faults of the kernel, of bubblewrap and of the container engines; how fast a program is beside
 others.
 """
@@ -22,7 +22,7 @@ ANSWER = LateFunctions(
     __name__,
     {
         **_READING,
-        "condition": "sandboxes",
+        "condition": "cells",
         "start": "grading",
         "Interpreters": "interpreters",
         "SandboxFailedError": "cells",

@@ -1,20 +1,31 @@
-"""Grading replies that are programs: threads, each with a sandbox of its own, take samples and return verdicts."""
+"""Grading replies that are programs: threads, each with a sandbox of its own, take samples and return verdicts.
+
+Whether a program passes its tests is decided by jobs in the sandbox. The tests have one of three styles:
+
+    stdin    a fresh process for each test; its output is compared here, so the program never sees the expected output
+    calls    one process; another process (`inside.tests_outside`) compares the results of the program's function
+    checks   one process; the test code runs in another process (`inside.tests_outside`)
+
+If the sandbox fails twice, the verdict is "undecided", never "wrong".
+"""
 
 from __future__ import annotations
 
 import hashlib
+import signal
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import Question, Sample
-from harness.extensions.answers.program.cells import SandboxCell
-from harness.extensions.answers.program.decide import RULES, ProgramDecision, decide
+from harness.core.records import Question, Sample, VerdictName
+from harness.extensions.answers.program.cells import SandboxCell, SandboxFailedError, maker_of, name_of
+from harness.extensions.answers.program.inside.served import EXIT_MEMORY
 from harness.extensions.answers.program.replies import ReplyProgram, program_of
-from harness.extensions.answers.program.sandboxes import maker_of, name_of
 from harness.extensions.answers.program.tests_of import QuestionTests, tests_of
 from harness.grading.find.extract import shorten_answer
 from harness.grading.verdict import Verdict
@@ -105,3 +116,195 @@ def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTest
         f"rule {decision.rule}: {visible(RULES[decision.rule])}",
         decision.outcome.replace("_", " "),
     )
+
+
+# ---- deciding by jobs in a sandbox
+
+
+PASSED, SANDBOX, TESTS = "all tests", "sandbox", "broken tests"
+"""Names of rules: every test passed; the sandbox failed; the benchmark's own tests cannot be run."""
+
+RULES = {
+    PASSED: "the program passed all its tests in the sandbox",
+    "wrong output": "a test saw another output than it expected",
+    "exception": "the program raised an exception",
+    "time limit": "the program used more CPU time than it may in one test",
+    "sleep limit": "the program slept for longer than a test may take",
+    "memory limit": "the program needed more memory than it may use",
+    "output limit": "the program printed more than it may",
+    "ended": "the program ended before it answered",
+    "bad value": "the program returned what no test can read",
+    SANDBOX: "the sandbox failed twice, which says nothing about the program",
+    TESTS: "the benchmark's own tests cannot be run",
+}
+"""Rule → the reason for the verdict, in words."""
+
+MAX_SHOWN_CHARS = 400
+"""Longest input, output or message of a failed test that is shown."""
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+"""Largest file that a program may write, also its output; for a test that expects much, twice the expected output."""
+_RECURSION = 50_000
+"""Python's recursion limit for programs, as in LiveCodeBench."""
+
+_SLEEP_SECONDS = 5.0
+"""Seconds that a program may sleep; with a longer limit of CPU time it may sleep as long as that."""
+
+_TESTS_MEMORY_MB = 4096
+_TESTS_CPU_SECONDS = 120
+"""Memory and CPU time of the process that runs the tests."""
+
+
+class Failure(NamedTuple):
+    """The first test that failed. These texts are raw: show them by `visible`.
+
+    test: its number, from 1; 0 if the program failed before any test. test_input: the test's input. expected, came: the
+    output that it expects and the program's.
+    """
+
+    test: int
+    test_input: str = ""
+    expected: str = ""
+    came: str = ""
+    message: str = ""
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The failure in sentences, for the steps of a verdict."""
+        first = (
+            f"the first test that failed is number {self.test}" if self.test else "the program failed before any test"
+        )
+        texts = {"input": self.test_input, "expected": self.expected, "came": self.came, "message": self.message}
+        return (first, *(f"{name}: {visible(text, MAX_SHOWN_CHARS)}" for name, text in texts.items() if text))
+
+
+class ProgramDecision(NamedTuple):
+    """The verdict on a program."""
+
+    outcome: VerdictName
+    rule: str
+    failure: Failure | None = None
+
+
+def decide(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
+    """Run the program `code` on its tests until one fails. Raises `UsageError` if no sandbox can be started."""
+    try:
+        return _DECIDERS[tests.style](sandbox, tests, code)
+    except SandboxFailedError as error:
+        return ProgramDecision("undecided", SANDBOX, Failure(0, message=str(error)))
+
+
+def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int = 0) -> dict[str, Any]:
+    """The job for the sandbox: the program and its limits.
+
+    n: number of tests. each: whether the limit of CPU time holds for each test, instead of for all together. output:
+    bytes that the program may write at least.
+    """
+    seconds = tests.limits.seconds
+    return {
+        "style": tests.style,
+        "code": code,
+        "header": tests.header,
+        "limits": {
+            "cpu": seconds, "cpu_total": seconds * (n if each else 1), "each": each,
+            "sleep": max(seconds, _SLEEP_SECONDS),
+            "memory": tests.limits.memory_mb << 20, "file": max(output, MAX_FILE_BYTES),
+            "recursion": _RECURSION, "tests_memory": _TESTS_MEMORY_MB << 20, "tests_cpu": _TESTS_CPU_SECONDS,
+        },
+    }  # fmt: skip
+
+
+def _by_output(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
+    """Run the program once for each test, with the test's input, and compare what it prints."""
+    for number, case in enumerate(tests.cases, 1):
+        report = sandbox.do(_job(tests, code, each=True, output=2 * len(case.output)), {"input": case.input})
+        # The sandbox sends each byte of the output as one character of latin-1.
+        output = str(report.get("out", "")).encode("latin-1", "replace").decode("utf-8", "replace")
+        rule, error = _rule_of(report)
+        if not rule and not same_lines(output, case.output):
+            rule = "wrong output"
+        if rule:
+            return ProgramDecision("wrong", rule, Failure(number, case.input, case.output, output, error))
+    return ProgramDecision("correct", PASSED)
+
+
+def _rule_of(report: dict[str, Any]) -> tuple[str, str]:
+    """Return the rule by which a program failed ("" if it ended well), and the last line of its standard error.
+
+    report: the sandbox's report on the program. Raises `SandboxFailedError` if it does not say how the program ended.
+    """
+    end, number = report.get("end"), report.get("signal")
+    # The last line of a traceback names the exception.
+    error = str(report.get("err", "")).strip().rpartition("\n")[2]
+    if end != "closed":
+        if end not in RULES:
+            raise SandboxFailedError("the sandbox did not say how the program ended")
+        return str(end), error
+    if report.get("code") == 0:
+        return "", error
+    if report.get("code") == EXIT_MEMORY:
+        return "memory limit", error
+    if isinstance(number, int):
+        error = error or f"ended by the signal {signal.Signals(number).name if number in _SIGNALS else number}"
+    return "exception", error or f"ended with the exit code {report.get('code')}"
+
+
+_SIGNALS = frozenset(signal.Signals)
+"""The signals that have a name."""
+
+
+def same_lines(came: str, expected: str) -> bool:
+    """Whether two outputs agree line by line: as texts without blanks at their ends, or as lists of decimal numbers.
+
+    came: the program's output. expected: the test's. The rule is LiveCodeBench's
+    (lcb_runner/evaluation/testing_util.py, grade_stdio).
+    """
+    lines = [[line.strip() for line in text.strip().split("\n")] for text in (came, expected)]
+    return len(lines[0]) == len(lines[1]) and all(a == b or _same_numbers(a, b) for a, b in zip(*lines, strict=True))
+
+
+def _same_numbers(came: str, expected: str) -> bool:
+    """Whether two lines are equal lists of decimal numbers."""
+    try:
+        return [Decimal(word) for word in came.split()] == [Decimal(word) for word in expected.split()]
+    except (InvalidOperation, ValueError):
+        return False
+
+
+def _by_tests(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:
+    """Have the sandbox call the program's functions, or run the test code, and read its report.
+
+    The report is one of the tests (`inside.tests_outside`), or one on a program that ended before them. Raises
+    `SandboxFailedError` for any other.
+    """
+    calls = tests.style == "calls"
+    work: dict[str, Any]
+    if calls:
+        work = {"function": tests.function, "cases": [{"input": c.input, "output": c.output} for c in tests.cases]}
+    else:
+        work = {"setup": tests.setup, "tests": list(tests.checks), "own": [tests.function]}
+
+    report = sandbox.do(_job(tests, code, each=calls, n=len(tests.cases)), work)
+    end = report.get("end")
+    if end == "passed":
+        return ProgramDecision("correct", PASSED)
+    if end == "broken":
+        return ProgramDecision("undecided", TESTS, Failure(0, message=str(report.get("why", ""))))
+    if report.get("begun") is False and end in RULES:
+        return ProgramDecision("wrong", str(end), Failure(0, message=str(report.get("message", ""))))
+    number, rule = report.get("test"), report.get("rule")
+    if end != "failed" or not isinstance(number, int) or rule not in RULES:
+        raise SandboxFailedError("the sandbox sent no report")
+    expected = str(report.get("expected") or report.get("asserted", ""))
+    failure = Failure(
+        number + 1,  # the sandbox counts tests from 0
+        str(report.get("arguments", "")),
+        expected,
+        str(report.get("came", "")),
+        str(report.get("message", "")),
+    )
+    return ProgramDecision("wrong", str(rule), failure)
+
+
+_DECIDERS = {"stdin": _by_output, "calls": _by_tests, "checks": _by_tests}
+"""Style of the tests → the function that decides."""

@@ -25,9 +25,9 @@ from harness.extensions.answers.program.cells import (
     SILENCE_SECONDS,
     SandboxCell,
     SandboxFailedError,
+    maker_of,
 )
 from harness.extensions.answers.program.inside import frames
-from harness.extensions.answers.program.sandboxes import maker_of
 from harness.presets.tool import PythonTool
 
 PACKAGES = ("numpy", "sympy", "mpmath")

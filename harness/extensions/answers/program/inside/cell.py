@@ -141,7 +141,7 @@ class _Supervisor:
 
     All times are in seconds.
 
-        _limits                     the limits of the job (`decide._job`)
+        _limits                     the limits of the job (`grading._job`)
         _user                       the user that both processes become if this one is root
         _pid, _status               number of the program's process, 0 if there is none; its wait status once it ended
         _requests, _replies         descriptors of the pipes to and from the program
