@@ -39,7 +39,6 @@ OTHERS: dict[str, set[str]] = {
     "harness/grading/verifier.py": {"source.read_bytes"},  # the module of a trusted verifier
     "harness/extensions/answers/program/carried.py": {"path.read_text"},  # modules of the package
     "harness/extensions/answers/program/inside/cell.py": {"os.open"},  # in the sandbox
-    "harness/extensions/answers/program/inside/interpreter.py": {"open"},  # likewise: standard streams
     "harness/extensions/answers/program/inside/served.py": {"open"},  # likewise: standard streams
 }
 """Modules that open something else, and by which calls. Nothing of it is a file of a run."""

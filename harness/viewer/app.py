@@ -42,8 +42,8 @@ from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.viewer import auditing, pages
 from harness.viewer.differ import compare
 from harness.viewer.pages import Library
+from harness.viewer.printed import why
 from harness.viewer.rows import text_of
-from harness.viewer.why import why
 
 _HEADERS = {
     "Content-Security-Policy": (

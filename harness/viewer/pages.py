@@ -21,8 +21,7 @@ from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.score import accuracy_cell
 from harness.scoring.uncertainty import interval_cell
 from harness.viewer.auditing import rubric_used
-from harness.viewer.printed import steps_of
-from harness.viewer.request import curl
+from harness.viewer.printed import curl, steps_of
 from harness.viewer.rows import (
     MAX_TITLE_CHARS,
     bare_text,

@@ -1,17 +1,36 @@
-"""Questions and samples as lines for a terminal; foreign text cannot act on the terminal."""
+"""A sample in words: its question and reply as lines for a terminal, the steps to its verdict, and its request.
+
+Foreign text cannot act on the terminal. For the steps a worker process that can be killed grades the sample again, and
+the judges' stored replies are quoted. The request is written again from stored facts as a `curl` command; it contains
+no key.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
 
-from harness.core.inert import visible
+from harness.client.spelling import RequestTemplate, Spelling
+from harness.core import codec
+from harness.core.errors import StoreError, UsageError
+from harness.core.hidden_limit import checksum_of
+from harness.core.inert import visible, visible_json
 from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
-from harness.grading.verdict import JUDGE_RULE, why_undecided
-from harness.presets.tool import code_of
+from harness.grading.processes import pool
+from harness.grading.second.judge_messages import without_judge
+from harness.grading.second.judge_rulings import JudgeRuling
+from harness.grading.verdict import JUDGE_RULE, Verdict, why_undecided
+from harness.presets.tool import NAME, code_of
+from harness.presets.tool import recorded as recorded_tool
+from harness.runs.manifest import BenchmarkRecord
+from harness.scoring.judge_replies import JudgeReply, replies_about
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import MAX_GRADER_CHARS
 from harness.viewer.rows import SIGNS, WORDS, ListedSample, QuestionRow, Vote, facts_of, sample_row, shown_text, votes
@@ -164,3 +183,133 @@ def _highlight(text: str | None, grade: Grade | None, style: Style) -> str:
 
 def _short(answer: str | None) -> str:
     return "–" if answer is None else visible(answer, MAX_ANSWER_CHARS)
+
+
+# ---- the steps to a verdict
+
+
+MAX_JUDGE_CHARS = 600
+"""Largest number of characters of a judge's reply that are quoted: its end, where the verdict stands."""
+
+_OUTCOMES = {"correct": "correct", "wrong": "wrong", "no_answer": "without an answer", "undecided": "undecided"}
+"""Verdict of a grader → its words behind "the sample is" and "calls the answer"."""
+
+
+def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
+    """Return the steps from the text of a sample to its verdict, a sentence each, safe to print; may take seconds.
+
+    The replies of judges come after the steps of the rules, or of the benchmark's own verifier. Steps explain a stored
+    verdict only if the rules and the grader of that verdict give it again; else a sentence stands in their place.
+    Raises `UsageError` for an unknown question, `StoreError` for a sample that is missing or damaged.
+    """
+    question, sample, grade = benchmark.question(key.question_id), benchmark.offsets.read(key), benchmark.grade(key)
+    as_graded = benchmark.as_graded(question, grade)
+    if as_graded is None:
+        steps = [
+            "this verdict was made neither by the rules with which the run began nor by those that its card has now, "
+            "so its steps are not known: score the run again"
+        ]
+    else:
+        try:
+            verdict = pool.verdict_on(as_graded, sample)
+            doubt = None if grade is None else _doubt(grade, verdict, sample)
+            steps = list(verdict.steps) if doubt is None else [doubt]
+        # The benchmark's own verifier is code that the viewer does not trust, so it does not run.
+        except UsageError as error:
+            steps = [str(error)]
+    try:
+        replies = [] if grade is None else replies_about(benchmark.folder, question, sample, grade)
+    except StoreError as error:
+        return [*steps, f"the judges' replies cannot be read: {error}"]
+    return [*steps, *map(_words, replies)]
+
+
+def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
+    """A sentence if the steps of a verdict of today do not explain the stored grade; None if they explain it.
+
+    They do if the same grader, about the same reply, ends in the stored verdict by the stored rule. A judge decides
+    after the grader, which then has to end in "undecided", or in the judge's own verdict.
+    """
+    is_same = without_judge(grade.grader) == verdict.grader and grade.reply_checksum in (None, checksum_of(sample))
+    if is_same and grade.rule == JUDGE_RULE:
+        if verdict.outcome in ("undecided", grade.verdict):
+            return None
+        return f"the rules call the answer {_OUTCOMES[verdict.outcome]}, and a judge decided in their place"
+    if is_same and (verdict.outcome, verdict.rule) == (grade.verdict, grade.rule):
+        return None
+    return (
+        f"graded again by {visible(verdict.grader, 200)}, the sample is now {_OUTCOMES[verdict.outcome]} (rule: "
+        f"{visible(verdict.rule, 60)}), so the steps to the stored verdict, by {visible(grade.grader, 200)}, are not "
+        "known: score the run again, all samples anew"
+    )
+
+
+def _ruled(ruling: JudgeRuling | None) -> str:
+    """What a judge does by its ruling, in words."""
+    if ruling is None:
+        return "gives no verdict"
+    if ruling.points is not None:
+        return f"gives {ruling.points[0]:g} of {ruling.points[1]:g} points"
+    return f"calls the answer {ruling.verdict if ruling.verdict != 'no_answer' else 'not attempted'}"
+
+
+def _words(reply: JudgeReply) -> str:
+    """What a judge replied, and the command that shows its request and its whole reply."""
+    text = " ".join(reply.text.split())
+    # A judge states its verdict on the last line.
+    text = text if len(text) <= MAX_JUDGE_CHARS else f"…{text[-MAX_JUDGE_CHARS:]}"
+    name = f"{reply.key.question_id}:{reply.key.sample_index}"
+    return (
+        f"the judge {visible(reply.judge, 200)} {_ruled(reply.ruling)}: “{visible(text)}” "
+        f"(in full: harness show {visible(shlex.quote(str(reply.folder.source)))} {name})"
+    )
+
+
+# ---- the request
+
+
+KEY_HEADER = "${KEY_HEADER:-Authorization: Bearer $API_KEY}"
+"""Variables of the shell in place of the key, or of the header where a provider has another (Azure: `api-key: …`)."""
+
+
+def template(record: BenchmarkRecord) -> RequestTemplate:
+    """Return the common part of all requests of a benchmark, from its manifest.
+
+    Not covered: a limit on new tokens that was lowered for one request to fit the server's context.
+    """
+    identity = record.identity
+    recorded: dict[str, Any] = {**record.settings, **identity}
+    sampling = {**(identity.get("neutral") or {}), **(identity.get("sampling") or {})}
+    bound = sampling.pop("max_tokens", None)
+    spelling = Spelling(
+        **{name: recorded[name] for name in Spelling.__dataclass_fields__ if recorded.get(name) is not None}
+    )
+    tool, form = recorded_tool(identity), spelling.wire.tools
+    return RequestTemplate(
+        model=str(identity.get("model", "")),
+        sampling=sampling,
+        max_tokens=identity.get("fitted_max_tokens") or bound,
+        spelling=spelling,
+        offer=form.offer(NAME, tool.description, tool.parameters) if tool is not None and form is not None else {},
+    )
+
+
+def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
+    """Return a shell command, in which texts of any language are readable.
+
+    No character of a question can act on the terminal where it is pasted: all that `visible` escapes is written as
+    JSON's escapes.
+    """
+    spelt = template(record)
+    body = visible_json(json.dumps(codec.decode(spelt.body(question, sample.seed)), ensure_ascii=False))
+    url = sample.endpoint.rstrip("/") + spelt.spelling.wire.path
+    url = quote(url, safe=":/?#[]@!$&'()*+,;=%~", errors="backslashreplace")
+    return " \\\n  ".join(
+        (
+            f"curl {shlex.quote(url)}",
+            "-H 'Content-Type: application/json'",
+            f'-H "{KEY_HEADER}"',
+            *(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in spelt.spelling.api_headers.items()),
+            f"--data-raw {shlex.quote(body)}",
+        )
+    )

@@ -1,6 +1,6 @@
 """The interpreters of a model's tool: what a call is told, what stays from call to call, and that nothing else does.
 
-For: harness.extensions.answers.program.interpreters, harness.extensions.answers.program.inside.interpreter.
+For: harness.extensions.answers.program.interpreters, harness.extensions.answers.program.inside.served.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.extensions.answers.program import bubblewrap
-from harness.extensions.answers.program.inside.interpreter import Printed
+from harness.extensions.answers.program.inside.served import Printed
 from harness.extensions.answers.program.interpreters import Interpreters
 from harness.presets.tool import PythonTool, code_of, recorded, tool_of
 from tests.budget import thinned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.extensions.answers.program.replies import program_of
+from harness.extensions.answers.program.grading import program_of
 from harness.extensions.answers.program.tests_of import QuestionTests
 from tests.client.work import grows_linearly
 

@@ -1,6 +1,6 @@
 """`harness show` and `harness compare --samples`, driven as a user drives them.
 
-For: harness.cli.compare, harness.cli.show, harness.viewer.rows, harness.viewer.why.
+For: harness.cli.compare, harness.cli.show, harness.viewer.rows, harness.viewer.printed.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Plan
 from harness.scoring.opened import OpenRun
 from harness.testing import FakeServer
-from harness.viewer.request import curl, template
+from harness.viewer.printed import curl, template
 from tests.generation.small_runs import question_set, run, run_settings, well
 from tests.reports.payloads import PAYLOADS
 from tests.viewer.small_run import IDENTITY, RunQuestion, RunReply, question, sample

@@ -1,6 +1,6 @@
 """Why a sample has its verdict: no explanation ends in another verdict than the stored one, whichever rules made it.
 
-For: harness.viewer.why, harness.viewer.pages.
+For: harness.viewer.printed, harness.viewer.pages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.runs.line_file import write_lines
 from harness.runs.manifest import Manifest
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.pipeline import score_run
-from harness.viewer.why import why
+from harness.viewer.printed import why
 from tests.system.command import harness
 from tests.viewer.small_run import RunQuestion, RunReply, write_run
 

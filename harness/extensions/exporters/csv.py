@@ -14,7 +14,7 @@ from harness.core.codec import without_lone_surrogates
 from harness.core.files import replacing
 from harness.core.inert import csv_cell, safe_name
 from harness.exports import ExportedBenchmark, Exporter, File
-from harness.exports.fields import fields_of
+from harness.exports.frame import fields_of
 
 
 def csv_tables(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:

@@ -13,8 +13,7 @@ from harness.core import codec
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File
-from harness.exports.fields import Field, fields_of
-from harness.exports.frame import ROWS_AT_A_TIME, sample_batches, schema_of
+from harness.exports.frame import ROWS_AT_A_TIME, Field, fields_of, sample_batches, schema_of
 
 
 def parquet(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:

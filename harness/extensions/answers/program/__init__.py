@@ -1,7 +1,7 @@
 """Programs as answers: a program is read from a reply, run in a sandbox, and right if it passes its tests.
 
-    reply ─ replies ─► program ─ grading ► jobs ─ cells ─► sandbox (bubblewrap, containers)
-                                   │                          └─ inside: the only code that runs in the sandbox with it
+    reply ─ grading ─► program ─ grading ─► jobs ─ cells ─► sandbox (bubblewrap, containers)
+                                   │                           └─ inside: the only code that runs in the sandbox with it
     row ─ rows ─► tests_of ────────┘
 
 `ANSWER` is the entry.

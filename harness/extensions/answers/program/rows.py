@@ -21,7 +21,7 @@ import pickletools
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -32,6 +32,7 @@ from harness.extensions.answers.program.tests_of import (
     Case,
     ProgramLimits,
     QuestionTests,
+    Style,
     reference_of,
     tests_of,
 )
@@ -42,16 +43,8 @@ MAX_CASES = 10_000
 """Largest number of tests of a question."""
 
 
-class ReadRow(NamedTuple):
-    """The text of a row's question, and its tests."""
-
-    text: str
-    tests: QuestionTests
-
-
-class _JsonCase(msgspec.Struct):
-    input: str
-    output: str
+ReadRow = tuple[str, QuestionTests]
+"""The text of a row's question, and its tests."""
 
 
 class _Metadata(msgspec.Struct):
@@ -106,7 +99,7 @@ def written(text: str) -> str:
     if not isinstance(row, dict):
         raise ValueError(f"tests of a program are a list or a mapping in JSON, such as {_WRITTEN}")
     try:
-        return reference_of(_tests("", row).tests)
+        return reference_of(_tests("", row)[1])
     except ValueError as error:
         raise ValueError(f"the reference {error}") from error
 
@@ -126,7 +119,7 @@ def _humaneval(text: str, row: Mapping[str, Any]) -> ReadRow:
         starter=text,
         solution=text + _text(row, "canonical_solution", ""),
     )
-    return ReadRow(text, tests)
+    return text, tests
 
 
 _CALLED = re.compile(
@@ -149,9 +142,7 @@ def _mbpp(text: str, row: Mapping[str, Any]) -> ReadRow:
     setup = "\n".join([*map(str, imports), _text(row, "test_setup_code", "")])
     checks = (plus,) if plus else tuple(listed)
     question = f"{text.strip()}\nYour code should satisfy these tests:\n\n" + "\n".join(listed)
-    return ReadRow(
-        question, QuestionTests(style="checks", setup=setup, checks=checks, function=name[1], solution=solution)
-    )
+    return question, QuestionTests(style="checks", setup=setup, checks=checks, function=name[1], solution=solution)
 
 
 def _livecodebench(text: str, row: Mapping[str, Any]) -> ReadRow:
@@ -166,22 +157,15 @@ def _livecodebench(text: str, row: Mapping[str, Any]) -> ReadRow:
                 held = unpacked_text(held)
         except ValueError as error:
             raise ValueError(f"has a column {column!r} that {error}") from error
-        cases += _decode(held, list[_JsonCase], column)
+        cases += _decode(held, list[Case], column)
     if not 0 < len(cases) <= MAX_CASES:
         raise ValueError(f"has {len(cases)} tests; 1 to {MAX_CASES} are allowed")
     question = (
         f"### Question:\n{text}\n\n### Format: {_WITH_STARTER if starter else _WITHOUT_STARTER}\n"
         f"```python\n{starter or '# YOUR CODE HERE'}\n```\n\n### Answer: (use the provided format with backticks)\n\n"
     )
-    return ReadRow(
-        question,
-        QuestionTests(
-            style="calls" if function else "stdin",
-            cases=tuple(Case(case.input, case.output) for case in cases),
-            function=function,
-            header=_LIVECODEBENCH_HEADER,
-        ),
-    )
+    style: Style = "calls" if function else "stdin"
+    return question, QuestionTests(style=style, cases=tuple(cases), function=function, header=_LIVECODEBENCH_HEADER)
 
 
 def _tests(text: str, row: Mapping[str, Any]) -> ReadRow:
@@ -200,7 +184,7 @@ def _tests(text: str, row: Mapping[str, Any]) -> ReadRow:
         except msgspec.ValidationError as error:
             raise ValueError(f"has tests that are neither code nor {{input, output}}: {error}") from error
         tests = QuestionTests(style="calls" if function else "stdin", cases=cases, function=function)
-    return ReadRow(text, msgspec.structs.replace(tests, starter=starter, solution=solution, setup=setup))
+    return text, msgspec.structs.replace(tests, starter=starter, solution=solution, setup=setup)
 
 
 _FORMATS: dict[str, Callable[[str, Mapping[str, Any]], ReadRow]] = {

@@ -30,7 +30,7 @@ import sys
 import time
 from typing import Any
 
-from harness.extensions.answers.program.inside import confinement, frames, interpreter, served, tests_outside
+from harness.extensions.answers.program.inside import confinement, frames, served, tests_outside
 from harness.extensions.answers.program.inside.tests_outside import ProgramEndedError
 
 MAX_ERROR_CHARS = 2_000
@@ -64,7 +64,7 @@ def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool, packages: 
     """
     for name in _LIBRARIES.split():
         importlib.import_module(name)
-    versions = interpreter.imported(packages)
+    versions = served.imported(packages)
     # Since 3.11 Python refuses to print integers of more than 4300 digits; LiveCodeBench sets the same limit as here.
     if hasattr(sys, "set_int_max_str_digits"):
         sys.set_int_max_str_digits(50_000)
@@ -267,7 +267,7 @@ class _Supervisor:
             self._start_clock()
             self._base, self._slept = self._spent, 0.0
             os.kill(self._pid, signal.SIGCONT)
-            shown = interpreter.Printed(int(self._limits["characters"]))
+            shown = served.Printed(int(self._limits["characters"]))
             try:
                 data = text.encode("utf-8", "surrogatepass")
                 os.ftruncate(code, 0)
@@ -284,7 +284,7 @@ class _Supervisor:
             if not goes_on:
                 return
 
-    def _call_end(self, number: int, printed: int, shown: interpreter.Printed) -> str:
+    def _call_end(self, number: int, printed: int, shown: served.Printed) -> str:
         """Take what the interpreter prints until it says how this call ended. Raises `ProgramEndedError`."""
         watched, reply = [printed, self._replies], dict[str, Any]()
         while reply.get("call") != number:  # code that writes to all descriptors may have written here
@@ -436,7 +436,7 @@ class _Supervisor:
         if job["style"] == "stdin":
             served.run_script(job["code"], job["header"])
         if job["style"] == "interpreter":
-            interpreter.serve()
+            served.serve_calls()
         served.ServedProgram(3, 4).serve(job["code"], job["header"])
 
     # --- its clocks ---
