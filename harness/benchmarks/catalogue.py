@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -235,18 +235,11 @@ def _names_of(named: Card) -> set[str]:
     return {fold_name(named.name), *map(fold_name, named.aliases)}
 
 
-def _folders() -> Iterable[Path]:
-    """The folders of cards, in the order in which they are searched."""
-    for entry in os.environ.get(USER_FOLDER_VARIABLE, "").split(os.pathsep):
-        if entry:
-            yield Path(entry).expanduser()
-    yield shipped_folder()
-
-
 def _card_files() -> list[Path]:
     """The files of all cards. If two have the same name, the one in the earlier folder counts. Raises `UsageError`."""
     files: dict[str, Path] = {}
-    for folder in _folders():
+    own = [Path(entry).expanduser() for entry in os.environ.get(USER_FOLDER_VARIABLE, "").split(os.pathsep) if entry]
+    for folder in (*own, shipped_folder()):
         if not folder.is_dir():
             raise UsageError(f"the folder of cards {folder} does not exist (see {USER_FOLDER_VARIABLE})")
         for path in _files_in(folder):
@@ -257,7 +250,7 @@ def _card_files() -> list[Path]:
 def _files_in(folder: Path) -> list[Path]:
     """The cards' files in a folder, sorted by name."""
     # Names are compared ten times as fast as paths.
-    return sorted((path for path in folder.iterdir() if path.suffix in (".yaml", ".yml")), key=lambda path: path.name)
+    return sorted((path for path in folder.iterdir() if path.suffix in CARD_SUFFIXES), key=lambda path: path.name)
 
 
 def _card_or_none(path: Path) -> Card | None:

@@ -326,12 +326,9 @@ class _QuestionIds:
 
 def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows that the card's `row_form` makes of `rows`; `rows` themselves if the card has no `row_form`."""
-    if card.row_form is None:
-        yield from rows
-        return
     for row in rows:
         try:
-            for value in rows_of(card.row_form, row.value):
+            for value in [row.value] if card.row_form is None else rows_of(card.row_form, row.value):
                 yield Row(row.where, value)
         except ValueError as error:
             raise UsageError(f"{row.where} {error}") from error
@@ -445,10 +442,8 @@ def _rubric(card: Card, row: Row) -> str:
     if not rubric or value is None:
         raise _wrong_cell(row, column, "hold the rubric by which a judge gives points", value)
     if card.judge:
-        from harness.benchmarks.judge_forms import (  # pydantic, which grading alone does not load
-            criteria_of,
-            form_named,
-        )
+        # Late: pydantic, which grading alone does not load.
+        from harness.benchmarks.judge_forms import criteria_of, form_named
 
         try:
             if form_named(card.judge).reply == "criteria":
@@ -629,14 +624,11 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
     mapping of `label` and `text` to lists. Raises `UsageError`.
     """
     labels: list[Any] = []
-    for column in columns:
-        _require_column(row, (column,), "the options")
-    if len(columns) > 1:
-        cells = [(column, row.value[column]) for column in columns]
-        texts = [_option_text(row, column, value) for column, value in cells if value is not None and value != ""]
+    cells = {column: row.value[_require_column(row, (column,), "the options")] for column in columns}
+    if len(cells) > 1:
+        texts = [_option_text(row, *cell) for cell in cells.items() if cell[1] not in (None, "")]
     else:
-        (column,) = columns
-        options = row.value[column]
+        ((column, options),) = cells.items()
         if isinstance(options, str) and options.lstrip()[:1] in ("[", "{"):
             options = tables.parse_json(options, f"{row.where}, the column {column!r}")
         if isinstance(options, dict) and list(options) == list(LETTERS[: len(options)]):

@@ -24,9 +24,6 @@ from harness.core.inert import check_text
 from harness.core.part import Part
 from harness.core.records import Message, Question
 
-FIELDS = ("question", "choices")
-"""The fields of a template."""
-
 _SUBSTITUTED = re.compile(r"\{(?:question|choices)\}")
 """The fields of a template."""
 
@@ -37,8 +34,7 @@ def check_template(text: str) -> str:
     Raises `ValueError` for an unknown field, and for a control character other than newline and tab.
     """
     check_text(text)
-    written = {f"{{{name}}}" for name in FIELDS}
-    if unknown := [field for field in placeholders(text) if field not in written]:
+    if unknown := [field for field in placeholders(text) if not _SUBSTITUTED.fullmatch(field)]:
         fields = "fields" if len(unknown) > 1 else "field"
         raise ValueError(f"unknown {fields} {', '.join(unknown)}; a template has {{question}} and {{choices}}")
     return text

@@ -4,16 +4,22 @@
 
     row ──▶ draft (id, references) ──▶ digests and checks (`_Seen`) ──▶ selected? (`_Selection`) ──▶ rendered question
 
-Long: the set of questions and its making share one list of fields and of checks.
+A run's questions can be divided into n parts (shards), so that several clients can ask them. The question ids of a
+benchmark are sorted by their digest and dealt out to the parts in turn. So each question belongs to exactly one part,
+the parts differ by one question at most, and the order of the rows does not matter. A digest of the benchmark's name
+decides which part gets the first question, so that benchmarks with fewer questions than parts do not all go to the
+first parts.
+
+Long: the set of questions, its making and its parts share one list of fields and of checks.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from harness.benchmarks import drafts, prompts
 from harness.benchmarks.card import Card
@@ -55,7 +61,7 @@ class QuestionSet:
     the card's number of samples and sampling settings. publish: whether questions, answers and samples may be shown in
     public. card_file: the card's `address`. given_data: the address of the data, if the user gave them. without_card:
     the user gave them in place of a card. part: set if other clients ask other parts of the selection
-    (`harness.benchmarks.shards`). resumes: the `dataset_digest` of the run that goes on with these questions, each of
+    (`divide`). resumes: the `dataset_digest` of the run that goes on with these questions, each of
     which was held against the stored ones (`harness.preparing.edited_data`); None: it must be this one's. data_file:
     the file of this machine from which the rows were read, as the card names it; None for any other source.
     """
@@ -146,8 +152,10 @@ def _from_source(card: Card, selection: _Selection, prompt: Prompt, system: str 
     for draft in _drafts(card, source):
         n_all += 1
         seen.add(draft)
-        text, had_instruction = _text_of(draft, prompt, system)
-        n_with_instruction += had_instruction
+        text = draft.text
+        if prompt.instructs or system:
+            text, had_instruction = prompts.without_instruction(text, prompt)
+            n_with_instruction += had_instruction
         n_with_link += links_picture(text)
         if selection.takes(draft):
             if card.address is not None or card.given_data is not None:  # the rows of a shipped card are known
@@ -244,13 +252,6 @@ class _Seen:
     def answers(self) -> str | None:
         """Checksum of all reference answers; None if the card states no checksum of them."""
         return None if self._answers is None else answers_digest(self._answers)
-
-
-def _text_of(draft: Draft, prompt: Prompt, system: str | None) -> tuple[str, bool]:
-    """Return (the question's text for this prompt, whether the text lost an instruction that the data had in it)."""
-    if not (prompt.instructs or system):
-        return draft.text, False
-    return prompts.without_instruction(draft.text, prompt)
 
 
 def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str | None, api: Api) -> Question:
@@ -408,3 +409,66 @@ def _cell(draft: Draft, name: str) -> str:
     """The value of a column, written as in a filter (`true`, not `True`)."""
     value = draft.metadata.get(name, draft.row.value.get(name))
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# ---- parts
+
+
+MAX_SHARDS = 10_000
+"""Largest number of parts of a run; a larger number is a typing mistake."""
+
+
+class Shard(NamedTuple):
+    """A part of a run. of: number of parts. number: which part, from 1 to `of`."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The shard that a user writes as `2/8`. Raises `ValueError` that says what was expected."""
+        match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+        if match is None:
+            raise ValueError("expected I/N, such as 2/8 for the second of eight parts")
+        number, of = int(match[1]), int(match[2])
+        if not 1 <= of <= MAX_SHARDS:
+            raise ValueError(f"expected 1 to {MAX_SHARDS} parts")
+        if not 1 <= number <= of:
+            raise ValueError(f"parts are counted from 1: expected 1/{of} to {of}/{of}")
+        return cls(number, of)
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+def assign_parts(benchmark: str, question_ids: Iterable[str], of: int) -> dict[str, int]:
+    """Question id → number of the part that asks it, from 1. of: number of parts."""
+    # A digest, because Python's hash differs between processes and the parts must agree on all machines.
+    first = int(digest(benchmark)[:12], 16)
+    ordered = sorted(question_ids, key=lambda question_id: (digest(question_id), question_id))
+    return {question_id: (first + index) % of + 1 for index, question_id in enumerate(ordered)}
+
+
+def part(whole: QuestionSet, shard: Shard) -> QuestionSet:
+    """The questions of a benchmark that this part asks, in the order of the source; there may be none.
+
+    The result also keeps the selection of all parts: that is the plan of the run.
+    """
+    part_of = assign_parts(whole.name, (question.question_id for question in whole.questions), shard.of)
+    questions = (question for question in whole.questions if part_of[question.question_id] == shard.number)
+    return replace(whole, questions=Packed(Question, questions), part=ShardPart(str(shard), whole.questions))
+
+
+def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None]) -> list[QuestionSet]:
+    """The part `shard` ("2/8") of each benchmark; a benchmark that has no question for this part is left out.
+
+    sets: the whole benchmarks. note: called with a sentence about each benchmark that is left out. Raises `UsageError`
+    if no benchmark is left.
+    """
+    parsed = Shard.parse(shard)
+    parts = [part(whole, parsed) for whole in sets]
+    for empty in (share for share in parts if not share.questions):
+        note(f"{empty.name}: its {len(empty.selection)} questions are fewer than the parts, so this part has none")
+    if asking := [share for share in parts if share.questions]:
+        return asking
+    raise UsageError("there are fewer questions than parts: divide the run into fewer", field="shard", value=shard)

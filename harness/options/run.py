@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def _shard(value: Any) -> Any:
     """A shard as text in its canonical spelling; another value stays. Raises `UsageError` for a wrong text."""
-    from harness.benchmarks.shards import Shard
+    from harness.benchmarks.questions import Shard
 
     return str(Shard.parse(value)) if isinstance(value, str) else value
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.benchmarks import card as cards
-from harness.benchmarks import catalogue, questions, shards, usual_columns
+from harness.benchmarks import catalogue, questions, usual_columns
 from harness.benchmarks.card import Card
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources import tables
@@ -85,7 +85,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         watcher.warn(warning)
     _check_verifiers(sets)
     if options.shard is not None:
-        sets = shards.divide(sets, options.shard, watcher.warn)
+        sets = questions.divide(sets, options.shard, watcher.warn)
     return RunQuestions(options=options, sets=sets, benchmarks=benchmarks, preset=preset)
 
 

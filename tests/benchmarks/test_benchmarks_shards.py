@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks.shards import Shard, assign_parts
+from harness.benchmarks.questions import Shard, assign_parts
 
 IDS = st.lists(st.integers(0, 999).map(str) | st.text(max_size=3), unique=True, max_size=30)
 

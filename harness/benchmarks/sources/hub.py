@@ -117,11 +117,34 @@ def _listing(source: HubSource, notes: list[str]) -> _Listing:
     """The listing of the source's files. notes: gets a sentence for the score if the hub could not be reached.
 
     The listing of a pinned commit comes from the cache if possible. Without a pin the hub is asked for the newest
-    commit, unless HF_HUB_OFFLINE is set.
+    commit, unless HF_HUB_OFFLINE is set, and its answer is stored in the cache. Raises `UsageError`.
     """
     saved = _saved_listing(source)
-    may_be_outdated = source.revision is None and not _offline()
-    return _fetch_listing(source, saved, notes) if saved is None or may_be_outdated else saved
+    if saved is not None and (source.revision is not None or _offline()):
+        return saved
+    try:
+        with _asking(source) as library:
+            answer = library.HfApi(endpoint()).dataset_info(
+                source.id, revision=source.revision, timeout=TIMEOUT_SECONDS
+            )
+            described = answer.card_data.to_dict().get("configs") if answer.card_data else None
+            listing = _Listing(
+                revision=str(answer.sha),
+                files=[sibling.rfilename for sibling in answer.siblings or ()],
+                configs=[entry for entry in described or () if isinstance(entry, dict)],
+            )
+    except NoNetworkError as error:
+        if saved is None:
+            raise
+        notes.append(f"{error.why}; the copy of revision {saved.revision} in the cache is used")
+        return saved
+    # The commit becomes part of paths in the cache, so nothing else may stand there.
+    if not _REVISION.fullmatch(listing.revision):
+        raise UsageError(f"{host()} states no commit of {source.id}; is HF_ENDPOINT the address of a hub?")
+    # The newest listing is stored under its commit too: a card that pins this commit later needs no network.
+    for name in {listing.revision, source.revision or "newest"}:
+        write_atomically(_record(source, name), codec.encode(listing))
+    return listing
 
 
 def is_cached(source: HubSource) -> bool:
@@ -152,37 +175,6 @@ def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | Non
             paths = choose(listing.files, listing.configs, config, source.split, source.id)
             files += [(config, file) for file in paths]
     return files
-
-
-def _fetch_listing(source: HubSource, saved: _Listing | None, notes: list[str]) -> _Listing:
-    """The listing of the pinned or the newest commit, asked of the hub and stored in the cache.
-
-    saved: the cache's listing, returned if the hub cannot be reached; notes then gets a sentence about it. Raises
-    `UsageError`.
-    """
-    try:
-        with _asking(source) as library:
-            answer = library.HfApi(endpoint()).dataset_info(
-                source.id, revision=source.revision, timeout=TIMEOUT_SECONDS
-            )
-            described = answer.card_data.to_dict().get("configs") if answer.card_data else None
-            listing = _Listing(
-                revision=str(answer.sha),
-                files=[sibling.rfilename for sibling in answer.siblings or ()],
-                configs=[entry for entry in described or () if isinstance(entry, dict)],
-            )
-    except NoNetworkError as error:
-        if saved is None:
-            raise
-        notes.append(f"{error.why}; the copy of revision {saved.revision} in the cache is used")
-        return saved
-    # The commit becomes part of paths in the cache, so nothing else may stand there.
-    if not _REVISION.fullmatch(listing.revision):
-        raise UsageError(f"{host()} states no commit of {source.id}; is HF_ENDPOINT the address of a hub?")
-    # The newest listing is stored under its commit too: a card that pins this commit later needs no network.
-    for name in {listing.revision, source.revision or "newest"}:
-        write_atomically(_record(source, name), codec.encode(listing))
-    return listing
 
 
 def _saved_listing(source: HubSource) -> _Listing | None:

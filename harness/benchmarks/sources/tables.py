@@ -201,11 +201,13 @@ def _check_rows(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Ro
 
     shown: the file's name in messages. responses: the fields are a model's outputs, which may be longer.
     """
-    number = 0
+    number, longest = 0, MAX_RESPONSE_CHARS if responses else MAX_FIELD_CHARS
     for number, row in enumerate(rows, 1):
         if number > MAX_ROWS:
             raise UsageError(f"{shown} has more than {MAX_ROWS} rows")
-        _check_fields(row, responses)
+        for column, value in row.value.items():
+            if problem := _problem_of(value, 0, longest, responses):
+                raise UsageError(f"{row.where}: the column {visible(column, 100)!r} {problem}")
         yield row
     if not number:
         raise UsageError(f"{shown} holds no rows")
@@ -413,25 +415,13 @@ def _row_of(value: Any, where: str) -> Row:
     return Row(where, value)
 
 
-def _check_fields(row: Row, responses: bool) -> None:
-    """Raise `UsageError` if a cell of the row breaks a bound.
-
-    responses: whether the cells are replies of models, which may be longer.
-    """
-    longest = MAX_RESPONSE_CHARS if responses else MAX_FIELD_CHARS
-    for column, value in row.value.items():
-        problem = _problem_of(value, 0, longest, responses)
-        if problem:
-            raise UsageError(f"{row.where}: the column {visible(column, 100)!r} {problem}")
-
-
 def _problem_of(value: Any, depth: int, longest: int, responses: bool) -> str:
     """The end of a sentence that says which bound the value breaks; empty if it breaks none.
 
     depth: levels of lists and objects around the value. longest: characters that a text may have. responses: whether
     the value is of a model's reply, which may have odd characters and NaN.
     """
-    # This recursive function stands outside `_check_fields`, because a recursive closure keeps its row in memory until
+    # This recursive function stands outside `_check_rows`, because a recursive closure keeps its row in memory until
     # the next garbage collection.
     if depth > MAX_DEPTH:
         return "is nested too deeply"
