@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from harness.client.protocol.reply import FailureKind
+from harness.client.protocol.failures import FailureKind
 from harness.generation.dispatch.causes import Cause, advice
 from harness.generation.dispatch.retry import FAULTS
 

@@ -20,8 +20,7 @@ import openai
 
 from harness.client import openai_sdk
 from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of
-from harness.client.protocol.failures import failure_of_status
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed, failure_of_status
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES, MAX_RECORD_BYTES
 from harness.core.secret import Secret

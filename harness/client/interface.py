@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.protocol.reply import Reply
+from harness.client.protocol.reply import Reply, SoFar, WrittenTokens
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import SoFar, WrittenTokens
 from harness.client.wires.wire import Wire
 from harness.core.secret import Secret
 

@@ -36,11 +36,10 @@ import msgspec
 from harness.client import interface
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
 from harness.client.interface import ERROR_BODY_S, Deadlines, Post, request_head, request_headers
-from harness.client.protocol.failures import failure_of_status, failure_to_connect, refuse_compressed
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed, failure_of_status, failure_to_connect, refuse_compressed
+from harness.client.protocol.reply import Reply, SoFar
 from harness.client.protocol.response import Response
 from harness.client.protocol.sse import ReplyParser
-from harness.client.protocol.written import SoFar
 from harness.client.wires.wire import Wire
 from harness.core.choices import TransportName
 from harness.core.inert import quoted

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from harness.client.facts.tokens import THINK_END
-from harness.client.protocol.reply import Reply
-from harness.client.protocol.written import SoFar
+from harness.client.protocol.reply import Reply, SoFar
 from harness.client.spelling import RequestTemplate
 from harness.client.wires.wire import Wire
 from harness.core.choices import SalvageMode

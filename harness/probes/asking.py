@@ -19,8 +19,8 @@ from typing import Any, Literal
 import msgspec
 
 from harness.client.asker import Asker
-from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
-from harness.client.protocol.usage import stated_usage
+from harness.client.protocol.failures import FailureKind, RequestFailed
+from harness.client.protocol.reply import Reply, stated_usage
 from harness.client.wires.chat import CHAT
 from harness.client.wires.wire import BadEvent, Delta, Wire
 from harness.core import codec

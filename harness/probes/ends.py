@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.core.inert import quoted
 from harness.probes.asking import Inquiry, text_of
 from harness.probes.findings import Check, Seen, no_evidence, sound, spoils, untested

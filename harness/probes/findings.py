@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.probes.likelihood import Likelihood

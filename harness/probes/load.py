@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from os.path import commonprefix
 
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.core.inert import quoted
 from harness.probes.asking import Inquiry, text_of
 from harness.probes.findings import EMPTY, Check, Seen, sound, spoils, too_slow, untested, warns

@@ -12,8 +12,8 @@ from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of, 
 from harness.client.facts import page
 from harness.client.facts.tokens import Tokenizer, has_token_pages
 from harness.client.interface import Deadlines, Post
-from harness.client.protocol.failures import error_words, failure_of_status
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed, error_words, failure_of_status
+from harness.client.protocol.reply import Reply
 from harness.client.transport import open_transport
 from harness.client.wires.chat import CHAT
 from harness.client.wires.wire import Wire

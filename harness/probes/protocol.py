@@ -10,7 +10,7 @@ import difflib
 import re
 from collections import Counter
 
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.probes.asking import Inquiry, Refused, is_echo, text_of

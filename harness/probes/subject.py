@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.wires.chat import CHAT
 from harness.core.inert import quoted
 from harness.probes.asking import Inquiry, ProbedServer, ProbeReply, Refused, text_of

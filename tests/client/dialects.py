@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from harness.client.protocol.reply import FailureKind
+from harness.client.protocol.failures import FailureKind
 
 DONE = b"data: [DONE]\n\n"
 PIECES = ("1", "7", " +", " 2", "5", " is", " 4", "2", ",", " Größe", " ∑", " 🌱", "\n\n", "so", ' "', "42", '"', ".")

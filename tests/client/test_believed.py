@@ -20,7 +20,8 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Deadlines
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.client.transport import Connection, Request, Server
 from harness.client.wires.chat import CHAT

@@ -14,13 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.client.protocol import sse
-from harness.client.protocol.completion import Completion
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import MAX_STATED_TOKENS, Completion, Reply, SoFar, WrittenTokens
 from harness.client.protocol.sse import LONG_REPLY_CHARS, ReplyParser
-from harness.client.protocol.usage import MAX_STATED_TOKENS
-from harness.client.protocol.written import SoFar, WrittenTokens
-from harness.client.wires.chat import CHAT
-from harness.client.wires.choice_replies import event_of
+from harness.client.wires.chat import CHAT, event_of
 from harness.client.wires.wire import MAX_NAME_CHARS
 from harness.core.contradictions import contradictions
 from harness.core.reply_notes import CUMULATIVE, LATE_BODY

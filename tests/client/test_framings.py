@@ -19,7 +19,8 @@ import pytest
 import trustme
 
 from harness.client import transport as http_transport
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.protocol.response import Response
 from harness.client.transport import open_transport
 from harness.testing import CLOSE, FakeServer, Pause, Request, Step, delta, event_stream

@@ -11,8 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.client.address.endpoint import quote_safely, redact
-from harness.client.protocol.failures import failure_of_event, failure_of_status
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed, failure_of_event, failure_of_status
 from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.chat import CHAT
 from harness.client.wires.messages import MESSAGES

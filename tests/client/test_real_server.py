@@ -12,7 +12,8 @@ from harness.client.facts.discovery import find_model, stated_concurrency
 from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Deadlines, Post
 from harness.client.loop import new_event_loop
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.client.transport import Transport as HttpTransport
 from harness.client.transport import open_transport

@@ -1,7 +1,7 @@
 """What a server says when it cannot answer: each word, place and form of a wait is read as a careful person would.
 
 A refusal is drawn as a meaning (whose fault, how long to wait), and then written in a drawn place, word and form. The
-client has to read the meaning back. For: harness.client.protocol.failures, harness.client.protocol.waits.
+client has to read the meaning back. For: harness.client.protocol.failures, harness.client.protocol.failures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Deadlines, Post
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.client.transport import Transport
 from harness.client.wires.chat import CHAT
 from harness.generation.batching.lines import read_result

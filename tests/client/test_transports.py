@@ -35,7 +35,8 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving, Deadlines, Post, Transport
 from harness.client.loop import new_event_loop
 from harness.client.openai_sdk import OpenaiTransport
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.transport import Transport as HttpTransport
 from harness.client.transport import open_transport
 from harness.client.wires.chat import CHAT

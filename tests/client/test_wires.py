@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.client.protocol.failures import failure_of_status
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed, failure_of_status
+from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.table import wire_of
 from harness.client.wires.wire import Turn

@@ -19,8 +19,8 @@ import numpy as np
 
 from harness.client.asker import Asker
 from harness.client.facts.page import SlowAnswer
-from harness.client.protocol.failures import error_words, failure_of_status
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed, error_words, failure_of_status
+from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.chat import CHAT
 from harness.client.wires.wire import Wire

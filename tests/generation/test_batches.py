@@ -23,7 +23,7 @@ import pytest
 import harness
 from harness.client.address.endpoint import Endpoint
 from harness.client.batch_service import BatchService
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.generation.batching import loop
 from harness.generation.network.control import order, progress_of
 from harness.progress.watching import Watcher

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.protocol.reply import FailureKind, Reply, RequestFailed
+from harness.client.protocol.failures import FailureKind, RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.core.errors import ServerError
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.arrivals import Arrivals

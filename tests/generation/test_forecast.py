@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.hidden_limit import EarlyCut
 from harness.core.records import Timing, Usage

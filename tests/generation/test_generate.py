@@ -21,7 +21,8 @@ import msgspec
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.core.codec import sample_seed
 from harness.core.contradictions import TOO_FEW_STATED
 from harness.core.errors import Interrupted, StoreError

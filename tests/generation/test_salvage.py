@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.interface import Deadlines
-from harness.client.protocol.reply import Reply
-from harness.client.protocol.written import SoFar
+from harness.client.protocol.reply import Reply, SoFar
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.errors import Interrupted
 from harness.core.records import Sample, Timing, Usage

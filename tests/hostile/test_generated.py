@@ -17,7 +17,8 @@ import pytest
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Deadlines, Post, Transport
 from harness.client.openai_sdk import OpenaiTransport
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.transport import Transport as HttpTransport
 from harness.client.wires.chat import CHAT
 from harness.client.wires.table import wire_of

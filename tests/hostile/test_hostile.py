@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from harness.__main__ import main
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER
 from harness.generation.dispatch.retry import sign_of
 from harness.testing import CLOSE, DONE, HEAD, RESET, STALL, FakeServer, Pause, chunk, delta, event, http

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
-from harness.client.protocol.reply import RequestFailed
-from harness.client.protocol.written import SoFar
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import SoFar
 from harness.core.errors import StoreError
 from harness.core.records import SCHEMA_VERSION, Seam
 from harness.generation.dispatch.flight import Flight, Lane, Work

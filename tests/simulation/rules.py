@@ -29,7 +29,7 @@ from collections import Counter
 
 import msgspec
 
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.client.spelling import TEMPLATE_TOKENS
 from harness.core.records import Sample
 from harness.generation.dispatch.dispatcher import Dispatcher

@@ -25,7 +25,7 @@ from unittest.mock import patch
 import msgspec
 
 from harness.client.protocol import reply as protocol
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.core.errors import HarnessError
 from harness.core.records import Sample, Seam, Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher

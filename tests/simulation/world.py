@@ -12,7 +12,7 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.core.errors import StoreError
 from harness.core.money import Prices
 from harness.generation.settings import BenchmarkSettings, RunSettings

@@ -2,8 +2,8 @@
 
     response   the bytes of a connection → status, headers, body
     sse        the body → events → a `Reply` or a `RequestFailed` (the reply parser)
-    completion what the events of one reply add up to; `usage` reads its counts
-    failures   an error status or an error event → `RequestFailed`; `waits` reads how long to wait
+    reply      what the events of one reply add up to, and a whole `Reply`
+    failures   an error status, an error event or a broken connection → `RequestFailed`, and how long to wait
 
-The transports import all of it, other packages `reply` and what reads words of servers.
+The transports import all of it, other packages `reply` and `failures`.
 """

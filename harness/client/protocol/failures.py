@@ -1,4 +1,4 @@
-"""Turning a server's refusal (an error status, or an error inside a stream) into a `RequestFailed` of the right kind.
+"""A request that failed (`RequestFailed`): its kind, by what the server says or by what broke, and how long to wait.
 
 The kind decides what happens next: `generation.dispatch.retry` decides about the sample, `generation.dispatch.lanes`
 about the endpoint. The message quotes the server, cut, without keys and made harmless. Shapes of error bodies:
@@ -8,26 +8,100 @@ about the endpoint. The message quotes the server, cut, without keys and made ha
     {"object": "error", "message"}            SGLang
     {"detail": …}                             FastAPI
     a list around one of these                Gemini
+
+One reader finds how long a server asks to wait, in every form in which servers say it (`stated_wait`). The first row
+that states a wait from now up to `MAX_WAIT_S` decides:
+
+| where | forms |
+| --- | --- |
+| headers `retry-after-ms`, `retry-after` | milliseconds; seconds, an HTTP date |
+| `QuotaFailure` with `…PerDay…` (Gemini) | midnight at the Pacific; the seconds beside it are not true |
+| fields of the error (`FIELDS`) | `retryDelay: "36s"`, `resets_in_seconds: 900`, `resets_at: "2026-11-28T08:00:00Z"` |
+| its words | "try again in 6m0s", "retry after 120 ms", "will reset after 27h41m36s", "resets at 2026-…" |
+| headers `…limit…reset…` of a 429 | durations, seconds, Unix times, RFC 3339: of exhausted limits, else the soonest |
+
+Sources. Headers: RFC 9110; the pages of OpenAI, Groq, Cerebras, Anthropic, OpenRouter and GitHub; the IETF's draft
+ratelimit-headers. Fields: google.rpc.RetryInfo, inspect_ai#5526, lettertrace#34 (Gemini); OpenAI's Codex; Hugging Face
+(`estimated_time`); openclaude#936, TranslateBooksWithLLMs#125, atlas#543 (OpenRouter repeats its headers in the body).
+Words: OpenAI's and Groq's pages, OmniRoute#858, vscode-copilot-release#3210, copilot-cli#2696, chutes-api#56.
+
+Long: the kind and the wait are read from the same status, headers, fields and words of one refusal.
 """
 
 from __future__ import annotations
 
 import errno
+import math
 import re
 import ssl
 import time
 import zlib
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from harness.client.address.endpoint import quote_safely
-from harness.client.protocol.reply import FailureKind, RequestFailed
-from harness.client.protocol.waits import stated_wait
 from harness.core import codec
 from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
+
+FailureKind = Literal[
+    "connect",  # refused, not made in time, reset before the reply, unreachable, DNS
+    "timeout",  # first-token or idle deadline
+    "cut",  # the stream ended without a finish reason, or inside an event
+    "malformed",  # not an event stream, bad JSON, bad UTF-8, line or body over its bound
+    "server",  # 5xx, 408, an error event inside the stream
+    "rate_limited",  # 429
+    "too_long",  # the prompt (plus max_tokens) exceeds the context: final for this question
+    "rejected",  # 400, 413, 422, 501: this payload will never be accepted
+    "refused",  # 401, 403, 404: no request will be accepted; stops the run
+    "runaway",  # generation far past the asked budget; not retried
+]
+"""Why a request failed. The kind decides whether the request is sent again and what it says about the endpoint."""
+
+
+@dataclass(eq=False)
+class RequestFailed(Exception):
+    """A request failed. Data for the retry policy: never a crash, never counted as a wrong answer.
+
+    kind: see `FailureKind`. status: the HTTP status; None if none came. message: the server's words or the cause, safe
+    to print, without keys. retry_after: seconds that the server asked us to wait; None if it did not, or wrote
+    nonsense. sent: whether a connection stood, so that the request was sent. unanswered: whether the connection ended
+    before any byte of a reply. If the connection had served an earlier request, the server has closed it since then,
+    and the transport sends the request again on a new connection. in_reply: whether the server stated the failure
+    inside a reply. n_events: token events that had come before, set by the sender.
+    """
+
+    kind: FailureKind
+    message: str
+    _: KW_ONLY
+    status: int | None = None
+    retry_after: float | None = None
+    unanswered: bool = False
+    sent: bool = True
+    in_reply: bool = False
+    n_events: int = 0
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def free(self) -> bool:
+        """Whether the server made no reply, which alone is sure to cost nothing.
+
+        It could not be reached, or refused the request by an error status before the first token.
+        """
+        refused = self.status is not None or self.kind in ("too_long", "rejected", "refused", "rate_limited")
+        return self.kind == "connect" or (refused and not self.n_events)
+
+    @property
+    def retryable(self) -> bool:
+        """Whether sending the request again can succeed."""
+        return self.kind in ("connect", "timeout", "cut", "malformed", "server", "rate_limited")
+
 
 STATUS_OF_WORD = {
     word: status
@@ -276,3 +350,120 @@ def _plain(body: bytes) -> str:
     if text[:1] == "<":  # an HTML page of a proxy or a web server: keep its words only
         text = " ".join(_MARKUP.sub(" ", text).split())
     return text
+
+
+# ---- how long a server asks to wait
+
+
+MAX_WAIT_S = 32 * 86400.0
+"""Longest wait that is believed, in seconds: quotas of a month are the longest that services have."""
+
+FIELDS = frozenset({
+    "retrydelay", "quotaresetdelay", "retryafter", "retryafterseconds", "retryafterms", "resetsinseconds", "resetsat",
+    "resetat", "quotaresettimestamp", "estimatedtime",
+})  # fmt: skip
+"""Names of fields that state a wait or its end, in lower case and without separators."""
+
+_MAX_VALUES = 500
+"""Largest number of values of an error that are looked through."""
+
+_MAX_CHARS = 4000
+"""Characters of an explanation that are searched for a wait."""
+
+_UNIT = r"(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])"
+_PIECE = rf"\d{{1,12}}(?:\.\d{{1,12}})? ?{_UNIT}"
+_DURATION = rf"{_PIECE}(?:(?:,? and|,)? ?{_PIECE})*"
+_NUMBER_AND_UNIT = re.compile(r"([\d.]+) ?(ms|mil|[smhd])", re.IGNORECASE)
+_UNITS = {"ms": 0.001, "mil": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = r"\d{4}-\d\d-\d\d[T ][\d:]{5,8}(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d| ?UTC)"
+_WORDS = re.compile(
+    rf"(?:again|retry|retrying|resets?|wait|available)\b[^\d]{{0,40}}?({_TIME}|{_DURATION})", re.IGNORECASE
+)
+_PER_DAY = re.compile(r"per[ _-]?day", re.IGNORECASE)
+
+_PACIFIC = timezone(timedelta(hours=-8))
+"""Pacific standard time; in summer, midnight comes an hour earlier."""
+
+
+def stated_wait(headers: Mapping[str, str], error: object, words: str, now: float, *, limited: bool) -> float | None:
+    """The seconds that a refusal asks to wait, above 0 and at most `MAX_WAIT_S`; None if it states none.
+
+    headers: by names in lower case. error: the decoded body or event. words: its explanation. now: Unix time. limited:
+    whether the refusal is a 429; the limits of other replies are not exhausted.
+    """
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if wait := seconds_of(f"{milliseconds}ms", now) or seconds_of(headers.get("retry-after", ""), now):
+        return wait
+    stated = [*_fields(error)]
+    if any(name in ("quotaid", "quota_limit") and _PER_DAY.search(str(value)) for name, value in stated):
+        midnight = datetime.fromtimestamp(now, _PACIFIC).replace(hour=0, minute=0, second=0, microsecond=0)
+        return (midnight + timedelta(days=1)).timestamp() - now
+    for name, value in stated:
+        plain = name.replace("_", "").replace("-", "")
+        if plain in FIELDS and (wait := seconds_of(f"{value}ms" if plain.endswith("ms") else value, now)):
+            return wait
+    if (match := _WORDS.search(words[:_MAX_CHARS])) and (wait := seconds_of(match[1], now)):
+        return wait
+    return _until_reset({**dict(stated), **headers}, now) if limited else None
+
+
+def seconds_of(value: object, now: float) -> float | None:
+    """Seconds from `now`, a Unix time, that a number, a duration, an HTTP date or a time of RFC 3339 means.
+
+    A number from 10⁹ on is a Unix time, in seconds, or in milliseconds and finer. None for nonsense: zero, negative,
+    NaN, in the past, beyond `MAX_WAIT_S`, words.
+    """
+    if isinstance(value, dict):  # protobuf's Duration as an object
+        value = value.get("seconds")
+    text = str(value).strip()
+    try:
+        seconds = float(text)
+        if 1e9 <= seconds < math.inf:
+            # 10 digits are seconds, 13 milliseconds, 16 microseconds, 19 nanoseconds.
+            seconds = seconds / 1000 ** max(0, (len(f"{seconds:.0f}") - 10) // 3) - now
+    except ValueError:
+        if re.fullmatch(_DURATION, text[:100], re.IGNORECASE):
+            pieces = _NUMBER_AND_UNIT.findall(text)
+            seconds = sum(float(number) * _UNITS[unit.lower()] for number, unit in pieces)
+        else:
+            seconds = _moment(text) - now
+    return seconds if 0 < seconds <= MAX_WAIT_S else None
+
+
+def _moment(text: str) -> float:
+    """The Unix time of an HTTP date, or of a time of RFC 3339; NaN for other texts."""
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            # "2026-11-28 10:00:00 UTC" in the words of an error.
+            moment = read(text.replace(" UTC", "Z") if read is not parsedate_to_datetime else text)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, TypeError, IndexError, OverflowError):
+            # `parsedate_to_datetime` raises each of these for some malformed date.
+            continue
+    return math.nan
+
+
+def _fields(error: object) -> Iterator[tuple[str, object]]:
+    """(name in lower case, value) of each field in a decoded error, at any depth, up to `_MAX_VALUES` of them."""
+    waiting, n = [error], 0
+    while waiting and (n := n + 1) < _MAX_VALUES:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield from ((str(name).lower(), each) for name, each in value.items())
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+
+
+def _until_reset(fields: Mapping[str, object], now: float) -> float | None:
+    """Seconds until the last of the exhausted limits is reset; until the first reset if none is said to be exhausted.
+
+    A limit of tokens refuses a request that is larger than its rest, so a rest above 0 shows nothing.
+    """
+    exhausted, waits = [], []
+    for name, value in fields.items():
+        if "limit" in name and "reset" in name and (wait := seconds_of(value, now)):
+            waits.append(wait)
+            if str(fields.get(name.replace("reset", "remaining"))).strip() in ("0", "0.0"):
+                exhausted.append(wait)
+    return max(exhausted) if exhausted else min(waits, default=None)

@@ -1,33 +1,43 @@
-"""The two outcomes of a request: a complete `Reply`, or a `RequestFailed`."""
+"""What the events of one reply add up to, a `Completion`, and the complete `Reply` that it ends as.
+
+The reply parser (`sse`) feeds the completion decoded events, or a whole body as one; it never sees bytes.
+
+Which events are believed is a closed rule; docs/reliability.md has it as a table:
+
+    an event with text or a finish reason     must have the same id and model as the events with text before it
+    an event without (a role, usage, a ping)  may have any id; another model's name is noted
+
+An event against the rule raises `BadEvent`, and no sample is made of the reply. Oddities that the rule allows and that
+a score should mention are noted (`harness.core.reply_notes`). Memory is bounded: names have a largest length, `usage`
+is kept as four counts, and texts are joined every `_JOIN_AT` pieces. A count that cannot be true becomes None.
+
+Some servers send the whole text so far in each event. If each event begins with the text of the one before it, and
+`_GROWN` or more are longer than it, the last one is the text, with a note.
+
+vLLM and SGLang state the ids of a reply's tokens when asked (`return_token_ids`); with them, another request can
+continue a reply that broke off (`WrittenTokens`).
+
+Long: what a reply states is believed or refused by what came of it before, so its events are added up in one place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import sub
+from typing import Any, Final
 
 import msgspec
 
 from harness.answers.reasoning import final_part
 from harness.client.address.endpoint import without_repeats
-from harness.client.wires.wire import Call, Turn
+from harness.client.wires.wire import BadEvent, Call, Choice, Event, Turn, checked_name
 from harness.core.contradictions import Claims
+from harness.core.inert import quoted
 from harness.core.records import Timing, Usage
+from harness.core.reply_notes import CUMULATIVE, IDS_VARY, LATE_TEXT, RENAMED, SECOND_FINISH
 from harness.core.secret import HIDDEN, Secret
-
-FailureKind = Literal[
-    "connect",  # refused, not made in time, reset before the reply, unreachable, DNS
-    "timeout",  # first-token or idle deadline
-    "cut",  # the stream ended without a finish reason, or inside an event
-    "malformed",  # not an event stream, bad JSON, bad UTF-8, line or body over its bound
-    "server",  # 5xx, 408, an error event inside the stream
-    "rate_limited",  # 429
-    "too_long",  # the prompt (plus max_tokens) exceeds the context: final for this question
-    "rejected",  # 400, 413, 422, 501: this payload will never be accepted
-    "refused",  # 401, 403, 404: no request will be accepted; stops the run
-    "runaway",  # generation far past the asked budget; not retried
-]
-"""Why a request failed. The kind decides whether the request is sent again and what it says about the endpoint."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,41 +112,390 @@ def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
     return msgspec.structs.replace(reply, **hidden, notes=(*notes, note))
 
 
-@dataclass(eq=False)
-class RequestFailed(Exception):
-    """A request failed. Data for the retry policy: never a crash, never counted as a wrong answer.
+# ---- the token counts that a server states
 
-    kind: see `FailureKind`. status: the HTTP status; None if none came. message: the server's words or the cause, safe
-    to print, without keys. retry_after: seconds that the server asked us to wait; None if it did not, or wrote
-    nonsense. sent: whether a connection stood, so that the request was sent. unanswered: whether the connection ended
-    before any byte of a reply. If the connection had served an earlier request, the server has closed it since then,
-    and the transport sends the request again on a new connection. in_reply: whether the server stated the failure
-    inside a reply. n_events: token events that had come before, set by the sender.
+
+MAX_STATED_TOKENS = 100_000_000
+"""Largest token count that is believed."""
+
+
+def stated_usage(usage: dict[str, Any], metrics: Any = None, sglext: Any = None, timings: Any = None) -> Usage:
+    """The counts in a decoded `usage` object; a value that is no count becomes None.
+
+    metrics, sglext, timings: what vLLM, SGLang and llama.cpp state beside it of speculative decoding.
+    """
+    reasoning, cached = usage.get("reasoning_tokens"), usage.get("prompt_cache_hit_tokens")  # SGLang, DeepSeek
+    prompt_details, details = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    if type(details) is dict and "reasoning_tokens" in details:
+        reasoning = details["reasoning_tokens"]
+    if type(prompt_details) is dict and "cached_tokens" in prompt_details:
+        cached = prompt_details["cached_tokens"]
+    counts = Usage(
+        prompt_tokens=stated_count(usage.get("prompt_tokens")),
+        completion_tokens=stated_count(usage.get("completion_tokens")),
+        reasoning_tokens=stated_count(reasoning),
+        cached_tokens=stated_count(cached),
+    )
+    of_vllm, of_sglang = _part(metrics, "speculative_decoding"), _part(sglext, "spec_tokens_details")
+    steps, tokens = stated_count(of_vllm.get("num_spec_steps")), stated_count(of_vllm.get("num_accepted_draft_tokens"))
+    if steps is not None and tokens is not None:
+        tokens += steps
+    elif (steps := stated_count(of_sglang.get("spec_verify_ct"))) is not None:
+        tokens = counts.completion_tokens
+    elif isinstance(timings, dict) and stated_count(timings.get("draft_n")):
+        tokens, accepted = (stated_count(timings.get(name)) for name in ("predicted_n", "draft_n_accepted"))
+        steps = None if tokens is None or accepted is None else tokens - accepted
+    if not steps or steps < 0 or tokens is None or tokens < steps:
+        return counts
+    return msgspec.structs.replace(counts, spec_tokens=tokens, spec_steps=steps)
+
+
+def _part(value: object, name: str) -> dict[str, Any]:
+    """The object at a key of an object; empty if either is none."""
+    part = value.get(name) if isinstance(value, dict) else None
+    return part if isinstance(part, dict) else {}
+
+
+def believed(usage: Usage, *, has_text: bool, has_reasoning: bool) -> Usage:
+    """The stated counts of a reply without those that cannot be true.
+
+    A count is unknown (None) if it is missing, negative, no integer or above `MAX_STATED_TOKENS`; also 0 completion
+    tokens of a reply with text, 0 prompt tokens, 0 reasoning tokens of a reply with reasoning (vLLM), and more
+    reasoning tokens than completion tokens. has_text: it has text or reasoning. has_reasoning: it has reasoning.
+    """
+    completion, reasoning = usage.completion_tokens, usage.reasoning_tokens
+    if completion == 0 and has_text:
+        completion = None
+    if reasoning is not None and (completion is None or reasoning > completion or (reasoning == 0 and has_reasoning)):
+        reasoning = None
+    return msgspec.structs.replace(
+        usage, prompt_tokens=usage.prompt_tokens or None, completion_tokens=completion, reasoning_tokens=reasoning
+    )
+
+
+def stated_count(value: object) -> int | None:
+    """`value`, if it is a count of tokens that can be believed; else None."""
+    return value if type(value) is int and 0 <= value <= MAX_STATED_TOKENS else None
+
+
+# ---- the ids of a reply's tokens, while it is received
+
+
+MAX_IDS = 1_000_000
+"""Largest number of token ids of a reply, or of its prompt; a server that states more is not believed."""
+
+_MAX_ID = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoFar:
+    """The part of a reply that has come so far.
+
+    text, reasoning: as sent; None if nothing came. ids: ids of all tokens of the text and reasoning; None if the server
+    did not state them all. prompt_ids: ids of the prompt's tokens; None if not stated. n_events: events with text.
+    server_model: as in `Reply`.
     """
 
-    kind: FailureKind
-    message: str
-    _: KW_ONLY
-    status: int | None = None
-    retry_after: float | None = None
-    unanswered: bool = False
-    sent: bool = True
-    in_reply: bool = False
-    n_events: int = 0
+    text: str | None
+    reasoning: str | None
+    ids: Sequence[int] | None
+    prompt_ids: Sequence[int] | None
+    n_events: int
+    server_model: str | None
 
-    def __str__(self) -> str:
-        return self.message
+
+class WrittenTokens:
+    """Records the token ids of a reply, event by event.
+
+    If the server once states no ids, or something that is no id, the ids of the whole reply count as unknown.
+    """
+
+    __slots__ = ("_complete", "_ids", "_sure", "prompt_ids")
+
+    def __init__(self) -> None:
+        self.prompt_ids: array[int] | None = None
+        self._ids = array("i")
+        self._complete = True  # every event with text has stated its ids
+        self._sure = 0  # number of ids whose text has come
 
     @property
-    def free(self) -> bool:
-        """Whether the server made no reply, which alone is sure to cost nothing.
+    def ids(self) -> array[int] | None:
+        """Ids of the tokens whose text has come; None if unknown.
 
-        It could not be reached, or refused the request by an error status before the first token.
+        A token without a text of its own (a tag that the server removes, half a character) counts with the text after
+        it.
         """
-        refused = self.status is not None or self.kind in ("too_long", "rejected", "refused", "rate_limited")
-        return self.kind == "connect" or (refused and not self.n_events)
+        return self._ids[: self._sure] if self._complete and self._sure else None
+
+    def add_prompt(self, value: Any) -> None:
+        """Record the prompt's token ids, which the server states in one of the events."""
+        if value is not None and self.prompt_ids is None and _are_ids(value):
+            self.prompt_ids = array("i", value)
+
+    def add_event(self, n_chars: int, ids: Any) -> None:
+        """Record an event with `n_chars` characters of text. ids: of its tokens; None: not stated."""
+        if ids is not None and self._complete:
+            self._complete = _are_ids(ids) and len(self._ids) + len(ids) <= MAX_IDS
+            if self._complete:
+                self._ids.extend(ids)
+        if n_chars:
+            self._complete = self._complete and ids is not None
+            self._sure = len(self._ids)
+
+
+def _are_ids(value: Any) -> bool:
+    return type(value) is list and len(value) <= MAX_IDS and all(type(n) is int and 0 <= n <= _MAX_ID for n in value)
+
+
+# ---- the events
+
+
+_JOIN_AT = 256
+"""Number of token texts that are kept apart before they are joined into one string.
+
+A list of 8,000 short strings takes 15 times the memory of the joined string.
+"""
+
+_JOIN_CHARS = 16 * 1024
+"""Token texts are joined, too, once they have this many characters together, however few they are."""
+
+_GROWN = 3
+"""Events of a reply that must be longer than the one before it for the reply to count as sent anew in each event."""
+
+_MAX_NOTES = 20
+"""Largest number of notes on a reply: a note may name a field, and a server can invent any number of field names."""
+
+_TEXT: Final = 0
+_REASONING: Final = 1
+"""Which of the two texts of a reply a piece belongs to: indexes of its lists."""
+
+
+class Completion:
+    """A completion that is being received.
+
+    started, started_utc: when the request was sent, on the clock of the stamps and as Unix time. stamps: arrival time
+    of each event with text. finish_reason: None until it has come; then the text is complete, and only token counts may
+    follow. may_hold_halves: whether lone surrogates may have come. notes: oddities, for `Reply.notes`. written: records
+    token ids, if the reply may have to be continued by another request.
+    """
+
+    __slots__ = (
+        "_blocks", "_came", "_fingerprint", "_first_id", "_latest", "_n_grown", "_n_pending", "_pieces", "_provider",
+        "_server_model", "_stamps_before_text_id", "_started_utc", "_text_id", "_text_model", "_total", "_usage",
+        "finish_reason", "may_hold_halves", "n_chars", "notes", "stamps", "started", "written",
+    )  # fmt: skip
+
+    def __init__(self, started: float, started_utc: float, written: WrittenTokens | None = None) -> None:
+        self.started, self._started_utc, self.written = started, started_utc, written
+        self.stamps = array("d")
+        self.finish_reason: str | None = None
+        self.may_hold_halves = False
+        self.notes: list[str] = []
+        # In each pair the first entry is the text's, the second the reasoning's. A text is its blocks, then its pieces.
+        self._pieces = ([], [])  # type: tuple[list[str], list[str]]  # the latest token texts
+        self._blocks = ([], [])  # type: tuple[list[str], list[str]]  # earlier token texts, joined
+        self._came = [False, False]  # whether a string came, even an empty one: null and "" are told apart
+        self._latest = ["", ""]  # type: list[str | None]  # the latest piece; None: one did not begin with that before
+        self._n_grown = [0, 0]  # pieces that were longer than the one before
+        self._n_pending = 0  # characters in `_pieces`
+        self.n_chars = 0  # characters of all pieces
+        self._usage = Usage()
+        self._total: int | None = None
+        self._first_id: str | None = None  # of any event, with or without text
+        self._server_model: str | None = None
+        self._fingerprint: str | None = None
+        self._provider: str | None = None
+        # Events with text or a finish reason, to which the rule above applies:
+        self._text_id: str | None = None  # the latest such event's id
+        self._stamps_before_text_id = 0  # number of `stamps` when that id first came
+        self._text_model: str | None = None
+
+    def add(self, event: Event, arrived: float) -> None:
+        """Add an event, or a whole body; `arrived`: when it arrived. Raises `BadEvent`."""
+        if event.usage is not None:
+            self._usage = stated_usage(event.usage, event.metrics, event.sglext, event.timings)
+            self._total = stated_count(event.usage.get("total_tokens"))
+        if event.id != self._first_id or event.model != self._server_model:
+            self._name(event.id, event.model)
+        if event.system_fingerprint and event.system_fingerprint != self._fingerprint:
+            self._fingerprint = checked_name(event.system_fingerprint, "system_fingerprint")
+        if event.provider and event.provider != self._provider:
+            self._provider = checked_name(event.provider, "provider")
+        if self.written is not None:
+            self.written.add_prompt(event.prompt_token_ids)
+        for choice in event.choices:
+            before, delta = self.n_chars, choice.delta
+            # The form of nearly every token, without a further call.
+            if delta and delta.content and delta.reasoning_content is delta.reasoning is choice.text is None:
+                added = self._take(_TEXT, delta.content)
+            else:
+                added = self._add_texts(choice)
+            if self.written is not None:
+                self.written.add_event(self.n_chars - before, choice.token_ids)
+            reason = choice.finish_reason
+            if (added or reason) and (event.id != self._text_id or event.model != self._text_model):
+                self._attribute(event.id, event.model)
+            if added:
+                self.stamps.append(arrived)
+                if self.finish_reason is not None:
+                    self.note(LATE_TEXT)
+            if reason:
+                self._finish(reason)
+
+    def _add_texts(self, choice: Choice) -> bool:
+        """Add the texts of an event. Returns whether they have any character. Raises `BadEvent`."""
+        delta = choice.delta
+        if delta is None:
+            return choice.text is not None and self._take(_TEXT, choice.text)
+        if choice.text and choice.text != delta.content:  # Together states both, and they are the same
+            raise BadEvent("a text beside another in its message")
+        added = delta.content is not None and self._take(_TEXT, delta.content)
+        if delta.reasoning_content is not None and self._take(_REASONING, delta.reasoning_content):
+            return True
+        return (delta.reasoning is not None and self._take(_REASONING, delta.reasoning)) or added
+
+    def reply(self, ended: float, request_id: str | None) -> Reply:
+        """The finished reply.
+
+        ended: when, on the clock of the stamps. request_id: the id in the response's headers, used if the events have
+        none.
+        """
+        assert self.finish_reason is not None
+        text, reasoning = self._text(_TEXT), self._text(_REASONING)
+        if self.is_cumulative:
+            self.note(CUMULATIVE)
+        stamps = self.stamps
+        gaps = sorted(map(sub, stamps[1:], stamps))  # each stamp minus the one before it; `map` ends with the shorter
+        return Reply(
+            text=text,
+            reasoning=reasoning,
+            finish_reason=self.finish_reason,
+            usage=believed(self._usage, has_text=bool(text or reasoning), has_reasoning=bool(reasoning)),
+            timing=Timing(
+                started=self._started_utc,
+                first_token=stamps[0] - self.started if stamps else None,
+                last_token=stamps[-1] - self.started if stamps else None,
+                total=ended - self.started,
+                gap_p50=_quantile(gaps, 0.5),
+                gap_p99=_quantile(gaps, 0.99),
+                events=len(stamps),
+            ),
+            server_model=self._text_model or self._server_model,
+            fingerprint=self._fingerprint,
+            request_id=self._first_id or request_id,
+            provider=self._provider,
+            stated=self._usage,
+            stated_total=self._total,
+            notes=tuple(self.notes),
+        )
 
     @property
-    def retryable(self) -> bool:
-        """Whether sending the request again can succeed."""
-        return self.kind in ("connect", "timeout", "cut", "malformed", "server", "rate_limited")
+    def is_all_reasoning(self) -> bool:
+        """Whether reasoning has come, and no character of a text, a refusal or a tool call."""
+        has_text, has_reasoning = (bool(self._blocks[which] or self._pieces[which]) for which in (_TEXT, _REASONING))
+        return has_reasoning and not has_text and not {"refusal", "tool call"}.intersection(self.notes)
+
+    @property
+    def is_cumulative(self) -> bool:
+        """Whether each event repeats the text of the one before it."""
+        return any(self._is_sent_anew(which) for which in (_TEXT, _REASONING))
+
+    def _is_sent_anew(self, which: int) -> bool:
+        return self._latest[which] is not None and self._n_grown[which] >= _GROWN
+
+    def so_far(self) -> SoFar:
+        """The part of the reply that has come until now."""
+        written = self.written or WrittenTokens()
+        return SoFar(
+            text=self._text(_TEXT),
+            reasoning=self._text(_REASONING),
+            ids=written.ids,
+            prompt_ids=written.prompt_ids,
+            n_events=len(self.stamps),
+            server_model=self._text_model or self._server_model,
+        )
+
+    def _take(self, which: int, piece: str) -> bool:
+        """Store a piece of the text or the reasoning (`which`: `_TEXT` or `_REASONING`).
+
+        Returns whether the piece has any characters.
+        """
+        self._came[which] = True
+        if not piece:
+            return False
+        n_chars = len(piece)
+        self.n_chars += n_chars
+        self._n_pending += n_chars
+        if (before := self._latest[which]) is not None:
+            repeats = piece.startswith(before)
+            self._latest[which] = piece if repeats else None
+            # The first piece has none before it, and an equal piece may be a token that comes twice: neither has grown.
+            self._n_grown[which] += repeats and 0 < len(before) < n_chars
+        pieces = self._pieces[which]
+        pieces.append(piece)
+        if len(pieces) >= _JOIN_AT or self._n_pending >= _JOIN_CHARS:
+            for texts, blocks in zip(self._pieces, self._blocks, strict=True):
+                if texts:
+                    blocks.append("".join(texts))
+                    texts.clear()
+            self._n_pending = 0
+        return True
+
+    def _finish(self, reason: str) -> None:
+        """Note the finish reason. Raises `BadEvent` for a second, different one."""
+        if self.finish_reason is None:
+            self.finish_reason = checked_name(reason, "finish_reason")
+        elif reason != self.finish_reason:
+            raise BadEvent(f"a second finish reason: {quoted(self.finish_reason)}, then {quoted(reason)}")
+        else:
+            self.note(SECOND_FINISH)
+
+    # -- to which reply an event belongs -----------------------------------------------------------------------------
+
+    def _name(self, reply_id: str | None, model: str | None) -> None:
+        """Keep the first id and the first model's name as the reply's own; note another model's name."""
+        if self._first_id is None and reply_id:
+            self._first_id = checked_name(reply_id, "id")
+        if model and model != self._server_model:
+            if self._server_model is None:
+                self._server_model = checked_name(model, "model")
+            elif not any(note.startswith(RENAMED) for note in self.notes):
+                self.note(f"{RENAMED}: {quoted(self._server_model)}, then {quoted(model)}")
+
+    def _attribute(self, reply_id: str | None, model: str | None) -> None:
+        """Raise `BadEvent` if an event with text has an id or a model that belongs to another reply."""
+        if model and model != self._text_model:
+            if self._text_model is not None:
+                raise BadEvent(f"texts of two models in one stream: {quoted(self._text_model)} and {quoted(model)}")
+            self._text_model = checked_name(model, "model")
+        if not reply_id or reply_id == self._text_id:
+            return
+        if self._text_id is not None:
+            # Some servers give each event an id of its own. But once two events have had the same one, or the reply is
+            # finished, another id is that of another reply; so is the first id if it comes back.
+            n_with_text_id = len(self.stamps) - self._stamps_before_text_id
+            if n_with_text_id > 1 or self.finish_reason is not None or reply_id == self._first_id:
+                ids = f"{quoted(self._text_id)} and {quoted(reply_id)}"
+                raise BadEvent(f"the stream holds a second reply, under another id: {ids}")
+            self.note(IDS_VARY)
+        self._text_id, self._stamps_before_text_id = checked_name(reply_id, "id"), len(self.stamps)
+
+    def note(self, note: str) -> None:
+        """Keep a note about an oddity; the same note is kept once."""
+        if note not in self.notes and len(self.notes) < _MAX_NOTES:
+            self.notes.append(note)
+
+    def _text(self, which: int) -> str | None:
+        """The text or the reasoning (`which`: `_TEXT` or `_REASONING`), joined from its pieces; None if none came."""
+        if not self._came[which]:
+            return None
+        latest = self._latest[which] if self._is_sent_anew(which) else None
+        text = "".join([*self._blocks[which], *self._pieces[which]]) if latest is None else latest
+        if self.may_hold_halves:  # join the two surrogates of a character that came in two events; a lone one stays
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return text
+
+
+def _quantile(ascending: Sequence[float], share: float) -> float | None:
+    """The first of the values that exceeds this share of them; None without values."""
+    return ascending[int(len(ascending) * share)] if ascending else None

@@ -35,10 +35,8 @@ from typing import Any, Literal
 import msgspec
 
 from harness.client.address.endpoint import quote_safely, without_repeats
-from harness.client.protocol.completion import Completion
-from harness.client.protocol.failures import failure_of_event
-from harness.client.protocol.reply import FailureKind, Reply, RequestFailed, without_keys
-from harness.client.protocol.written import SoFar, WrittenTokens
+from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event
+from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, without_keys
 from harness.client.wires.wire import BadEvent, Wire
 from harness.core import codec
 from harness.core.finish_words import ending

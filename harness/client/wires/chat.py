@@ -1,19 +1,211 @@
 """Chat: messages, which the server puts into its chat template; with a tool, calls come in fragments.
 
 A fragment belongs to the call of its id, else of its index, else to the latest; a new id begins a new call.
+
+The reader is that of the completions API, too: replies of both are lists of choices, and either API's replies may have
+the other's form: gateways answer a chat with `text`, and a completion with a message. Nearly all events are of the
+usual form, and decode straight into `Event`, in a third of the time of plain JSON: at most one choice, of index 0, with
+texts that are strings and no unknown field beside them. `event_of` makes the same value of any other form, or says why
+the event cannot be believed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from harness.client.wires.choice_replies import OWNED, READER, ChoicesReader
-from harness.client.wires.parts import object_of, objects_of, sendable, string_of
-from harness.client.wires.wire import BadEvent, Call, Event, ToolForm, Turn, Wire
+from harness.client.wires.wire import (
+    BadEvent,
+    Call,
+    Choice,
+    Delta,
+    Event,
+    ToolForm,
+    Turn,
+    Wire,
+    is_error,
+    object_of,
+    objects_of,
+    sendable,
+    string_of,
+    string_or_none,
+    unread,
+)
 from harness.core import codec
+from harness.core.reply_notes import MORE_CHOICES
+
+OWNED = {
+    "model": "use `model`",
+    "messages": "the benchmark's card makes the prompt",
+    "prompt": "the benchmark's card makes the prompt",
+    "stream": "use `drop=stream`",
+    "seed": "use `seed`",
+    "n": "each sample is a request of its own; use `samples`",
+}
+"""Field of a request that only the harness sets → what the user can do instead."""
+
+_SILENT_FIELDS = frozenset({
+    "content", "reasoning_content", "reasoning", "role", "name", "annotations", "provider_specific_fields",
+})  # fmt: skip
+"""Fields of a message that are read elsewhere, and those that never hold a part of the answer."""
+
+
+def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
+    """The event that `value` is, and notes on its oddities. Raises `BadEvent`. begun: whether texts came before it."""
+    usage, choices = value.get("usage"), value.get("choices")
+    if choices is not None and type(choices) is not list:
+        raise BadEvent(f"its choices are no list but {json_kind(choices)}")
+    notes: list[str] = []
+    ours = [choice for choice in choices or () if _is_ours(choice, notes)]
+    if len(ours) > 1:
+        raise BadEvent(f"{len(ours)} choices of index 0 in one event, expected one")
+    prompt_ids = value.get("prompt_token_ids")
+    event = Event(
+        choices=[_choice(choice, notes, begun=begun) for choice in ours],
+        usage=usage if type(usage) is dict else None,
+        prompt_token_ids=ours[0].get("prompt_token_ids") if ours and prompt_ids is None else prompt_ids,
+        model=string_or_none(value.get("model")),
+        id=string_or_none(value.get("id")),
+        system_fingerprint=string_or_none(value.get("system_fingerprint")),
+        provider=string_or_none(value.get("provider")),
+    )
+    return event, notes
+
+
+def _error_in(value: dict[str, Any]) -> object:
+    """The error that `value` states, or its first choice with one: gateways put their upstream's failure there."""
+    choices = value.get("choices")
+    if value.get("error") or (choices is None and is_error(value)):
+        return value
+    stated = choices if type(choices) is list else []
+    return next((choice["error"] for choice in stated if type(choice) is dict and choice.get("error")), None)
+
+
+def _is_ours(choice: object, notes: list[str]) -> bool:
+    """Whether the choice has index 0, or no index.
+
+    Other choices are noted and not read: they belong to requests with `n` > 1, which the harness never sends.
+    """
+    if type(choice) is not dict:
+        raise BadEvent(f"a choice is no object but {json_kind(choice)}")
+    index = choice.get("index")
+    if index is None or (type(index) is int and index == 0):
+        return True
+    if type(index) is not int or index < 0:
+        raise BadEvent(f"a choice whose index is {json_kind(index)}")
+    notes.append(MORE_CHOICES)
+    return False
+
+
+def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
+    """The choice of an event or a whole body; what is not read of it is added to `notes`. Raises `BadEvent`.
+
+    begun: whether a part of the reply came before, so that no whole message may follow.
+    """
+    delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
+    if message is not None and (delta is not None or begun):
+        raise BadEvent("a whole message beside parts of one")
+    body = message if delta is None else delta
+    if body is not None and type(body) is not dict and body != []:  # gateways written in PHP make [] of an empty object
+        raise BadEvent(f"its message is no object but {json_kind(body)}")
+    reason = choice.get("finish_reason")
+    if reason is not None and type(reason) is not str:
+        raise BadEvent(f"its finish_reason is {json_kind(reason)}")
+    return Choice(
+        delta=None if body is None else _delta(body or {}, notes),
+        finish_reason=reason,
+        text=_text(text, "text") if text or body is None else None,
+        token_ids=choice.get("token_ids"),
+    )
+
+
+def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
+    """The texts of a delta or a message; what is not read of it is noted."""
+    content = body.get("content")
+    thoughts = [_text(body.get(name), name) for name in ("reasoning_content", "reasoning")]
+    if type(content) is list:
+        parts = [*_parts(content, notes)]
+        content = _joined(text for kind, text in parts if kind == "text")
+        thoughts.insert(0, _joined(text for kind, text in parts if kind == "thinking"))
+    # Some servers send the same reasoning in two fields, or leave one empty: the first with characters counts.
+    reasoning = next(filter(None, thoughts), "" if "" in thoughts else None)
+    for name, value in body.items():
+        if not value or name in _SILENT_FIELDS:
+            continue
+        if name == "refusal":
+            notes.append("refusal")
+        elif name in ("tool_calls", "function_call"):
+            notes.append("tool call")
+        # `reasoning_details`, `thinking_blocks` and the like repeat the reasoning, with a signature.
+        elif type(value) in (str, list, dict) and not (reasoning and ("reason" in name or "think" in name)):
+            notes.append(unread(name))
+    return Delta(content=_text(content, "content"), reasoning=reasoning)
+
+
+def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:
+    """("text" or "thinking", its text) for each part of a content that is a list, as Mistral's are."""
+    for part in content:
+        if type(part) is not dict:
+            raise BadEvent(f"a part of its content is no object but {json_kind(part)}")
+        thinking, text = part.get("thinking"), part.get("text")
+        if type(thinking) is list:
+            if not all(type(each) is dict and type(each.get("text")) is str for each in thinking):
+                raise BadEvent("a part of its reasoning is no text")
+            thinking = "".join(each["text"] for each in thinking)
+        for kind, value in (("thinking", thinking), ("text", text)):
+            if value is not None:
+                yield kind, _text(value, "part of its content", "a ") or ""
+        if thinking is None and text is None:
+            notes.append(unread(str(part.get("type"))))
+
+
+def _joined(texts: Iterator[str]) -> str | None:
+    """The texts as one; None if there is none."""
+    found = [*texts]
+    return "".join(found) if found else None
+
+
+def _text(value: object, name: str, article: str = "its ") -> str | None:
+    if value is not None and type(value) is not str:
+        raise BadEvent(f"{article}{name} is no string but {json_kind(value)}")
+    return value
+
+
+_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+
+
+def json_kind(value: object) -> str:
+    """The JSON type of a value, for a message."""
+    return _KINDS.get(type(value), "null")
+
+
+class ChoicesReader:
+    """The reader of every reply of both APIs: it keeps nothing from one event to the next."""
+
+    index_field: str | None = None
+    over = False
+    decode = staticmethod(msgspec.json.Decoder(Event).decode)
+    event = staticmethod(event_of)
+    error = staticmethod(_error_in)
+
+    @staticmethod
+    def is_whole(value: dict[str, Any]) -> bool:
+        """Whether an object holds choices or an error."""
+        return bool(value.get("choices")) or is_error(value)
+
+    def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
+        """Nothing: no tool was offered."""
+        return (), ()
+
+
+READER = ChoicesReader()
+"""The one reader of choices, which serves all replies."""
+
+
+# ---- the dialect: messages, and calls of a tool
+
 
 _decode = msgspec.json.Decoder(Event).decode
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.client.wires.choice_replies import OWNED, READER
+from harness.client.wires.chat import OWNED, READER
 from harness.client.wires.wire import Wire
 
 COMPLETIONS = Wire(

@@ -12,18 +12,26 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.client.wires.parts import (
+from harness.client.wires.wire import (
+    BadEvent,
+    Call,
+    Choice,
+    Event,
     ReplyParts,
     TextName,
+    ToolForm,
+    Turn,
+    Wire,
     call_of,
+    is_error,
     object_of,
     objects_of,
     prompt_of,
     sendable,
     string_of,
+    unread,
     whole,
 )
-from harness.client.wires.wire import BadEvent, Call, Choice, Event, ToolForm, Turn, Wire, is_error, unread
 from harness.core.reply_notes import LATE_TEXT
 
 _TEXT = "response.output_text.delta"

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from harness.client.address.providers import Batches
 from harness.client.batch_service import Batch, BatchService
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.core.errors import ServerError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun

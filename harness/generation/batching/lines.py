@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.client.protocol.failures import failure_of_event, failure_of_status
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed, failure_of_event, failure_of_status
+from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.wire import Wire
 from harness.core import codec

@@ -20,7 +20,8 @@ from functools import partial
 
 from harness.client.address.endpoint import secrets_of
 from harness.client.batch_service import BatchService
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.core.errors import ServerError
 from harness.core.nouns import count_noun
 from harness.generation.batching.handing import EndedBatch, ServiceBatches

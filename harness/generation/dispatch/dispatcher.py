@@ -28,7 +28,8 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import leaving_out, refused_fields
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, UsageError
 from harness.core.finish_words import CONTEXT, limit_of

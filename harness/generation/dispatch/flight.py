@@ -9,7 +9,7 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.generation.dispatch.history import History
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.run_progress import EndpointState

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.generation.dispatch.flight import Flight, Lane, Work
 from harness.generation.dispatch.history import HOPELESS_QUESTIONS, Past
 from harness.generation.dispatch.retry import BUSY, Sign, longest_backoff, sign_of

@@ -24,7 +24,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal, get_args
 
-from harness.client.protocol.reply import RequestFailed
+from harness.client.protocol.failures import RequestFailed
 from harness.generation.dispatch.flight import Work
 from harness.generation.dispatch.history import Past
 from harness.generation.settings import Patience

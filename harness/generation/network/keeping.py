@@ -15,8 +15,8 @@ from functools import cache
 import msgspec
 
 from harness.client.interface import Arriving
-from harness.client.protocol.reply import RequestFailed
-from harness.client.protocol.written import SoFar, WrittenTokens
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import SoFar, WrittenTokens
 from harness.core.errors import StoreError
 from harness.generation.dispatch.flight import Flight
 from harness.runs import inflight

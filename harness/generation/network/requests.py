@@ -19,7 +19,8 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Arriving, Post, Transport
 from harness.client.loop import current_lag
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.spelling import RequestTemplate
 from harness.client.wires.wire import Wire
 from harness.core.codec import digest, sample_seed

@@ -24,7 +24,8 @@ from typing import Any, Protocol
 import msgspec
 
 from harness.client.interface import Arriving, Post
-from harness.client.protocol.reply import Reply, RequestFailed
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
 from harness.client.wires.wire import Call
 from harness.core import plugins
 from harness.core.codec import sample_seed
