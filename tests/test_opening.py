@@ -26,7 +26,7 @@ OPENERS = frozenset(
 OTHERS: dict[str, set[str]] = {
     "harness/core/files.py": {"os.open", "io.FileIO", "os.fdopen"},  # the two functions; temporary files and folders
     "harness/runs/line_file.py": {"os.open"},  # for writing, links refused
-    "harness/runs/journal_state.py": {"open"},  # a descriptor that is open already
+    "harness/runs/journal.py": {"open"},  # a descriptor that is open already
     "harness/benchmarks/sources/tables.py": {"library.open"},  # gzip or zstd, of an open file
     "harness/benchmarks/sources/hub.py": {"zipfile.ZipFile", "opened.open"},  # a download; its members
     "harness/foreign/formats.py": {"zipfile.ZipFile", "archive.open"},  # of an open file

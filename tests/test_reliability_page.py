@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from harness.client.protocol.failures import FailureKind
-from harness.generation.dispatch.causes import Cause, advice
-from harness.generation.dispatch.retry import FAULTS
+from harness.generation.dispatch.retry import FAULTS, Cause, advice
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")

@@ -25,6 +25,7 @@ from harness.cli.main import LazyGroup
 from harness.client.address import providers
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
+from harness.generation.network.keeping import Partial
 from harness.options.commands import COMMANDS, GROUPS
 from harness.options.deciding import CompareOptions, PlanBasis, VerifyOptions
 from harness.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions
@@ -35,9 +36,8 @@ from harness.options.score import ScoreOptions
 from harness.probes.points import Pair
 from harness.probes.reading import ReplyReading
 from harness.runs.engine_pages import EnginePage, EngineReading
-from harness.runs.inflight import Partial
+from harness.runs.grades import Opinion
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
-from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
 from harness.scoring.engine_figures import EngineFigures
 from harness.scoring.score import Bounds, GroupScore, Score

@@ -20,7 +20,7 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, duration
 from harness.core.secret import command_words
 from harness.generation.outcome import Outcome
-from harness.generation.spending import Spent
+from harness.generation.run_progress import Spent
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunCommand, RunOptions
 from harness.progress.lines import continued_in_words

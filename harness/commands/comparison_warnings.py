@@ -19,7 +19,7 @@ from harness.commands.baselines import Side
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent, in_points
 from harness.reports.scored import ScoredBenchmark
-from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences
+from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences, setting_in_words
 from harness.scoring.audit import Audited, JudgeShift
 from harness.scoring.comparison import PairedComparison, pairs
 from harness.scoring.graded_by import grading_warnings
@@ -90,7 +90,7 @@ def _other_settings(ours: Side, baseline: Side) -> Iterator[str]:
             prompt = visible(str(ours.record.identity.get("prompt")), 80)
             yield f"the settings of the runs differ: the prompt {prompt} has another text"
         elif field in determining:
-            yield f"the settings of the runs differ: {difference.in_words}"
+            yield f"the settings of the runs differ: {difference._replace(field=setting_in_words(difference.field))}"
 
 
 _EFFORT = re.compile("effort|thinking|reasoning")

@@ -17,7 +17,7 @@ from harness.reports.report import Report
 from harness.reports.report import report as report_of
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import checksum_table, failure_table, given_table, run_table
-from harness.runs import Manifest, suite_file
+from harness.runs import Manifest, sweep_cell
 from harness.runs.layout import SHARDS, RunFolder, readable, runs_in
 from harness.runs.merging import unjoined_in_words
 from harness.scoring.published.loading import load_published
@@ -52,7 +52,7 @@ def report(sources: Sequence[Path]) -> Report:
 def _place(folder: RunFolder) -> int:
     """Where the run stands in the order of its sweep; 0 where no sweep has noted it, or in a damaged note."""
     try:
-        return suite_file.read(folder).place
+        return sweep_cell.read_note(folder).place
     except StoreError:
         return 0
 

@@ -21,7 +21,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import Sample
 from harness.preparing.own_servers import fingerprints
 from harness.reports.series import step_text
-from harness.runs import Manifest, suite_file
+from harness.runs import Manifest, sweep_cell
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord
 from harness.runs.offsets import SampleOffsets, sample_pairs
@@ -112,14 +112,14 @@ def _repeated_step(folder: RunFolder) -> list[str]:
     Other weights seldom give the same replies, even with the same seeds, so the server probably had not loaded them.
     """
     with contextlib.suppress(StoreError, OSError):
-        note = suite_file.read(folder)
+        note = sweep_cell.read_note(folder)
         before = RunFolder(folder.path.parent / Path(note.before).name)
         if note.step is None or not note.before or not before.manifest.is_file():
             return []
         for name in Manifest.load(folder).benchmarks.keys() & Manifest.load(before).benchmarks.keys():
             replies = _equal_replies((folder.benchmark(name), before.benchmark(name)), None, MAX_STEP_REPLIES)
             if replies.many and 2 * replies.n_equal > replies.n_pairs:
-                step, former = step_text(note.step), step_text(suite_file.read(before).step or 0)
+                step, former = step_text(note.step), step_text(sweep_cell.read_note(before).step or 0)
                 return [f"step {step} repeats step {former}: {replies.sentence}{ADVICE}"]
     return []
 

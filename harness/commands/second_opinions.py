@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from harness.core.records import Key
 from harness.grading.second.second_opinion import Agreement, agreement, second_verdicts
-from harness.runs import Manifest, RunFolder, grades, opinions, questions, read_samples
+from harness.runs import Manifest, RunFolder, grades, questions, read_samples
+from harness.runs.grades import read_opinions, replace_opinions
 from server_launchers import isolated
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def second_opinions(run: RunFolder, library: str, python: FilePath | None = None
                 library, by_id, read_samples(folder), python=str(python or isolated.PYTHON), verdicts=theirs
             )
         finally:  # an interrupted grading stores its verdicts so far, and leaves earlier ones on the other samples
-            earlier = {each.key: each.correct for each in opinions.read(folder) if each.grader == library}
-            opinions.replace(folder, library, earlier | theirs)
+            earlier = {each.key: each.correct for each in read_opinions(folder) if each.grader == library}
+            replace_opinions(folder, library, earlier | theirs)
         agreements[name] = agreement(grades.read(folder), theirs)
     return agreements

@@ -24,7 +24,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
 from harness.gates import look_plan
 from harness.generation.outcome import Outcome
-from harness.generation.spending import Account
+from harness.generation.run_progress import Account
 from harness.options.deciding import RaceRules
 from harness.options.run import RunOptions
 from harness.preparing.prepare import Prepared, prepare

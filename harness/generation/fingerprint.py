@@ -25,8 +25,8 @@ from harness.client.spelling import TEMPLATE_TOKENS, RequestTemplate, prompt_byt
 from harness.core import channel, codec
 from harness.core.codec import digest
 from harness.core.records import Usage
+from harness.generation.run_progress import Spent
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Spent
 from harness.runs.manifest import Fingerprint, Provenance
 
 PROMPTS = (

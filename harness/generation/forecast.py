@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from harness.core.money import Prices
 from harness.core.records import Sample
-from harness.generation.spending import completion_tokens
+from harness.generation.run_progress import completion_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,10 @@ from harness.core.money import Prices
 from harness.core.nouns import are, count_noun
 from harness.core.reply_notes import ALL_REASONING
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING
-from harness.generation.dispatch.causes import Cause
 from harness.generation.dispatch.dispatcher import Dispatcher
-from harness.generation.run_progress import Progress, Tally
+from harness.generation.dispatch.retry import Cause
+from harness.generation.run_progress import Progress, Spent, Tally
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Spent
 
 MANY_TRUNCATED = 0.01
 """A warning is given if more than this fraction of the samples is truncated, the commonest cause of a wrong score."""

@@ -34,17 +34,15 @@ from harness.generation.dispatch.canary import Answered
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import SessionPlan
 from harness.generation.engine_watch import watched
-from harness.generation.network.admission import Admission
+from harness.generation.network.admission import Admission, EndpointsFile
 from harness.generation.network.control import Desk, Signals
-from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.network.requests import OneByOne, Requests
 from harness.generation.network.steps import StepByStep
 from harness.generation.network.thread import Network
 from harness.generation.outcome import Outcome
-from harness.generation.run_progress import Progress
+from harness.generation.run_progress import Account, Progress, Spent
 from harness.generation.session import SamplingSession
 from harness.generation.settings import RunSettings, limit_concurrency
-from harness.generation.spending import Account, Spent
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.lock import hold
 

@@ -37,12 +37,10 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import SessionPlan
 from harness.generation.network.keeping import Keeper
 from harness.generation.outcome import Outcome, doubts
-from harness.generation.run_progress import Progress
+from harness.generation.run_progress import Progress, Spent
 from harness.generation.settings import RunSettings, with_record
-from harness.generation.spending import Spent
 from harness.runs import questions as stored_questions
-from harness.runs.journal import Journal
-from harness.runs.journal_state import stored_keys
+from harness.runs.journal import Journal, stored_keys
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.log_events import spent_so_far
 from harness.runs.manifest import BenchmarkRecord, Manifest, Provenance, changes_of, servers_refusal

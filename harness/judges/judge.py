@@ -58,7 +58,8 @@ from harness.preparing import servers
 from harness.preparing.looks import look_at
 from harness.presets.sampling import Sampling
 from harness.progress.watching import Watcher
-from harness.runs import Manifest, RunFolder, opinions, read_samples
+from harness.runs import Manifest, RunFolder, read_samples
+from harness.runs.grades import replace_opinions
 from harness.runs.layout import named_folder
 from harness.runs.line_file import make_folder
 from harness.scoring.anomalies import reply_doubts
@@ -811,7 +812,7 @@ def _apply(
     own = {each: by_sample(of.rulings) for each, of in zip((m.model for m in judge.members), of_each, strict=True)}
     if graded.folder.path.is_dir():
         for name, rulings in own.items():
-            opinions.replace(graded.folder, judge_name(name, judge.prompt), are_correct(rulings))
+            replace_opinions(graded.folder, judge_name(name, judge.prompt), are_correct(rulings))
     given = {name: [ruling.share for ruling in of.values() if ruling is not None] for name, of in own.items()}
     compared = agreement(graded.grades, verdicts)
     decided = [

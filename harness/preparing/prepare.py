@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from harness.benchmarks.questions import QuestionSet
 from harness.client.facts import discovery
 from harness.core.inert import visible
+from harness.generation.run_progress import Account
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Account
 from harness.options.run import RunOptions
 from harness.preparing.edited_data import resumed
 from harness.preparing.looks import Looks, looked_at

@@ -22,7 +22,7 @@ from harness.core.errors import UNSET, ServerError, UsageError
 from harness.core.inert import visible
 from harness.core.records import NOTHING_TOLD, ServerFacts
 from harness.core.secret import Secret, looks_like_a_key
-from harness.generation.network.endpoints_file import EndpointsFile
+from harness.generation.network.admission import EndpointsFile
 from harness.options.whom import WhichServer
 from harness.preparing import own_servers
 

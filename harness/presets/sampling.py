@@ -23,7 +23,7 @@ ContinuationRule = Literal["same", "the rest", "counts", "servers differ", "at t
 """The meaning of a field in a request that continues a half-written answer.
 
 same: as in any request. the rest: the request asks for the number minus the tokens already written; of `max_tokens`
-alone (`harness.generation.continuing`). counts: the server counts the written part as prompt, not as answer, so nothing
+alone (`network.continuing`). counts: the server counts the written part as prompt, not as answer, so nothing
 is continued where the field is set. servers differ: some count it as answer, others do not. at the seam: the written
 part may end in the middle of a stop text.
 """

@@ -44,7 +44,7 @@ from harness.probes.probed_endpoint import ProbedEndpoint, probed
 from harness.probes.subject import Subject
 from harness.progress.watching import Watcher
 from harness.runs import line_file, questions
-from harness.runs.journal_state import read_samples
+from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest, changes_of
 from harness.scoring.comparison import PairedComparison

@@ -15,8 +15,8 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import Grade, Question
 from harness.reports.history import RunHistory, read_history
-from harness.runs import suite_file
-from harness.runs.journal_state import stored_keys
+from harness.runs import sweep_cell
+from harness.runs.journal import stored_keys
 from harness.runs.layout import BenchmarkFolder, RunFolder, labels, readable
 from harness.runs.lock import holder_of
 from harness.runs.manifest import BenchmarkRecord, Manifest
@@ -64,7 +64,7 @@ class ScoredRun:
     manifest: Manifest
     benchmarks: dict[str, ScoredBenchmark]
     history: RunHistory
-    suite: suite_file.SuiteNote = field(default_factory=suite_file.SuiteNote)
+    suite: sweep_cell.SuiteNote = field(default_factory=sweep_cell.SuiteNote)
     is_sampling: bool = False
     remarks: tuple[str, ...] = ()
     sweep: Path | None = None
@@ -135,7 +135,7 @@ def read_runs(
             manifest=manifest,
             benchmarks=named,
             history=read_history(folder),
-            suite=suite_file.read(folder),
+            suite=sweep_cell.read_note(folder),
             is_sampling=is_sampling,
             remarks=tuple(remarks(folder)) if remarks else (),
             sweep=sweep,
@@ -157,7 +157,7 @@ def read_without_grades(folder: RunFolder) -> ScoredRun:
         each.name: ScoredBenchmark(each.name, each.record, each.score, (), known_as=each.name) for each in opened
     }
     (label,) = labels([folder])
-    return ScoredRun(folder, label, manifest, benchmarks, read_history(folder), suite_file.read(folder))
+    return ScoredRun(folder, label, manifest, benchmarks, read_history(folder), sweep_cell.read_note(folder))
 
 
 def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[QuestionTally, ...]:

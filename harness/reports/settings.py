@@ -14,7 +14,6 @@ from harness.core.nouns import duration
 from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
 from harness.reports.tables import Table, short
-from harness.runs import setting_names
 from harness.runs.manifest import Provenance
 from harness.runs.recorded_settings import (
     BEFORE_FIT,
@@ -29,6 +28,7 @@ from harness.runs.recorded_settings import (
     plan_in_words,
     recorded_prices,
     setting_differences,
+    setting_in_words,
     settings_by_path,
 )
 from harness.scoring.comparison_published import UNKNOWN
@@ -90,7 +90,7 @@ def settings_table(runs: Sequence[ScoredRun], benchmark: str) -> Table:
     changed = [change for record in records[1:] for change in setting_differences(records[0], record, servers)]
     recorded = _recorded(present, benchmark, checksums=False)
     grading = [_grading(run.benchmarks[benchmark]) for run in present]
-    starred = {setting_names.in_words(path) for column in recorded for path in column if differs(path, changed)}
+    starred = {setting_in_words(path) for column in recorded for path in column if differs(path, changed)}
     columns = [column | graded for column, graded in zip(_in_words(recorded), grading, strict=True)]
     return _side_by_side(f"Settings of {short(benchmark)}", "setting", present, columns, starred | _unlike(grading))
 
@@ -122,7 +122,7 @@ def given_table(run: ScoredRun, benchmark: str) -> Table:
     if BEFORE_FIT in by_path:
         origin_of[BEFORE_FIT] = origin_of.get("max_tokens", "")
         origin_of["max_tokens"] = "server"  # what was sent follows from the server's context
-    words = {setting_names.in_words(path): value for path, value in by_path.items() if not is_checksum(path)}
+    words = {setting_in_words(path): value for path, value in by_path.items() if not is_checksum(path)}
     rows = [
         (
             visible(name, MAX_SETTING_CHARS),
@@ -231,7 +231,7 @@ def _recorded(runs: Sequence[ScoredRun], benchmark: str, *, checksums: bool) -> 
 
 def _in_words(columns: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """The same settings, by their names in words."""
-    return [{setting_names.in_words(path): value for path, value in column.items()} for column in columns]
+    return [{setting_in_words(path): value for path, value in column.items()} for column in columns]
 
 
 def _grading(benchmark: ScoredBenchmark) -> dict[str, object]:

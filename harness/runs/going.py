@@ -12,7 +12,7 @@ from harness.benchmarks.questions import Shard, assign_parts
 from harness.core import codec
 from harness.core.files import open_untrusted
 from harness.runs import questions
-from harness.runs.journal_state import stored_keys
+from harness.runs.journal import stored_keys
 from harness.runs.layout import RunFolder
 from harness.runs.lock import Holder, holder_of
 from harness.runs.manifest import Manifest

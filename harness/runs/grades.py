@@ -1,15 +1,18 @@
 """The files of grades. `grades.jsonl`: one verdict per sample, replaced as a whole at the end of each grading.
 `grades.partial.jsonl`: grades appended while a grading goes on, so that an interrupted one continues; then removed.
 `grades.fresh.jsonl`: the same for a grading that reuses no earlier grade; until it has ended, only its own are reused.
+`opinions.jsonl`: what second graders think of the samples.
 
 Each line ends in its checksum (`record`). A line that was damaged or altered is no grade for any reader: `score` names
 it and grades the sample anew, and all others refuse the file and name it. Files of earlier versions have no checksums.
+Opinions change no verdict; they show on which samples two graders differ.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.core.errors import StoreError
@@ -17,7 +20,7 @@ from harness.core.files import remove
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
-from harness.core.records import Grade
+from harness.core.records import SCHEMA_VERSION, Grade, Key, SampleRecord
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import LineFile, iterate_lines, line, make_folder, read_appended, write_lines
 
@@ -122,3 +125,49 @@ class PartialGrades:
             self._file = LineFile(path, durable=False)
         self._file.append(b"".join(line(grade, sealed=True) for grade in grades))
         self._n_stored += len(grades)
+
+
+# ---- opinions of second graders
+
+
+_OPINIONS_REMEDY = "Remove the file; the second grader can be asked again."
+
+
+class Opinion(SampleRecord, frozen=True, kw_only=True, gc=False):
+    """One grader's opinion on one sample. correct: None = the grader could not tell."""
+
+    grader: str
+    correct: bool | None
+    schema: int = SCHEMA_VERSION
+
+
+def replace_opinions(folder: BenchmarkFolder, grader: str, verdicts: Mapping[Key, bool | None]) -> None:
+    """Replace the stored opinions of `grader`; other graders' opinions stay. Raises `StoreError`.
+
+    A judge's opinions of former versions, whose grader begins with the version of the rules and a plus, are replaced
+    too. verdicts: by sample, whether that grader calls it right; None: it cannot tell.
+    """
+    former = f"+{grader}"
+    others = [o for o in read_opinions(folder) if o.grader != grader and not o.grader.endswith(former)]
+    name = folder.name
+    new = [
+        Opinion(
+            benchmark=name, question_id=key.question_id, sample_index=key.sample_index, grader=grader, correct=correct
+        )
+        for key, correct in verdicts.items()
+    ]
+    if others or new or folder.opinions.exists():
+        write_lines(folder.opinions, [*others, *new])
+
+
+def read_opinions(folder: BenchmarkFolder) -> list[Opinion]:
+    """All opinions; empty without a file. Raises `StoreError` for a damaged or newer file."""
+    return [*iterate_lines(folder.opinions, Opinion, _OPINIONS_REMEDY)] if folder.opinions.exists() else []
+
+
+def opinions_by_key(opinions: Iterable[Opinion]) -> dict[Key, list[Opinion]]:
+    """The opinions on each sample."""
+    opinions_of = defaultdict(list)
+    for opinion in opinions:
+        opinions_of[opinion.key].append(opinion)
+    return dict(opinions_of)

@@ -27,7 +27,6 @@ from harness.core.inert import quoted, safe_name, visible
 from harness.core.limits import MAX_SAMPLES
 from harness.core.records import SCHEMA_VERSION, ServerFacts
 from harness.core.secret import without_secrets
-from harness.runs import setting_names
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import refuse_link
 from harness.runs.record import Plan
@@ -131,11 +130,6 @@ class Difference(NamedTuple):
         field, old, new = visible(self.field, MAX_SHOWN_VALUE), _show(self.old), _show(self.new)
         where = visible(self.where, MAX_SHOWN_VALUE)
         return f"{where}: {field} was {old}, now {new}" if where else f"{field}: {old} → {new}"
-
-    @property
-    def in_words(self) -> Difference:
-        """The same difference, with the field's name for people."""
-        return self._replace(field=setting_names.in_words(self.field))
 
 
 class Changes(NamedTuple):

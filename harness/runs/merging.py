@@ -31,8 +31,7 @@ from harness.core.nouns import count_noun
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.runs import questions
-from harness.runs.journal import Journal, read_samples
-from harness.runs.journal_state import stored_keys, stored_state
+from harness.runs.journal import Journal, read_samples, stored_keys, stored_state
 from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels, readable
 from harness.runs.lock import TRY_SECONDS, hold, holder_of
 from harness.runs.manifest import (

@@ -22,7 +22,7 @@ from harness.core.finish_words import ending
 from harness.core.inert import visible
 from harness.core.records import Key, Sample
 from harness.runs import record
-from harness.runs.journal_state import HEAD_BYTES, JournalReport, parse
+from harness.runs.journal import HEAD_BYTES, JournalReport, parse
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import Line, lines
 

@@ -1,6 +1,9 @@
 """The recorded settings of a run's benchmark: by path, in words, and those in which two runs differ.
 
 Reports, comparisons and the viewer take the list of differences from `setting_differences`, so that they agree.
+
+A setting's path leads from a benchmark's record to a value. `identity`, `plan` and `settings` hold different fields, so
+their names are left out: `sampling.max_tokens`, `concurrency`.
 """
 
 from __future__ import annotations
@@ -12,8 +15,37 @@ import msgspec
 
 from harness.core.inert import visible
 from harness.core.money import Prices
-from harness.runs import setting_names
-from harness.runs.manifest import NEUTRAL, BenchmarkRecord, Difference, Provenance, changes_of, differences
+from harness.runs.manifest import (
+    NEUTRAL,
+    BenchmarkRecord,
+    Difference,
+    Provenance,
+    changes_of,
+    differences,
+)
+
+CHECKSUMS = frozenset(
+    ("prompt_digest", "dataset_digest", "questions_digest", "questions_made.rows_digest",
+     "questions_made.dataset_digest", "outputs.digest")
+)  # fmt: skip
+"""Paths of digests, each of which follows from what it was made of."""
+
+_WITHOUT_EFFECT = ("api_key_env", "budget_tokens", "budget_usd", "prices", "without_card", "publish_questions")
+"""Settings of which no value may change the replies or their grades, and fields of such settings."""
+
+
+def setting_in_words(path: str) -> str:
+    """The name of a setting for people: its path, and of a sampling value only the value's own name."""
+    return path.removeprefix("sampling.").removeprefix("neutral.")
+
+
+def may_move_scores(path: str) -> bool:
+    """Whether another value of the setting may change a score."""
+    return path.partition(".")[0] not in _WITHOUT_EFFECT
+
+
+# ---- values in words, and differences
+
 
 MAX_SETTING_CHARS = 400
 """Longest setting, such as a system prompt, that is shown whole, in characters; a longer one is clipped."""
@@ -126,7 +158,7 @@ def setting_differences(
     changed += [
         change
         for change in differences(mine, theirs)
-        if not is_checksum(change.field) and setting_names.may_move_scores(change.field)
+        if not is_checksum(change.field) and may_move_scores(change.field)
     ]
     return [change for change in changed if is_set(change.old) or is_set(change.new)]
 
@@ -138,9 +170,10 @@ def differences_in_curve(step: BenchmarkRecord, reference: BenchmarkRecord) -> s
     """
     fields = {*step.identity, *reference.identity, NEUTRAL, "questions"}.difference(FREE_IN_A_CURVE)
     changed = [change for change in setting_differences(step, reference) if change.field.partition(".")[0] in fields]
+    names = [visible(setting_in_words(change.field), MAX_SETTING_CHARS) for change in changed]
     return "; ".join(
-        f"{visible(change.in_words.field, MAX_SETTING_CHARS)} {in_words(change.old)}, the others {in_words(change.new)}"
-        for change in changed
+        f"{name} {in_words(change.old)}, the others {in_words(change.new)}"
+        for name, change in zip(names, changed, strict=True)
     )
 
 
@@ -188,7 +221,7 @@ def server_differences(first: Provenance, second: Provenance) -> list[Difference
 
 def difference_in_words(change: Difference) -> str:
     """A line for people, inert: `run seed: 0 → 3`."""
-    name = visible(setting_names.in_words(change.field), MAX_SETTING_CHARS)
+    name = visible(setting_in_words(change.field), MAX_SETTING_CHARS)
     return f"{name}: {in_words(change.old)} → {in_words(change.new)}"
 
 
@@ -199,7 +232,7 @@ def differs(path: str, changed: Sequence[Difference]) -> bool:
 
 def is_checksum(path: str) -> bool:
     """Whether the setting is a digest, which follows from what it was made of."""
-    return path in setting_names.CHECKSUMS
+    return path in CHECKSUMS
 
 
 def in_words(value: object) -> str:

@@ -17,13 +17,12 @@ from harness.core.errors import HarnessError, StoreError, UsageError, near_names
 from harness.core.inert import visible
 from harness.core.records import Grade, Key, Question, VerdictName
 from harness.runs import grades as grade_file
-from harness.runs import opinions as opinion_file
 from harness.runs import overrides as override_file
 from harness.runs import questions as question_file
+from harness.runs.grades import Opinion
 from harness.runs.layout import BenchmarkFolder, RunFolder
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.offsets import SampleOffsets
-from harness.runs.opinions import Opinion
 from harness.runs.overrides import Override
 from harness.scoring.audit_order import audits
 from harness.scoring.score import Score
@@ -178,7 +177,7 @@ class OpenBenchmark:
 
     @_made_of("opinions", dict)
     def _opinions(self) -> Mapping[Key, Sequence[Opinion]]:
-        return opinion_file.by_key(opinion_file.read(self.folder))
+        return grade_file.opinions_by_key(grade_file.read_opinions(self.folder))
 
     @_made_of("samples", bool)
     def _are_placed(self) -> bool:

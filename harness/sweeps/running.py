@@ -46,7 +46,7 @@ from harness.probes import prompt_logprobs
 from harness.probes.probe import NOT_MADE, probe_of_run
 from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder
-from harness.runs.journal_state import stored_keys
+from harness.runs.journal import stored_keys
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.record import missing_samples
 from harness.scoring.score import Score

@@ -12,9 +12,9 @@ import msgspec
 from harness.core.inert import visible
 from harness.judges.judge import try_judge
 from harness.progress.watching import Watcher
-from harness.runs import RunFolder, suite_file
+from harness.runs import RunFolder, sweep_cell
 from harness.runs.lock import locked
-from harness.runs.suite_file import SuiteNote
+from harness.runs.sweep_cell import SuiteNote
 from harness.sweeps import running, table
 from harness.sweeps.bases import base_cells
 from harness.sweeps.cells import Sweep
@@ -83,4 +83,4 @@ def note_cells(sweep: Sweep) -> None:
                 note, step=cell.checkpoint.step, curve=cell.curve, before=latest.get(of_curve, "")
             )
             latest[of_curve] = folder.path.name
-        suite_file.write(folder, note)
+        sweep_cell.write_note(folder, note)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from harness.core.errors import UsageError
 from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Key, VerdictName
-from harness.runs import setting_names
-from harness.runs.recorded_settings import in_words, server_differences, setting_differences
+from harness.runs.recorded_settings import in_words, server_differences, setting_differences, setting_in_words
 from harness.scoring.comparison import PairedComparison, compare_runs, pairs
 from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.opened import OpenBenchmark, OpenRun
@@ -117,7 +116,7 @@ def _settings(first_run: OpenRun, second_run: OpenRun, name: str, other: str) ->
     changed = setting_differences(first.record, second.record, servers)
     if len(servers) == 2:
         changed += server_differences(*servers)
-    rows = [(setting_names.in_words(field), in_words(old), in_words(new)) for field, old, new, _ in changed]
+    rows = [(setting_in_words(field), in_words(old), in_words(new)) for field, old, new, _ in changed]
     if first.score is not None and second.score is not None:
         rows += grading_differences(grading_settings(first.score), grading_settings(second.score))
     return rows

@@ -22,8 +22,8 @@ from harness.client.interface import Deadlines, Post
 from harness.client.protocol.failures import RequestFailed
 from harness.client.transport import Transport
 from harness.client.wires.chat import CHAT
-from harness.generation.batching.lines import read_result
-from harness.generation.dispatch.causes import Cause, advice
+from harness.generation.batching.handing import read_result
+from harness.generation.dispatch.retry import Cause, advice
 from harness.testing import FakeServer, Step, delta, event, event_stream, http
 from tests.budget import examples
 

@@ -25,8 +25,7 @@ from harness.reports.scored import read_without_grades
 from harness.reports.settings import given_table
 from harness.runs import Manifest, RunFolder, grades, questions, record
 from harness.runs.manifest import OUTPUTS, Provenance
-from harness.runs.recorded_settings import difference_in_words
-from harness.runs.setting_names import in_words
+from harness.runs.recorded_settings import difference_in_words, setting_in_words
 from harness.scoring.score import Score
 from harness.scoring.stats import Interval, normal_two_sided
 from harness.scoring.stats_differences import holm
@@ -317,8 +316,8 @@ NEUTRAL = {"top_k": -1, "min_p": 0.0}
     ("given", "listed"),
     [
         ({"top_k": -1, "min_p": 0}, []),
-        ({"top_k": 20, "min_p": 0}, ["top_k: 20 → not set", f"{in_words('neutral')}: not set → top_k -1"]),
-        ({}, [f"{in_words('neutral')}: not set → top_k -1, min_p 0"]),
+        ({"top_k": 20, "min_p": 0}, ["top_k: 20 → not set", f"{setting_in_words('neutral')}: not set → top_k -1"]),
+        ({}, [f"{setting_in_words('neutral')}: not set → top_k -1, min_p 0"]),
     ],
 )
 def test_a_sampling_value_that_both_servers_got_is_no_difference(

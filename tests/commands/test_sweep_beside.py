@@ -2,7 +2,7 @@
 same number in table, CSV, JSON, report and `verify`.
 
 For: harness.sweeps.columns, harness.sweeps.expected, harness.sweeps.results, harness.scoring.beside,
-harness.runs.suite_file, harness.runs.sweep_cell, harness.reports.scored, harness.sweeps.
+harness.runs.sweep_cell, harness.runs.sweep_cell, harness.reports.scored, harness.sweeps.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ from harness.preparing.run_settings import refuse_other_settings
 from harness.progress.watching import Watcher
 from harness.reports.plots.plot import Plot
 from harness.reports.series import settings_apart
-from harness.runs import RunFolder, setting_names
+from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Plan
-from harness.runs.recorded_settings import differences_in_curve
+from harness.runs.recorded_settings import CHECKSUMS, differences_in_curve
 from harness.scoring.stats_differences import holm
 from harness.sweeps import cells, record, running, table
 from harness.sweeps import whole as sweeps
@@ -405,7 +405,7 @@ def test_the_settings_of_a_curve_are_those_that_the_samples_of_a_run_share() -> 
         assert apart.keys() == ({"0"} if name in ("max_tokens", "temperature", "prompt") else set()), name
         assert name != "max_tokens" or apart["0"] == "max_tokens 32, the others 100"
     # Of all settings that a session records, none keeps steps apart.
-    for path in ("concurrency", "deadlines.idle", "neutral", "questions", *setting_names.CHECKSUMS):
+    for path in ("concurrency", "deadlines.idle", "neutral", "questions", *CHECKSUMS):
         one, other = (BenchmarkRecord(identity={}, plan=Plan(samples=4), settings={path: value}) for value in (1, 2))
         assert path in ("neutral", "questions") or not differences_in_curve(one, other), path
 

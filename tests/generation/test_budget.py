@@ -20,8 +20,8 @@ from harness.core.money import Prices
 from harness.core.records import Usage
 from harness.generation.dispatch.budget import Billing, Budget
 from harness.generation.dispatch.flight import SessionPlan
+from harness.generation.run_progress import Account, Spent
 from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage
-from harness.generation.spending import Account, Spent
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.log_events import spent_so_far

@@ -22,12 +22,10 @@ from harness.client.protocol.failures import FailureKind, RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.errors import ServerError
 from harness.core.records import Timing, Usage
-from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.canary import Canary
-from harness.generation.dispatch.causes import Cause, Causes
-from harness.generation.dispatch.flight import Flight, Lane, Work
+from harness.generation.dispatch.flight import Arrivals, Flight, Lane, Work
 from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
-from harness.generation.dispatch.retry import Sign, sign_of
+from harness.generation.dispatch.retry import Cause, Causes, Sign, sign_of
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission

@@ -1,6 +1,6 @@
 """The dispatcher: the time until the end that is printed, and what a session shows of itself, on a clock of the test's.
 
-For: harness.generation.dispatch.dispatcher, harness.generation.dispatch.arrivals.
+For: harness.generation.dispatch.dispatcher, harness.generation.dispatch.flight.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from harness.core.hidden_limit import EarlyCut
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight, SessionPlan
-from harness.generation.run_progress import Progress
+from harness.generation.run_progress import Progress, Spent
 from harness.generation.settings import BenchmarkSettings
-from harness.generation.spending import Spent
 from harness.presets.sampling import Sampling
 from harness.progress.lines import line, percent
 from harness.runs.record import Owed, Task

@@ -23,8 +23,8 @@ from typing import Any
 import pytest
 
 from harness.core.errors import UsageError
+from harness.generation.network.admission import EndpointsFile
 from harness.generation.network.control import order, progress_of
-from harness.generation.network.endpoints_file import EndpointsFile
 from harness.generation.run_progress import Progress
 from harness.generation.runner import Outcome
 from harness.generation.settings import SPARE_DESCRIPTORS, RunSettings

@@ -21,8 +21,8 @@ from harness.core.errors import StoreError
 from harness.core.money import Prices
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling, sampling_fields
-from harness.runs import Manifest, RunFolder, setting_names
-from harness.runs.recorded_settings import settings_by_path
+from harness.runs import Manifest, RunFolder
+from harness.runs.recorded_settings import CHECKSUMS, may_move_scores, setting_in_words, settings_by_path
 from harness.testing import FakeServer
 from tests.generation.small_runs import changed, question_set, run, run_settings, well
 from tests.presets.every_field import every_field
@@ -152,9 +152,9 @@ def test_every_digest_that_a_run_records_counts_as_a_checksum(tmp_path: Path) ->
     by_path = settings_by_path(Manifest.load(RunFolder(settings.out)).benchmarks["sums"])
     digests = {path for path, value in by_path.items() if re.search(r"[0-9a-f]{32}", str(value))}
     assert digests >= {"prompt_digest", "questions_digest"}
-    assert digests == setting_names.CHECKSUMS & by_path.keys()
-    assert [*map(setting_names.in_words, ("prices.prompt", "sampling.top_k"))] == ["prices.prompt", "top_k"]
-    assert [*map(setting_names.may_move_scores, ("prices.prompt", "sampling.top_k"))] == [False, True]
+    assert digests == CHECKSUMS & by_path.keys()
+    assert [*map(setting_in_words, ("prices.prompt", "sampling.top_k"))] == ["prices.prompt", "top_k"]
+    assert [*map(may_move_scores, ("prices.prompt", "sampling.top_k"))] == [False, True]
 
 
 OF_0_1_0 = (

@@ -19,7 +19,7 @@ from harness.client.asker import Asker, unset_fields
 from harness.client.spelling import RequestTemplate
 from harness.core.errors import UsageError
 from harness.core.options import options_of
-from harness.generation.continuing import objection
+from harness.generation.network.continuing import objection
 from harness.options.run import RunOptions
 from harness.presets.preset import SourcedSampling
 from harness.presets.sampling import DEFAULT_SAMPLING, SERVER_FILLED, Sampling, resolve, sampling_fields

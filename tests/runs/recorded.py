@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.records import Key, Message, Question, Sample, ServerFacts, Timing, Usage
+from harness.generation.batching.handing import BatchLedger
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, RunLog, overrides, questions, record
-from harness.runs.batches import BatchLedger
 from harness.runs.manifest import Provenance
 from harness.runs.overrides import Override
 

@@ -2,7 +2,7 @@
 
 `test_runs_state` plays cuts, damage, kills and repeats in any order; here stands what it cannot see.
 
-For: harness.runs, harness.runs.journal, harness.runs.journal_state, harness.runs.line_file.
+For: harness.runs, harness.runs.journal, harness.runs.journal, harness.runs.line_file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from harness.runs import (
     read_samples,
     record,
 )
-from harness.runs.journal_state import read_state
+from harness.runs.journal import read_state
 from tests.budget import share_of
 from tests.patience import PATIENCE_SECONDS
 from tests.runs.recorded import BENCHMARK, intact_texts, sample

@@ -2,7 +2,7 @@
 
 The log: one event one line, inert.
 
-For: harness.runs.line_file, harness.runs.overrides, harness.runs.batches.
+For: harness.runs.line_file, harness.runs.overrides, harness.generation.batching.handing.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
 from harness.core.records import Key
+from harness.generation.batching.handing import BatchLedger
 from harness.runs import RunFolder, RunLog, line_file, overrides
-from harness.runs.batches import BatchLedger
 from harness.runs.line_file import LineFile, append_line, read_appended
 from tests.budget import examples
 from tests.conftest import CHECKOUT

@@ -1,6 +1,6 @@
 """Folders of one run joined into one: each key once, nothing of another run, and killed anywhere it goes on.
 
-For: harness.runs.journal_state, harness.runs.merging.
+For: harness.runs.journal, harness.runs.merging.
 """
 
 from __future__ import annotations

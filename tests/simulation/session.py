@@ -35,8 +35,7 @@ from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders
 from harness.generation.network.keeping import CONTINUABLE, Trust
 from harness.generation.network.thread import Network
-from harness.generation.run_progress import Progress
-from harness.generation.spending import Account
+from harness.generation.run_progress import Account, Progress
 from harness.runs.record import Owed, RecordRefused, Task
 from tests.runs import recorded
 from tests.simulation.rules import EPS, Broken, Rules, name

@@ -15,8 +15,8 @@ from harness.client.asker import Asker
 from harness.client.protocol.failures import RequestFailed
 from harness.core.errors import StoreError
 from harness.core.money import Prices
+from harness.generation.run_progress import Account
 from harness.generation.settings import BenchmarkSettings, RunSettings
-from harness.generation.spending import Account
 from harness.presets.sampling import Sampling
 from harness.runs.record import Owed, RecordRefused, Task, n_planned
 

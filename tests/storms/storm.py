@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.runs import RunFolder, suite_file
+from harness.runs import RunFolder, sweep_cell
 from harness.testing import FAULTS
 from server_launchers.machine import processes
 from tests import warm
@@ -404,7 +404,7 @@ def files_of(play: Play) -> dict[str, object]:
             continue
         if name.startswith(("state/", "cache/")):
             continue
-        if path.name == "suite.json" and suite_file.read(RunFolder(path.parent)) == suite_file.SuiteNote():
+        if path.name == "suite.json" and sweep_cell.read_note(RunFolder(path.parent)) == sweep_cell.SuiteNote():
             continue  # it says what no file says
         if path.name == "scores.json":
             values[name] = content_of_score(path)

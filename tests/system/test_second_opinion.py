@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import harness as front_door
-from harness.runs import opinions
+from harness.runs.grades import read_opinions
 from tests.commands.judged_runs import write_run
 from tests.system.command import harness
 
@@ -52,7 +52,7 @@ def test_two_second_graders_are_asked_once_each_and_shown_one_after_the_other(
     assert "the graders disagree" not in agreeing
     assert "the graders disagree on 1 sample" in disputing
     assert "rules wrong, math-verify correct" in disputing
-    stored = [(opinion.grader, opinion.correct) for opinion in opinions.read(run.benchmark("sums"))]
+    stored = [(opinion.grader, opinion.correct) for opinion in read_opinions(run.benchmark("sums"))]
     assert stored == [("sympy", True), ("sympy", False), ("math-verify", True), ("math-verify", True)]
     disputed = harness(tmp_path, "show", "run", "--disputed").out
     assert "math-verify" in harness(tmp_path, "show", "run", disputed.splitlines()[0].split(" · ")[1]).out

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from harness.core.records import GradeRules, Key, Message
 from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder, grades, offsets, opinions, overrides
+from harness.runs import RunFolder, grades, offsets, overrides
 from harness.runs import questions as question_file
+from harness.runs.grades import replace_opinions
 from harness.runs.line_file import write_lines
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.pipeline import score_run
@@ -250,12 +251,12 @@ def test_two_runs_have_the_intervals_of_a_comparison(tmp_path: Path) -> None:
 
 def test_what_a_second_grader_says_otherwise_is_found(tmp_path: Path) -> None:
     files = write_run(tmp_path / "a").benchmark("demo")
-    opinions.replace(files, "other", {Key("q1", 0): True, Key("q1", 1): True, Key("q2/odd id", 1): None})
-    opinions.replace(files, "another", {Key("q1", 0): True, Key("q1", 1): False})
+    replace_opinions(files, "other", {Key("q1", 0): True, Key("q1", 1): True, Key("q2/odd id", 1): None})
+    replace_opinions(files, "another", {Key("q1", 0): True, Key("q1", 1): False})
     out = shown(tmp_path, "a", "--disputed")
     assert titles(out) == ["demo · q1 · sample 1"]
     assert "wrong, other disagrees" in shown(tmp_path, "a", "q1")
-    opinions.replace(files, "other", {Key("q1", 0): True})
+    replace_opinions(files, "other", {Key("q1", 0): True})
     assert "demo: 0 samples" in shown(tmp_path, "a", "--disputed")
 
 

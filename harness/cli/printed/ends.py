@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from harness.generation.dispatch.causes import Cause
+from harness.generation.dispatch.retry import Cause
 from harness.sweeps.rows import CellRow, MeanRow
 
 

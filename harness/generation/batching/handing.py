@@ -1,7 +1,16 @@
 """Sends requests to a provider as batches, says how far these are, and reads their results. Blocking.
 
 Steps that can be repeated without harm are repeated until the patience (in seconds) is over. A batch is begun only
-once: before a second try, it is looked up in the provider's list.
+once: before a second try, it is looked up in the provider's list. The lines of a batch's files, of a request and of
+what came of it:
+
+{"custom_id":"3f9c…-0","method":"POST","url":"/v1/chat/completions","body":{…}}
+{"custom_id":"3f9c…-0","response":{"status_code":200,"request_id":"…","body":{…}},"error":null}
+
+The run's file `batches.jsonl` says which samples were sent to a provider in which batch, so that none is sent twice:
+append-only lines with a checksum, each on disk before the call returns. A batch is recorded before it is sent
+(`planned`), and again once the provider has named it (`sent`). So after a crash in between, the batch can be found by
+our name in the provider's list. `void`: the batch never began, or failed; its requests are to be asked again.
 """
 
 from __future__ import annotations
@@ -9,19 +18,29 @@ from __future__ import annotations
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import msgspec
 
 from harness.client.address.providers import Batches
 from harness.client.batch_service import Batch, BatchService
-from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.failures import RequestFailed, failure_of_event, failure_of_status
+from harness.client.protocol.reply import Reply
+from harness.client.protocol.sse import ReplyParser
+from harness.client.wires.wire import Wire
+from harness.core import codec
+from harness.core.codec import digest
 from harness.core.errors import ServerError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.generation.batching.lines import request_line
-from harness.runs.batches import BatchLedger, Handed
+from harness.core.records import SCHEMA_VERSION
+from harness.core.secret import Secret
+from harness.runs.layout import RunFolder
+from harness.runs.line_file import append_line, line, read_appended
+from harness.runs.record import Task
 
 T = TypeVar("T")
 
@@ -171,3 +190,140 @@ class ServiceBatches:
                 if self.sleep(wait):
                     raise
             pause = min(LONGEST_PAUSE_S, 2 * pause)
+
+
+# ---- the lines of a batch's files
+
+
+ID_CHARS = 32
+"""Characters of the digest that names a question in a request's id; providers take 64 for the whole id."""
+
+
+def ask_id(task: Task) -> str:
+    """The id of a sample's request: the same in every session, and inert."""
+    return f"{digest([task.benchmark, task.question_id])[:ID_CHARS]}-{task.sample_index}"
+
+
+def request_line(ask: str, url: str, body: bytes) -> bytes:
+    """One request. body: JSON, already encoded."""
+    return b'{"custom_id":%s,"method":"POST","url":%s,"body":%s}\n' % (codec.encode(ask), codec.encode(url), body)
+
+
+class BatchResult(NamedTuple):
+    """The result for one request: a reply, or the reason why there is none."""
+
+    ask: str
+    outcome: Reply | RequestFailed
+
+
+class _Response(msgspec.Struct, frozen=True):
+    status_code: int | None = None
+    request_id: str | None = None
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _ResultLine(msgspec.Struct, frozen=True):
+    custom_id: str
+    response: _Response | None = None
+    error: Any = None
+
+
+def read_result(
+    line: bytes, wire: Wire, *, started: float, seconds: float, max_body_bytes: int, secrets: Iterable[Secret] = ()
+) -> BatchResult | None:
+    """The result in a line; None for a line that has another form.
+
+    wire: of the batch's requests. started: Unix time when the batch began. seconds: its duration. The times of single
+    tokens are unknown. secrets: keys that no text of the result may show. max_body_bytes: largest body of a reply.
+    """
+    try:
+        result_line = msgspec.json.decode(line, type=_ResultLine)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    ask, response = result_line.custom_id, result_line.response
+    if response is None or (response.body == b"null" and result_line.error):
+        return BatchResult(ask, failure_of_event(result_line.error, secrets, "the batch's result"))
+    body = bytes(response.body)
+    if response.status_code not in (None, 200):
+        return BatchResult(ask, failure_of_status(response.status_code or 0, body, secrets=secrets))
+    parser = ReplyParser(wire, started=0.0, started_utc=started, max_body_bytes=max_body_bytes, secrets=secrets)
+    parser.request_id = response.request_id
+    try:
+        parser.feed(body, seconds)
+        reply = parser.finish(seconds)
+    except RequestFailed as failure:
+        return BatchResult(ask, failure)
+    timing = msgspec.structs.replace(reply.timing, first_token=None, last_token=None, events=0)
+    return BatchResult(ask, msgspec.structs.replace(reply, timing=timing))
+
+
+# ---- the file of what was handed in
+
+
+_REMEDY = (
+    "The requests at the provider are then unknown: put an intact copy back, or remove the file to ask for all missing "
+    "samples again."
+)
+
+
+class Handed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of the file. In `BatchLedger.batches`: the planned batch, with its id once the provider has stated one.
+
+    name: our name of the batch. id: the provider's. endpoint: its base URL. asks: the ids of its requests. why: of a
+    void batch.
+    """
+
+    event: Literal["planned", "sent", "void"]
+    name: str
+    id: str = ""
+    endpoint: str = ""
+    asks: list[str] = []
+    why: str = ""
+    schema: int = SCHEMA_VERSION
+
+
+class BatchLedger:
+    """The file `batches.jsonl`. Only the holder of the run's lock may use it, one thread at a time."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        """Open the file. Raises `StoreError` where it cannot be read, has a newer schema or a damaged line.
+
+        A damaged line is an error because its batch might be sent twice.
+        """
+        self.path = folder.batches
+        self.batches: dict[str, Handed] = {}
+        """Batches that are not void, by our name, in the order in which they were planned."""
+        # A torn tail comes from a process that died while writing, before it sent anything.
+        for entry in read_appended(self.path, Handed, _REMEDY, sealed=True):
+            self._apply(entry)
+
+    def planned(self, name: str, endpoint: str, asks: Collection[str]) -> None:
+        """Record that a batch of these requests is about to be sent. Raises `StoreError`."""
+        self._append(Handed(event="planned", name=name, endpoint=endpoint, asks=list(asks)))
+
+    def sent(self, name: str, id: str) -> None:
+        """Record the provider's name of the batch. Raises `StoreError`."""
+        self._append(Handed(event="sent", name=name, id=id))
+
+    def void(self, name: str, why: str) -> None:
+        """Record that the batch never began, or failed. Raises `StoreError`."""
+        self._append(Handed(event="void", name=name, why=why))
+
+    def holding(self, asks: Collection[str]) -> dict[str, Handed]:
+        """For each request id in `asks` that a batch holds, the latest such batch; other ids are left out."""
+        asked_ids = set(asks)
+        # In the order of the batches, so a later one takes the place of an earlier one with the same request.
+        return {ask: batch for batch in self.batches.values() for ask in batch.asks if ask in asked_ids}
+
+    def _append(self, entry: Handed) -> None:
+        append_line(self.path, line(entry, sealed=True))
+        self._apply(entry)
+
+    def _apply(self, entry: Handed) -> None:
+        """Note in `batches` what a line of the file says."""
+        if entry.event == "planned":
+            self.batches[entry.name] = entry
+        elif entry.name in self.batches and entry.event == "sent":
+            self.batches[entry.name] = msgspec.structs.replace(self.batches[entry.name], id=entry.id)
+        else:
+            self.batches.pop(entry.name, None)

@@ -24,15 +24,20 @@ from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.errors import ServerError
 from harness.core.nouns import count_noun
-from harness.generation.batching.handing import EndedBatch, ServiceBatches
-from harness.generation.batching.lines import BatchResult, ask_id, read_result
+from harness.generation.batching.handing import (
+    BatchLedger,
+    BatchResult,
+    EndedBatch,
+    ServiceBatches,
+    ask_id,
+    read_result,
+)
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network.control import Orders
 from harness.generation.network.requests import Requests, SampleRequest
 from harness.generation.network.thread import LOOK_AROUND_S, AskingThread
 from harness.generation.settings import RunSettings
-from harness.runs.batches import BatchLedger
 from harness.runs.layout import RunFolder
 
 FIRST_LOOK_S, LONGEST_LOOK_S = 2.0, 60.0

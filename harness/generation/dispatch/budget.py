@@ -44,8 +44,8 @@ from harness.core.nouns import count_noun
 from harness.core.records import Sample, Usage
 from harness.generation.dispatch.flight import SessionPlan, Work
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
+from harness.generation.run_progress import Account, RunCosts, Spent, completion_tokens, tokens_before
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Account, RunCosts, Spent, completion_tokens, tokens_before
 from harness.runs.log_events import STOPPED_BY_BUDGET
 from harness.runs.record import Owed, Task
 

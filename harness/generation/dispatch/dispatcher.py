@@ -36,18 +36,23 @@ from harness.core.finish_words import CONTEXT, limit_of
 from harness.core.hidden_limit import Cuts, cut_tokens
 from harness.core.inert import quoted
 from harness.core.records import Sample, Usage
-from harness.generation.dispatch.arrivals import Arrivals
 from harness.generation.dispatch.budget import Billing, Budget, Ending, OutOfBudget, RateLimit
 from harness.generation.dispatch.canary import Answered, Canary, ModelName
-from harness.generation.dispatch.causes import Cause, Causes, advice
-from harness.generation.dispatch.flight import Flight, Lane, SessionPlan, Work, no_request
-from harness.generation.dispatch.history import HOPELESS_QUESTIONS
+from harness.generation.dispatch.flight import HOPELESS_QUESTIONS, Arrivals, Flight, Lane, SessionPlan, Work, no_request
 from harness.generation.dispatch.lanes import Lanes
-from harness.generation.dispatch.retry import fault_of, seconds_to_retry
+from harness.generation.dispatch.retry import Cause, Causes, advice, fault_of, seconds_to_retry
 from harness.generation.dispatch.schedule import Scheduler
-from harness.generation.run_progress import BenchmarkProgress, FailureProgress, Progress, Tally
+from harness.generation.run_progress import (
+    Account,
+    BenchmarkProgress,
+    FailureProgress,
+    Progress,
+    Spent,
+    Tally,
+    completion_tokens,
+    tokens_before,
+)
 from harness.generation.settings import RunSettings
-from harness.generation.spending import Account, Spent, completion_tokens, tokens_before
 from harness.runs.record import RecordRefused, Task, n_planned
 
 MIN_FINISHED = 8

@@ -1,20 +1,122 @@
-"""What the dispatcher's parts share: the plan of the session, an endpoint, a sample in work, a request."""
+"""What the dispatcher's parts share: the plan of the session, an endpoint and its history, a sample in work, a request.
+
+From an endpoint's history a failure says whose fault it is (the table of `retry`): a question's if others pass, the
+endpoint's if others fail, too. No I/O.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
 from harness.client.protocol.failures import RequestFailed
-from harness.generation.dispatch.history import History
 from harness.generation.dispatch.too_many_requests import Pace
-from harness.generation.run_progress import EndpointState
-from harness.generation.spending import Spent
+from harness.generation.run_progress import EndpointState, OldestInFlight, Spent
 from harness.runs.record import Owed, Task
+
+# ---- what one endpoint has answered lately, and what each question has met there
+
+
+Past = Literal["new", "hopeless", "spare", "known", "alone", "others pass"]
+"""The past of an endpoint and a question before a failure.
+
+new: the endpoint has answered nothing (for a rejected request: nothing of the same benchmark). hopeless: new, and it
+has refused `HOPELESS_QUESTIONS`. spare: new, but another endpoint may answer. known: it has answered. alone: since its
+last answer only this question has failed, of which no sample was ever answered. others pass: since the question's first
+failure more requests for others were answered than failed, and the last one was.
+"""
+
+HOPELESS_QUESTIONS = 3
+"""After refusals of this many different questions, or of all, an endpoint without a reply is taken to refuse each."""
+
+MAX_FAILURES = 3
+"""Failures of one question that are held, so that no two questions excuse each other for ever."""
+
+RECENT = 64
+"""Ended requests that an endpoint's history holds."""
+
+Question = tuple[str, str]
+
+
+class _End(NamedTuple):
+    """A request that ended. number: of the request; nth: of the end; both count from 1."""
+
+    number: int
+    nth: int
+    question: Question
+    answered: bool
+
+
+class History(msgspec.Struct, eq=False):
+    """The history of one endpoint in a session.
+
+    n_sent: requests so far; a request's number is `n_sent` after it was sent. in_flight: requests by question. answers:
+    replies by benchmark. recent: the last requests that ended. refused: questions that were refused, by benchmark if
+    only its requests may be concerned. first_failed: the first failure of each question since any endpoint answered it;
+    the owner removes it.
+    """
+
+    n_sent: int = 0
+    n_ended: int = 0
+    in_flight: Counter[Question] = msgspec.field(default_factory=Counter)
+    answers: Counter[str] = msgspec.field(default_factory=Counter)
+    recent: deque[_End] = msgspec.field(default_factory=lambda: deque(maxlen=RECENT))
+    refused: dict[str | None, set[Question]] = msgspec.field(default_factory=dict)
+    first_failed: dict[Question, _End] = msgspec.field(default_factory=dict)
+
+    def over(self, question: Question) -> None:
+        """Note that a request for `question` is no longer in flight."""
+        self.in_flight[question] -= 1
+        if not self.in_flight[question]:
+            del self.in_flight[question]
+
+    def has_answered(self, benchmark: str | None) -> bool:
+        """Whether any request was answered; benchmark: any of this one."""
+        return bool(self.answers if benchmark is None else self.answers[benchmark])
+
+    def answered(self, number: int, question: Question) -> None:
+        """Note a reply to the request of this number."""
+        self.answers[question[0]] += 1
+        self.recent.append(self._end(number, question, answered=True))
+
+    def failed(self, number: int, question: Question, *, proven: bool) -> Past:
+        """Note a failure, and return what came before it. proven: whether a sample of the question was ever answered.
+
+        A failure of a question whose others pass is not noted, so that it makes no other question look innocent.
+        """
+        end = self._end(number, question, answered=False)
+        first = self.first_failed.setdefault(question, end)
+        # Requests that were under way when the question was first asked say nothing: a server that shuts down finishes
+        # them, and refuses what comes later. Nor do replies before its failure.
+        others = [o for o in self.recent if o.number > first.number and o.nth > first.nth and o.question != question]
+        if others and others[-1].answered and 2 * sum(other.answered for other in others) > len(others):
+            return "others pass"
+        if sum(other.question == question and not other.answered for other in self.recent) < MAX_FAILURES:
+            self.recent.append(end)
+        for other in reversed(self.recent):
+            if other.answered:
+                break
+            if other.question != question:
+                return "known"
+        return "known" if proven else "alone"
+
+    @property
+    def well(self) -> bool:
+        """Whether the last request that ended was answered."""
+        return bool(self.recent) and self.recent[-1].answered
+
+    def _end(self, number: int, question: Question, *, answered: bool) -> _End:
+        self.n_ended += 1
+        return _End(number, self.n_ended, question, answered)
+
+
+# ---- plan, endpoint, sample, request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,3 +258,104 @@ class Flight(msgspec.Struct, eq=False):
     @property
     def endpoint(self) -> Endpoint:
         return self.lane.endpoint
+
+
+# ---- how much of the requests in flight has arrived, and how fast it comes
+
+
+NOW_S = 10.0
+"""Seconds over which the present rates are measured."""
+
+
+class Arrivals:
+    """How much of the requests in flight has arrived, and how fast it comes.
+
+    flights: the requests in flight, in the order in which they were sent; its owner calls `advance` before it changes.
+    tokens: received in this session.
+
+    The transports count token events, which are read from time to time; servers state tokens only when a sample has
+    finished. So each event counts as many tokens as in the finished samples, on average.
+    """
+
+    def __init__(self, clock: Callable[[], float], flights: Mapping[Task, Flight]) -> None:
+        self._clock = clock
+        self._flights = flights
+        self.started = clock()
+        self.tokens = 0.0
+        self._busy, self._since = 0.0, self.started  # seconds in flight of all requests, up to a moment
+        self._looks: deque[tuple[float, float, float]] = deque([(self.started, 0.0, 0.0)])  # (moment, busy, tokens)
+        self._finished_tokens = self._finished_events = 0
+        self._any_events = False
+
+    def finished(self, flight: Flight, tokens: int, events: int) -> None:
+        """Note that a request became a sample of `tokens` tokens in `events` events."""
+        # The server's number replaces what the events were counted as, so that the end agrees with the server's books.
+        self.tokens += tokens - flight.tokens
+        # A reply in one piece does not say how many tokens an event has.
+        if events > 1:
+            self._finished_tokens += tokens
+            self._finished_events += events
+
+    def look(self) -> None:
+        """Count the tokens that have come so far."""
+        tokens_per_event = self._finished_tokens / self._finished_events if self._finished_events else 1.0
+        for flight in self._flights.values():
+            if (n := flight.arriving.count()) > flight.events:
+                flight.events = n
+                self._any_events = True
+                # The mean may have fallen since the last look; what was counted is not taken back.
+                counted = max(flight.tokens, n * tokens_per_event)
+                self.tokens += counted - flight.tokens
+                flight.tokens = counted
+        now = self.advance()
+        self._looks.append((now, self._busy, self.tokens))
+        # The first look stays until the second is old enough, so the rates are measured over the whole period.
+        while len(self._looks) > 2 and self._looks[1][0] <= now - NOW_S:
+            self._looks.popleft()
+
+    def advance(self) -> float:
+        """Count the time since the last call, and return the present second."""
+        now = self._clock()
+        self._busy += len(self._flights) * (now - self._since)
+        self._since = now
+        return now
+
+    # ---- facts
+
+    @property
+    def rate(self) -> float | None:
+        """Tokens per second since the beginning; None before the first token."""
+        seconds = self._clock() - self.started
+        return self.tokens / seconds if self.tokens and seconds > 0 else None
+
+    @property
+    def rate_now(self) -> float | None:
+        """Tokens per second over about the last `NOW_S` seconds; None before the first token."""
+        (then, _, tokens_then), (now, _, tokens_now) = self._looks[0], self._looks[-1]
+        # `finished` may lower the count, when the server states fewer tokens than were counted; no rate is below 0.
+        return max(0.0, tokens_now - tokens_then) / (now - then) if tokens_now and now > then else None
+
+    @property
+    def pace(self) -> float:
+        """Recent seconds per token of one stream; 0 before the first token."""
+        _, busy, tokens = self._looks[0]
+        if self.tokens > tokens:
+            return (self._busy - busy) / (self.tokens - tokens)
+        return self._busy / self.tokens if self.tokens else 0.0
+
+    @property
+    def oldest(self) -> OldestInFlight | None:
+        """The sample that has been in flight longest; None if none is in flight."""
+        for task, flight in self._flights.items():  # In the order in which they were sent.
+            seconds, tokens = self._clock() - flight.sent_at, self._tokens_of(flight, self.pace)
+            return OldestInFlight(**task._asdict(), seconds=seconds, tokens=round(tokens))
+        return None
+
+    def missing(self, mean: float) -> float:
+        """Tokens that the requests in flight still bring if each sample becomes as long as `mean`, in tokens."""
+        pace = self.pace
+        return sum(max(0.0, mean - self._tokens_of(flight, pace)) for flight in self._flights.values())
+
+    def _tokens_of(self, flight: Flight, pace: float) -> float:
+        """Tokens of a request so far; estimated from its age if the servers send each reply in one piece."""
+        return flight.tokens if self._any_events or not pace else (self._clock() - flight.sent_at) / pace

@@ -25,8 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
 from harness.client.protocol.failures import RequestFailed
-from harness.generation.dispatch.flight import Flight, Lane, Work
-from harness.generation.dispatch.history import HOPELESS_QUESTIONS, Past
+from harness.generation.dispatch.flight import HOPELESS_QUESTIONS, Flight, Lane, Past, Work
 from harness.generation.dispatch.retry import BUSY, Sign, longest_backoff, sign_of
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.run_progress import EndpointProgress

@@ -1,7 +1,11 @@
-"""Writes the parts of replies that have arrived to `inflight.jsonl`: every `KEEP_S`, on signals and at the end.
+"""Half-written replies: keeps the parts that have arrived in `inflight.jsonl`, every `KEEP_S` and on signals.
+
+A line of the file is a sample under way, with a checksum; the file is replaced as a whole. What is read of a sample is
+the beginning of what one request wrote, so a crash or damage, after which no part counts, costs tokens and never makes
+a text that no server sent. Nothing here counts as a sample.
 
 Used on the network's loop; a thread of its own writes. If the file cannot be written, it is given up for the session,
-and the log says so.
+and the log says so. `continuing` makes the requests that go on with the parts.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,11 +23,76 @@ from harness.client.interface import Arriving
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import SoFar, WrittenTokens
 from harness.core.errors import StoreError
+from harness.core.files import write_atomically
+from harness.core.records import SCHEMA_VERSION, Seam
 from harness.generation.dispatch.flight import Flight
-from harness.runs import inflight
-from harness.runs.inflight import Partial
 from harness.runs.layout import RunFolder
+from harness.runs.line_file import line, read_appended, refuse_link
 from harness.runs.record import Owed, Task
+
+# ---- the file
+
+
+class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The part of a sample that was written.
+
+    request: digest of the request that began it. engine: the engine that served it, "" = unknown. text, reasoning: as
+    sent, None = nothing came. tokens: their number. ids, prompt_ids: token ids of this part and of the prompt, empty
+    where the server did not state them. seams: places of earlier interruptions. failures: requests that were to
+    continue it and brought no token, as `harness.generation.network.keeping` counts them.
+    """
+
+    request: str
+    engine: str = ""
+    server_model: str | None = None
+    text: str | None = None
+    reasoning: str | None = None
+    tokens: int = 0
+    ids: Sequence[int] = ()
+    prompt_ids: Sequence[int] = ()
+    seams: tuple[Seam, ...] = ()
+    failures: float = 0.0
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """A line of the file."""
+
+    key: Task
+    part: Partial
+    schema: int = SCHEMA_VERSION
+
+
+class Recovered(NamedTuple):
+    """The half-written samples of the file. damage: why there are none if it cannot be read, else empty."""
+
+    partials: dict[Task, Partial]
+    damage: str = ""
+
+
+def read_parts(folder: RunFolder) -> Recovered:
+    """The stored parts. A missing file means none. Never raises: unreadable parts are lost."""
+    try:
+        return Recovered({line.key: line.part for line in read_appended(folder.inflight, _Row, "", sealed=True)})
+    except StoreError as error:
+        return Recovered({}, str(error))
+
+
+def write_parts(folder: RunFolder, partials: Mapping[Task, Partial]) -> None:
+    """Replace the content of the file by these parts; without parts, remove it. Raises `OSError`, `StoreError`."""
+    refuse_link(folder.inflight)
+    if not partials:
+        folder.inflight.unlink(missing_ok=True)
+        return
+    write_atomically(folder.inflight, (_encoded(key, part) for key, part in partials.items()))
+
+
+def _encoded(key: Task, part: Partial) -> bytes:
+    part = msgspec.structs.replace(part, ids=list(part.ids), prompt_ids=list(part.prompt_ids))  # arrays are not encoded
+    return line(_Row(key, part), sealed=True)
+
+
+# ---- whether a part is continued, and when the parts are written
+
 
 KEEP_S = 30.0
 """Seconds between two writes of the file."""
@@ -96,7 +166,7 @@ class Keeper:
     ) -> None:
         """Read the parts that earlier sessions wrote of samples which are still missing (`owed`)."""
         rows = cache(lambda: {(row.benchmark, row.question_id): row.indices for row in owed})  # made if there are parts
-        stored, self.damage = inflight.read(folder)
+        stored, self.damage = read_parts(folder)
         self.partials = {
             task: part for task, part in stored.items()
             if task.sample_index in rows().get((task.benchmark, task.question_id), ())
@@ -198,7 +268,7 @@ class Keeper:
         if self._given_up:
             return
         try:
-            inflight.write(self._folder, parts)
+            write_parts(self._folder, parts)
         except (OSError, StoreError) as error:
             self._given_up = True
             self._on_event("inflight_given_up", reason=str(error))

@@ -26,11 +26,10 @@ from harness.client.wires.wire import Wire
 from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
 from harness.core.records import Question, Sample, Seam
-from harness.generation.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
 from harness.generation.dispatch.flight import Flight
-from harness.generation.network.keeping import CONTINUABLE, REFUSALS, Keeper
+from harness.generation.network.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
+from harness.generation.network.keeping import CONTINUABLE, REFUSALS, Keeper, Partial
 from harness.generation.settings import RunSettings
-from harness.runs.inflight import Partial
 from harness.runs.record import Task
 
 

@@ -29,8 +29,8 @@ from harness.generation.network.control import Orders
 from harness.generation.network.keeping import Keeper
 from harness.generation.network.requests import OneByOne
 from harness.generation.network.steps import StepByStep
+from harness.generation.run_progress import Spent
 from harness.generation.settings import MAX_CONCURRENCY, limit_concurrency
-from harness.generation.spending import Spent
 from harness.runs.record import Task
 
 LOOK_AROUND_S = 0.5

@@ -22,7 +22,7 @@ from harness.core.files import open_untrusted
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.extensions.clusters.ray.cluster import Cluster
-from harness.generation.dispatch.causes import Cause
+from harness.generation.dispatch.retry import Cause
 from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Tally
 from harness.options.run import RunOptions

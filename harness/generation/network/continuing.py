@@ -22,9 +22,9 @@ from harness.core.choices import SalvageMode
 from harness.core.codec import sample_seed
 from harness.core.finish_words import ending
 from harness.core.records import Question, Seam, Usage
+from harness.generation.network.keeping import Partial
 from harness.generation.settings import Salvage
 from harness.presets.sampling import ContinuationRule, sampling_fields
-from harness.runs.inflight import Partial
 
 WORTH_TOKENS = 16
 """Smallest written part, in tokens, for which the requests of a continuation are worth their cost."""
