@@ -16,7 +16,7 @@ from server_launchers.engines import table
 from server_launchers.engines.engine import Engine
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import accelerators
-from server_launchers.machine.inspection import Facts
+from server_launchers.machine.environments import Facts
 from server_launchers.spec import ServerSpec
 
 DRY_PORT = 8000

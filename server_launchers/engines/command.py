@@ -11,7 +11,7 @@ from server_launchers.engines.engine import ROUTED, Engine
 from server_launchers.errors import LaunchError
 
 if TYPE_CHECKING:
-    from server_launchers.machine.inspection import Facts
+    from server_launchers.machine.environments import Facts
     from server_launchers.spec import ServerSpec
 
 PLACEHOLDERS = ("{port}", "{host}", "{model}", "{served_name}")

@@ -1,7 +1,12 @@
-"""The values in an engine's file: how the engine is started, what its log lines mean, how its servers are spoken to.
+"""The values in an engine's file: how it is started, perhaps behind a router, and how its servers are spoken to.
 
 Each file in this package ends with one `ENGINE`. Code that depends on the engine asks that value; no code compares
-names.
+names. Every value of a `Dialect` has its source: the engine's own code or documentation, or a running server that
+showed it.
+
+One address stands before several replicas: sglang-router (before SGLang, llama.cpp, …) or vllm-router (before vLLM). A
+router's `/health` says OK without a worker behind it; `/readiness` tells the truth. SGLang's router calls a worker's
+model "unknown" unless the worker is an SGLang server.
 """
 
 from __future__ import annotations
@@ -10,14 +15,236 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from server_launchers.deployment import ProcessCommand, Readiness
-from server_launchers.engines.dialect import Dialect
-from server_launchers.engines.routers import SGLANG_ROUTER, Router
 
 if TYPE_CHECKING:
     from server_launchers.machine.accelerators import Accelerator
-    from server_launchers.machine.inspection import Facts
+    from server_launchers.machine.environments import Facts
     from server_launchers.program import Program
     from server_launchers.spec import ServerSpec
+
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from server_launchers import isolated
+from server_launchers.program import KEY_VARIABLE, Program, key_arguments, since
+
+if TYPE_CHECKING:
+    from server_launchers.spec import ServerSpec
+
+
+# ---- routers
+
+
+POLICY = "round_robin"
+"""The router's policy: replicas take turns. A cache-aware policy would send the equal prompts of a benchmark to one
+replica.
+"""
+STARTUP_SECONDS = 86_400
+"""Seconds that the router waits for its workers: a day, since a start has its own limit."""
+
+
+class Router(msgspec.Struct, frozen=True):
+    """One router.
+
+    module: the router's Python module. version: the version that was tried. lists_models: whether the
+    router's model list names the models of its workers.
+    """
+
+    module: str
+    version: str
+    lists_models: bool
+
+    @property
+    def readiness(self) -> Readiness:
+        """The signs that the router and its workers are ready."""
+        return Readiness("/readiness", lists_models=self.lists_models)
+
+    @property
+    def install(self) -> str:
+        """The sentence that says how to install the router."""
+        return (
+            "install the router into an environment of its own: uv venv ENV && "
+            f"uv pip install --python ENV/bin/python {self.module.replace('_', '-')}=={self.version}, "
+            "then name ENV/bin/python as `router_python`"
+        )
+
+    @property
+    def program(self) -> Program:
+        """How the router is called: as a Python module."""
+        return Program(None, ("-m", f"{self.module}.launch_router"), self.module.replace("_", "-"), self.install)
+
+    def interpreter(self, spec: ServerSpec) -> str:
+        """The Python that has the router installed: `--router-python`, else the engine's, else the one on PATH."""
+        python = spec.router_python or spec.python
+        return "python3" if python is None else str(python.expanduser())
+
+    def preferred_interpreter(self, spec: ServerSpec) -> str:
+        """The Python for the router.
+
+        It is the one that `--router-python` names, else ours if it has the router, else the engine's, else the one on
+        PATH.
+        """
+        ours = spec.router_python is None and importlib.util.find_spec(self.module) is not None
+        return isolated.PYTHON if ours else self.interpreter(spec)
+
+    def command(
+        self, spec: ServerSpec, workers: Sequence[str], *, python: str, port: int, metrics_port: int
+    ) -> ProcessCommand:
+        """The command that starts the router on `port` by the interpreter `python`.
+
+        workers: addresses of the replicas, without `/v1`. metrics_port: the port where the router shows its metrics.
+        """
+        words = ["--host", spec.host, "--port", str(port), "--worker-urls", *workers, "--policy", POLICY]
+        words += ["--worker-startup-timeout-secs", str(STARTUP_SECONDS)]
+        # By default, every router on a machine uses the same port for its metrics.
+        words += ["--prometheus-host", spec.host, "--prometheus-port", str(metrics_port)]
+        if spec.api_key_env is None:
+            return ProcessCommand((python, *self.program.module, *words))
+        return ProcessCommand((python, *key_arguments(self.program), *words), {}, {KEY_VARIABLE: spec.api_key_env})
+
+
+SGLANG_ROUTER = Router("sglang_router", "0.3.2", lists_models=False)
+VLLM_ROUTER = Router("vllm_router", "0.1.17", lists_models=True)
+
+
+# ---- how an engine's servers are recognised by their answers, and how requests to them differ
+
+
+MODELS = "/models"
+"""Path of the model list. It is the only page below the base URL; all others stand at the server's root."""
+
+FactKind = Literal["model", "host"]
+"""Whether a fact changes the distribution of replies ("model") or not ("host")."""
+
+Body = dict[str, Any]
+"""The body of a request, as JSON."""
+
+
+class FactField(msgspec.Struct, frozen=True):
+    """Where a page states one fact about a server.
+
+    path: keys from the page's object (in `MODELS`: from the model's entry) down to the value. kind: "model" if the fact
+    changes the distribution of replies. digest: only the digest of a long text is kept.
+    """
+
+    name: str
+    kind: FactKind
+    page: str
+    path: tuple[str, ...]
+    digest: bool = False
+
+
+def stated_at(page: str, kind: FactKind, within: tuple[str, ...] = (), **names: str) -> tuple[FactField, ...]:
+    """The fields of one page that state facts. names: fact → its key in the object at `within`; `a/b` is key b of a."""
+    return tuple(FactField(name, kind, page, (*within, *key.split("/"))) for name, key in names.items())
+
+
+class Neutral(msgspec.Struct, frozen=True):
+    """Sampling values that leave the distribution unchanged, by the engine's names of the fields.
+
+    source: where the engine defines them.
+    """
+
+    values: Mapping[str, Any]
+    source: str
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """Where a page states a number.
+
+    path: keys from the page's object down to the number. Where the path meets a list, it goes on in the first of the
+    list's objects that has the next key.
+    """
+
+    page: str
+    path: tuple[str, ...]
+
+    def value(self, page: Mapping[str, Any]) -> object:
+        """The value at the end of `path` in `page`; None where the page has none."""
+        value: object = page
+        for key in self.path:
+            if isinstance(value, list):
+                value = next((part for part in value if isinstance(part, Mapping) and key in part), None)
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
+
+
+def prompt_body(model: str, text: str, special: bool) -> Body:
+    """The body of POST /tokenize for a text. special: add the tokens that begin a prompt."""
+    return {"model": model, "prompt": text, "add_special_tokens": special}
+
+
+class TokenPages(msgspec.Struct, frozen=True):
+    """The pages about tokens: POST /tokenize and /detokenize, which have these names on all engines here.
+
+    of_text: makes the body for (model, text, special). template: the page that turns messages into text; None where
+    /tokenize takes messages itself.
+    """
+
+    of_text: Callable[[str, str, bool], Body] = prompt_body
+    template: str | None = None
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """What the servers of one engine state about themselves, and how to speak to them. By default nothing is known.
+
+    A model list reveals the engine: by `owned_by` in an entry, or by the key `marks`, whose object no other engine has.
+    A router's list, which hides its workers' models, is recognised by the name `hides_behind`.
+    """
+
+    name: str
+    """The engine's name in facts, reports and run folders."""
+    source: str = ""
+    """Address of the page that documents `facts`."""
+    owned_by: str = ""
+    marks: str = ""
+    hides_behind: str = ""
+    facts: tuple[FactField, ...] = ()
+    context: Reading | None = None
+    """Where the server states how many tokens one request may use, if the model's entry does not."""
+    at_once: tuple[Reading, ...] = ()
+    """Where the server states how many requests run at once; the first page that states it counts."""
+    neutral: Neutral | None = None
+    """Sampling values that replace the server's own defaults; None if servers of this engine are not known to have any.
+    """
+    names: Mapping[str, str] = {}
+    """Our name of a sampling field → the engine's, where they differ."""
+    tokens: TokenPages | None = None
+    states_ids: frozenset[str] = frozenset()
+    """The protocols ("chat", "completions") whose streams state token ids when asked (`return_token_ids`)."""
+    goes_on: Mapping[str, Any] = {}
+    """Fields that keep a reply going past the model's own end, up to max_tokens."""
+    obeys: Mapping[str, Mapping[str, tuple[int, ...]]] = {}
+    """API → sampling field beyond those of the API → the version from which the servers obey it; before, they drop it
+    without a word. Read in the request classes of their packages.
+    """
+    too_long: tuple[str, ...] = ()
+    """Patterns of the error text for a prompt that is longer than the context."""
+    dead: tuple[str, ...] = ()
+    """Patterns of the error text of a server that goes on answering though its engine has died."""
+    writes_by_schema: bool = False
+    """Whether a chat request's `response_format` makes the reply fit a JSON schema."""
+    reads_prompts: Literal["", "prompt_logprobs", "input_token_logprobs"] = ""
+    """The field in which a reply states the log-probabilities of the prompt's tokens; empty where none does."""
+    thinking_budget: tuple[str, ...] = ()
+    """The field that bounds the tokens of thinking."""
+
+    def obeyed(self, api: str, version: str) -> frozenset[str]:
+        """The sampling fields of `obeys` that servers of this version obey."""
+        return frozenset(field for field, first in self.obeys.get(api, {}).items() if since(version, first))
+
+    @property
+    def pages(self) -> tuple[str, ...]:
+        """The pages to read for facts besides the model list, each once."""
+        return tuple(dict.fromkeys(fact.page for fact in self.facts if fact.page != MODELS))
+
+
+# ---- the engine
+
 
 STARTED = frozenset({"host", "port", "environment", "dp", "dp_mode", "start_timeout", "stop_grace", "restarts"})
 """Fields of the spec that apply to every process we start; the harness handles them itself, not the engine."""
@@ -138,15 +365,15 @@ class Engine:
 
     def assumed_facts(self, spec: ServerSpec) -> Facts:
         """Facts without asking the machine: the version that the spec names or that is assumed, and no devices."""
-        from server_launchers.machine.inspection import Facts
+        from server_launchers.machine.environments import Facts
 
         return Facts(spec.engine_version or self.assumed_version, router_python=self.router.interpreter(spec))
 
     def inspect(self, spec: ServerSpec) -> Facts:
         """Facts about this machine. Raises LaunchError where the engine is missing or its version does not fit."""
-        from server_launchers.machine import inspection
+        from server_launchers.machine.environments import of_package
 
         facts, program = self.assumed_facts(spec), self.program(spec)
         if program is not None:
-            facts = inspection.of_package(spec, program, self.runs_on(spec), facts)
+            facts = of_package(spec, program, self.runs_on(spec), facts)
         return self.check(spec, facts)

@@ -13,13 +13,23 @@ from msgspec.structs import replace
 
 from server_launchers import isolated
 from server_launchers.deployment import ProcessCommand
-from server_launchers.engines.dialect import MODELS, Body, Dialect, FactField, Neutral, Reading, TokenPages, stated_at
-from server_launchers.engines.engine import ROUTED, Engine
+from server_launchers.engines.engine import (
+    MODELS,
+    ROUTED,
+    Body,
+    Dialect,
+    Engine,
+    FactField,
+    Neutral,
+    Reading,
+    TokenPages,
+    stated_at,
+)
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.program import flag_pairs
 
 if TYPE_CHECKING:
-    from server_launchers.machine.inspection import Facts
+    from server_launchers.machine.environments import Facts
     from server_launchers.spec import ServerSpec
 
 # ---- how its servers are known and spoken to

@@ -9,8 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from server_launchers.deployment import ProcessCommand
-from server_launchers.engines.dialect import Dialect, Neutral, Reading, TokenPages, stated_at
-from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
+from server_launchers.engines.engine import (
+    GPU_SERVER,
+    MODEL_FLAGS,
+    Dialect,
+    Engine,
+    Neutral,
+    Reading,
+    TokenPages,
+    stated_at,
+)
 from server_launchers.errors import LaunchError
 from server_launchers.program import KEY_VARIABLE, Program, flag_pairs, install_hint, local_model, of_version, since
 

@@ -17,14 +17,13 @@ from msgspec.structs import replace
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from server_launchers.engines.dialect import Dialect
-from server_launchers.engines.engine import Engine
+from server_launchers.engines.engine import Dialect, Engine
 from server_launchers.errors import LaunchError
 from server_launchers.program import since, version_key
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
 
 if TYPE_CHECKING:
-    from server_launchers.machine.inspection import Facts
+    from server_launchers.machine.environments import Facts
 
 EMBEDDED: EngineName = "llama_cpp"
 """The engine that comes with the harness: it serves any GGUF file, on any machine."""

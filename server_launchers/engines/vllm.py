@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from server_launchers.deployment import ProcessCommand
-from server_launchers.engines.dialect import Dialect, Neutral, TokenPages, stated_at
-from server_launchers.engines.engine import GPU_SERVER, MODEL_FLAGS, Engine
-from server_launchers.engines.routers import VLLM_ROUTER
+from server_launchers.engines.engine import (
+    GPU_SERVER,
+    MODEL_FLAGS,
+    VLLM_ROUTER,
+    Dialect,
+    Engine,
+    Neutral,
+    TokenPages,
+    stated_at,
+)
 from server_launchers.errors import LaunchError
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version, since
 

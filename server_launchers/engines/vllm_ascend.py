@@ -17,7 +17,7 @@ from server_launchers.errors import LaunchError
 from server_launchers.program import Program, of_version, version_key
 
 if TYPE_CHECKING:
-    from server_launchers.machine.inspection import Facts
+    from server_launchers.machine.environments import Facts
     from server_launchers.spec import ServerSpec
 
 MATRIX = "https://docs.vllm.ai/projects/ascend/en/latest/community/versioning_policy.html"

@@ -1,4 +1,4 @@
-"""The life of a server: its start and end (`launch`), the process that watches it (`guard`), its record (`servers`).
+"""The life of a server: start and end (`launch`), the process that watches it (`guard`), record and log (`servers`).
 
-`engine_log` reads what an engine's log says. Commands enter through `launch` (start) and `servers` (list, show, stop).
+Commands enter through `launch` (start) and `servers` (list, show, stop).
 """

@@ -49,10 +49,11 @@ import msgspec
 
 from harness.core.inert import visible
 from server_launchers.errors import GUARDS_MARK
-from server_launchers.keeping import engine_log, servers
-from server_launchers.keeping.servers import MemberState, ServerState
-from server_launchers.machine import containers, processes
+from server_launchers.keeping import servers
+from server_launchers.keeping.servers import MemberState, ServerState, exit_in_words
+from server_launchers.machine import processes
 from server_launchers.machine.processes import MARK, Process
+from server_launchers.machine.programs import end_container
 
 TICK_SECONDS = 0.25
 """Seconds between two looks at the guard's parent and at restarts that are due."""
@@ -232,7 +233,7 @@ class Member:
     def end_container(self) -> None:
         """Remove this member's container, if it has one; killing docker's client would leave the container running."""
         if self.state.container:
-            containers.end(self.state.container, self.mark)
+            end_container(self.state.container, self.mark)
 
     def everyone(self) -> set[Process]:
         """All processes of this member, dead or alive: the recorded ones, its process group, and those that left it."""
@@ -391,7 +392,7 @@ class Guard:
         member.end_container()
         member.main = None
         member.state.exit_code = code
-        member.log.note(f"the process ended with {engine_log.exit_in_words(code)}")
+        member.log.note(f"the process ended with {exit_in_words(code)}")
         self._note_survivors(member, survivors)
         # A member that dies before the server is ready is not restarted: the launcher reports the failed start.
         if self.state.status == "ready" and not self.stopping and member.state.restarts < self._restarts:

@@ -46,15 +46,15 @@ import msgspec
 from harness.core.about import state_folder
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
-from server_launchers import isolated, replicas, shown
-from server_launchers.deployment import Deployment
+from server_launchers import isolated, replicas
+from server_launchers.deployment import Deployment, secrets_of, shown_words
 from server_launchers.engines import table
 from server_launchers.errors import LOG_TAIL, LaunchError
-from server_launchers.keeping import engine_log, servers
+from server_launchers.keeping import servers
 from server_launchers.keeping.guard import GuardOrders, MemberStart
-from server_launchers.keeping.servers import MemberState, ServerState
+from server_launchers.keeping.servers import MemberState, ServerState, log_cause
 from server_launchers.machine import accelerators, processes
-from server_launchers.machine.inspection import Facts
+from server_launchers.machine.environments import Facts
 from server_launchers.readiness import Foreign, NoCompletion, NotReady, check_ready
 from server_launchers.spec import ServerSpec
 
@@ -213,7 +213,7 @@ def _start_guard(
         )
         for process, log in zip(deployment.processes, starting.logs, strict=True)
     ]
-    hidden = shown.secrets_of(spec.environment) + ([os.environ[spec.api_key_env]] if spec.api_key_env else [])
+    hidden = secrets_of(spec.environment) + ([os.environ[spec.api_key_env]] if spec.api_key_env else [])
     orders = GuardOrders(str(path), starting, starts, spec.restarts, hidden)
     # Over the pipe and not by argv: every user of the machine can read arguments in /proc.
     _tell(guard, json.dumps(msgspec.to_builtins(orders)).encode() + b"\n")
@@ -242,7 +242,7 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
         members=[
             MemberState(
                 role=process.role,
-                argv=list(shown.words(process.command.argv)),
+                argv=list(shown_words(process.command.argv)),
                 port=process.port,
                 devices=None if process.devices is None else list(process.devices),
                 container=process.command.container,
@@ -400,7 +400,7 @@ def _refuse_ended(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Se
     now = servers.read(servers.path_of(starting.name)) or starting
     if now.ended is not None or now.status == "exited":
         member, log = now.ended or (now.members[0], now.log)
-        cause = engine_log.cause(servers.log_tail(log), member.exit_code)
+        cause = log_cause(servers.log_tail(log), member.exit_code)
         # Only for memory: nvidia-smi takes seconds, and other causes have nothing to do with holders.
         holders = accelerators.memory_holders() if "memory" in cause else []
         held = f"\ndevice memory is held by: {'; '.join(holders)}" if holders else ""

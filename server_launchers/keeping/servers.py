@@ -33,7 +33,7 @@ import signal
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -44,11 +44,11 @@ from harness.core import channel
 from harness.core.about import state_folder
 from harness.core.files import wait_for_lock
 from harness.core.inert import visible
-from server_launchers import shown
+from server_launchers.deployment import shown_words
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import engine_log
-from server_launchers.machine import accelerators, containers, processes
+from server_launchers.machine import accelerators, processes
 from server_launchers.machine.processes import Process
+from server_launchers.machine.programs import end_container
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
 """Most bytes of a state file; a longer one is not read."""
@@ -143,7 +143,7 @@ class ServerState(msgspec.Struct):
     @property
     def commands(self) -> list[str]:
         """The commands that were started, one line per process, without keys and passwords."""
-        return [shlex.join(shown.words(member.argv)) for member in self.members]
+        return [shlex.join(shown_words(member.argv)) for member in self.members]
 
     @property
     def running(self) -> bool:
@@ -259,7 +259,7 @@ def why_ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
         )
     # If the file records the end of no member, the first member's log says most.
     member, log = now.ended or (now.members[0], now.log)
-    return f"{engine_log.cause(log_tail(log), member.exit_code)}; its log is {log}"
+    return f"{log_cause(log_tail(log), member.exit_code)}; its log is {log}"
 
 
 def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list[str]]:
@@ -325,7 +325,7 @@ def _end_orphans(server: ServerState) -> list[Process]:
                 # A process that a member started after the guard's last look is not recorded, but is a descendant.
                 family |= {process, *processes.descendants(process.pid)}
         if member.container:
-            containers.end(member.container, mark)
+            end_container(member.container, mark)
     return processes.end(family, SURE_SECONDS)
 
 
@@ -394,3 +394,57 @@ def _is_ours(status: os.stat_result) -> bool:
 def _is_private(status: os.stat_result) -> bool:
     """Whether what has this status is ours, and nobody else may write to it."""
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+# ---- in plain words why a start failed, by the lines of an engine's log
+
+
+_CAUSES = (
+    (
+        r"(?:CUDA|HIP|NPU) out of memory|OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation",
+        "the devices ran out of memory: lower `memory_fraction`, `context` or `max_sequences`, or raise `tp`",
+    ),
+    (
+        r"No available memory for the cache blocks|larger than the available KV cache memory"
+        r"|Loaded weights leave no GPU memory for the KV cache|Please try to increase --mem-fraction-static",
+        "the weights leave too little memory for the cache: raise `memory_fraction` or `tp`, or lower `context`",
+    ),
+    (
+        r"(?:pass the argument|setting) `trust_remote_code=True`|requires you to execute the \w+ file",
+        "the model brings its own code: read it, then give `trust_remote_code`",
+    ),
+)
+"""Pattern of what an engine's log may say → the cause."""
+_ERROR = re.compile(r"(?:\b\w*(?:[Ee]rror|Exception): |^\s*Value error, )(\S.{7,}?)(?: \[type=\w+,.*)?$", re.MULTILINE)
+"""The message of an exception at the end of a traceback, or of a program that refuses its options."""
+# Errors that only send the reader to another line: they are no cause.
+_POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider")
+_SIGNALS: dict[int, str] = {
+    signal.SIGILL: ": this CPU lacks an instruction that the build uses",
+    signal.SIGBUS: ": shared memory or a mapped file ran out",
+    signal.SIGKILL: ", as the kernel does when the machine's memory ends",
+}
+"""Signal that ended a process → what it may mean."""
+
+
+def log_cause(lines: Sequence[str], exit_code: int | None) -> str:
+    """Why the engine ended, in one sentence: from its log's lines, else from its exit code.
+
+    Causes far above the last line count too, since engines end with "initialization failed, see above". The last
+    exception is the cause, in the engine's own words; a few causes get the options by which the harness helps.
+    """
+    text = "\n".join(lines)
+    for pattern, sentence in _CAUSES:
+        if re.search(pattern, text):
+            return sentence
+    ending = "for no known cause" if exit_code is None else f"it ended with {exit_in_words(exit_code)}"
+    errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
+    if errors:
+        # No meaning of the signal: SGLang kills itself by SIGKILL after any error.
+        return f"{ending}; its log says: {visible(errors[-1], 300)}"
+    return ending + _SIGNALS.get(-(exit_code or 0), "")
+
+
+def exit_in_words(code: int) -> str:
+    """An exit code in words. code: negative for the signal that ended the process."""
+    return f"exit status {code}" if code >= 0 else f"signal {-code} ({signal.strsignal(-code)})"

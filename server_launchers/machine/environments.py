@@ -7,26 +7,29 @@
 
 A path keeps its spelling, since resolving a venv's interpreter would leave the venv. No secret stands in a command
 line: variables are named, and their values inherited. An engine that takes its key only as an argument is started by
-`program.key_arguments`.
+`program.key_arguments`. `Facts` say before a start whether the engine is installed, its version, and which devices
+exist.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from harness.core.about import hub_folder
 from server_launchers.deployment import ProcessCommand
 from server_launchers.errors import LaunchError, ModelError
-from server_launchers.machine import containers
+from server_launchers.machine import accelerators
 from server_launchers.machine.accelerators import Accelerator
 from server_launchers.machine.processes import MARK
-from server_launchers.machine.programs import run_quietly
-from server_launchers.program import KEY_VARIABLE, Program, key_arguments
+from server_launchers.machine.programs import container_name, run_quietly
+from server_launchers.program import KEY_VARIABLE, Program, key_arguments, version_key
 from server_launchers.spec import ServerSpec
 
 HUB_VARIABLES = ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE")
@@ -72,7 +75,7 @@ def whole_command(
     if spec.docker is None:
         return replace(command, argv=(*prefix(spec, program), *command.argv))
     entrypoint = ("python3", *program.module) if program.script is None else (program.script,)
-    name = containers.name_of(port)
+    name = container_name(port)
     # --ipc=host, because torch's workers share tensors in /dev/shm, which docker bounds to 64 MiB. --init passes TERM
     # on and reaps zombies.
     words = ["docker", "run", "--rm", "--init", "--name", name, "--ipc=host", "--network=host"]
@@ -93,7 +96,7 @@ def whole_command(
         words += ["-v", f"{template}:{template}:ro"]
     # `-e NAME` without a value makes docker read the value from its own environment, so no secret is in argv.
     inherited = [variable for variable in HUB_VARIABLES if variable in os.environ]
-    # `containers.end` removes only a container that has the mark.
+    # `end_container` removes only a container that has the mark.
     for variable in sorted({*command.environment, *command.secrets, *inherited, MARK}):
         words += ["-e", variable]
     words += ["--entrypoint", entrypoint[0], spec.docker, *entrypoint[1:], *command.argv]
@@ -148,3 +151,55 @@ def _interpreter_of(script: Path) -> str | None:
     words = first[2:].decode("utf-8", "replace").split() if first.startswith(b"#!") else []
     # pip writes `#!/bin/sh` where the interpreter's path is longer than the kernel allows in this line.
     return words[0] if words and "python" in words[0] else None
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """Facts about the machine that a spec depends on."""
+
+    version: str
+    """The engine's version; empty: unknown."""
+    router_python: str = "python3"
+    """The interpreter that starts the router."""
+    device_ids: tuple[str, ...] | None = None
+    """The accelerators; None: unknown."""
+    versions: Mapping[str, str] = {}
+    """Component (a package, the driver, the devices) → its version or description, as a run records it."""
+    environment: Mapping[str, str] = {}
+    """Variables that this machine requires."""
+
+
+def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Facts) -> Facts:
+    """The facts with what this machine says about an engine that is a Python package: version and devices.
+
+    kind: the kind of accelerator to look for. facts: assumed ones, which stay where the machine does not answer.
+    Raises LaunchError if the engine is missing or the spec's model does not exist.
+    """
+    check_model(spec)
+    package = program.package
+
+    # The devices, and a description of them for the record of a run.
+    machine = accelerators.Machine(None) if spec.device == "cpu" else accelerators.find(kind)
+    versions = {"driver": machine.driver} if machine.driver else {}
+    if spec.device == "cpu":
+        versions["devices"] = accelerators.processor()
+    else:
+        used = machine if spec.devices is None else accelerators.of_ids(machine, spec.devices)
+        if used.names:
+            versions["devices"] = ", ".join(f"{n} x {name}" for name, n in Counter(used.names).items())
+    facts = replace(facts, device_ids=machine.ids, versions=versions)
+
+    # An image cannot be asked before the start: the version is what the spec names.
+    if spec.docker is not None:
+        find_program(("docker",), program.install)
+        stated = spec.engine_version
+        return replace(facts, versions={**versions, package: stated}) if stated else facts
+
+    # An installed engine states its version itself.
+    installed = installed_version(prefix(spec, program), program)
+    if installed is None:
+        return facts
+    if spec.engine_version is None:
+        if not version_key(installed):
+            raise LaunchError(f"cannot read the version of {package}: {installed!r}; give `engine_version`")
+        facts = replace(facts, version=installed)
+    return replace(facts, versions={**versions, package: installed})

@@ -1,4 +1,7 @@
-"""Asks other programs short questions; a program that fails gives no answer."""
+"""Runs other programs to their end: asks them short questions, and removes our containers.
+
+A program that fails gives no answer. Containers outlive the client that started them, so they are ended by name.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import subprocess
+
+
+import contextlib
+import json
+import re
+
+from server_launchers.machine.processes import MARK
 
 ASK_SECONDS = 30.0
 """Seconds that a program may take; later, what it was asked counts as unknown."""
@@ -37,3 +47,27 @@ def output_of(*argv: str) -> str:
     """The output of a program; empty if it cannot run, fails or takes too long."""
     completed = run_quietly(argv)
     return "" if completed is None or completed.returncode != 0 else completed.stdout
+
+
+_CONTAINER = re.compile(r"harness-[0-9]{1,5}\Z")
+"""The form of the names that we give to containers."""
+
+
+def container_name(port: int) -> str:
+    """The name of the container whose engine listens on `port`."""
+    return f"harness-{port}"
+
+
+def end_container(name: str, mark: str) -> None:
+    """Remove the container `name` if it is ours: its name has our form, and `mark` is in its environment."""
+    if _CONTAINER.match(name) and f"{MARK}={mark}" in _container_variables(name):
+        output_of("docker", "rm", "-f", name)
+
+
+def _container_variables(name: str) -> list[str]:
+    """The variables of a container, NAME=VALUE; none where there is no such container."""
+    argv = ("docker", "inspect", "--type", "container", "--format", "{{json .Config.Env}}", name)
+    with contextlib.suppress(ValueError):
+        variables = json.loads(output_of(*argv))
+        return variables if isinstance(variables, list) else []
+    return []

@@ -14,7 +14,7 @@ import pytest
 
 from harness.client.facts import discovery
 from server_launchers.engines import table as engines
-from server_launchers.engines.dialect import Dialect
+from server_launchers.engines.engine import Dialect
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "provenance.md"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server_launchers.engines.routers import SGLANG_ROUTER
+from server_launchers.engines.engine import SGLANG_ROUTER
 from server_launchers.keeping import launch
 from server_launchers.keeping.launch import RunningServer
 from server_launchers.machine import processes

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from server_launchers.embedded import openmp
-from server_launchers.keeping import engine_log, servers
+from server_launchers.keeping import servers
+from server_launchers.keeping.servers import log_cause
 
 # One line each as vLLM, SGLang, torch, transformers and huggingface_hub word it.
 WORDED = {
@@ -64,7 +65,7 @@ RECORDED = {
 def cause_of(tmp_path: Path, text: str, code: int | None = 1) -> str:
     log = tmp_path / "engine.log"
     log.write_text(text)
-    return engine_log.cause(servers.log_tail(log), code)
+    return log_cause(servers.log_tail(log), code)
 
 
 @pytest.mark.parametrize(("line", "cause"), [(line, cause) for cause in WORDED for line in WORDED[cause]])

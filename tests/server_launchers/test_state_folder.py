@@ -1,6 +1,6 @@
 """The state folder is believed only where nobody else could have written it, and nothing in it is a command or a path.
 
-For: server_launchers.keeping.servers, server_launchers.machine.containers.
+For: server_launchers.keeping.servers, server_launchers.machine.programs.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import pytest
 
 from harness.presets import preset as presets
 from server_launchers import replicas
-from server_launchers.machine.inspection import Facts
+from server_launchers.machine.environments import Facts
 from server_launchers.spec import ServerSpec
 from tests.embedded import THINKING_TEMPLATE
 

@@ -63,7 +63,7 @@ ENGINES = {
     "harness/extensions/answers/program/bubblewrap.py": "starts Python by -S, from / or in a sandbox",
     "harness/extensions/answers/program/containers.py": "starts the Python of an image, in a container",
     "server_launchers/machine/environments.py": "asks an engine's environment for a version, from /",
-    "server_launchers/engines/routers.py": "starts a router in an empty folder",
+    "server_launchers/engines/engine.py": "starts a router in an empty folder",
     "server_launchers/program.py": "the words that start an engine whose key must stay off the command line",
 }
 """Files that may start another interpreter by `-m` or `-c`, and where."""

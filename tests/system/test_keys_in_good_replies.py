@@ -1,6 +1,6 @@
 """Keys that are mistyped, or that a text repeats, are hidden; ordinary words and names are not.
 
-For: harness.client.address.endpoint, harness.core.secret, server_launchers.shown.
+For: harness.client.address.endpoint, harness.core.secret, server_launchers.deployment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.core.secret import (
     seal_secrets,
     without_secrets,
 )
-from server_launchers import shown
+from server_launchers.deployment import is_secret, secrets_of
 from tests.system.command import harness
 
 KEY = "canary-5f0c9d2e71ab4c38-Zq81"
@@ -104,9 +104,9 @@ def test_a_dry_run_of_a_server_shows_no_key(words: list[str], stays: str, tmp_pa
 
 
 def test_a_key_shaped_value_of_a_variable_is_hidden_and_a_path_is_not() -> None:
-    assert shown.is_secret("X", KEY)
-    assert not shown.is_secret("X", "/opt/model-0123456789-abcdef")
-    assert shown.secrets_of({"A_KEY": "abc", "B_KEY": "abcd"}) == ["abcd"]
+    assert is_secret("X", KEY)
+    assert not is_secret("X", "/opt/model-0123456789-abcdef")
+    assert secrets_of({"A_KEY": "abc", "B_KEY": "abcd"}) == ["abcd"]
 
 
 TYPED = "canary5up3rs3cr3t"

@@ -32,7 +32,7 @@ from harness.core.limits import MAX_ERROR_BODY_BYTES
 from harness.core.records import ServerFacts
 from harness.core.secret import Secret, without_secrets
 from server_launchers.engines import table as engines
-from server_launchers.engines.dialect import MODELS, Dialect, FactKind, stated_at
+from server_launchers.engines.engine import MODELS, Dialect, FactKind, stated_at
 
 if TYPE_CHECKING:
     from harness.core.http_get import Page

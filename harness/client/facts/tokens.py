@@ -17,7 +17,7 @@ from harness.core.errors import ServerError
 from harness.core.records import Message
 from harness.core.secret import reveal_secrets
 from server_launchers.engines import table as engines
-from server_launchers.engines.dialect import TokenPages
+from server_launchers.engines.engine import TokenPages
 
 THINK, THINK_END = "<think>", "</think>"
 """Tags that most models put around their reasoning."""
