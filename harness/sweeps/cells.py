@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,10 @@ MAX_CELLS = 10_000
 
 MAX_NAME_CHARS = 200
 """Longest name of a cell: file systems limit the names of folders, and of files that add a suffix to it."""
+
+
+OtherEntries = tuple[tuple[str, str], ...]
+"""The entries of a cell on all axes but one, as (axis, name of the entry)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +130,61 @@ class Sweep:
         """The checkpoints that are models of the sweep."""
         return [entry.checkpoint for entry in self.axes.get("models", ()) if entry.checkpoint is not None]
 
+    @cached_property
+    def columns_axis(self) -> str | None:
+        """The axis whose entries are the columns of a grid of one benchmark; None if the file has no axis that fits.
+
+        The file names the axis as `columns`. Without that key, or with the benchmarks as columns, the axis is the first
+        of servers, sampling, prompts and models that has several entries, or else the first of these that the file has.
+        Checkpoints are rows, so the models of a sweep over checkpoints are columns only if the file says so.
+        """
+        if self.table.columns not in (None, "benchmarks"):
+            return self.table.columns if self.table.columns in self.axes else None
+        order = ("servers", "sampling", "prompts", *(() if self.checkpoints else ("models",)))
+        present = [axis for axis in order if axis in self.axes]
+        return next(iter([*(axis for axis in present if len(self.axes[axis]) > 1), *present]), None)
+
+    @cached_property
+    def base(self) -> tuple[str, str] | None:
+        """The entry with which the other entries of its axis are compared, as (axis, name of the entry).
+
+        The file names the entry as its base; None as long as it is a checkpoint to come. Without that key the entry is
+        the first column of a grid; without a grid, the first entry of the first axis with several entries; None if
+        there is no such axis.
+        """
+        if self.table.base is not None:
+            entries = ((axis, entry.name) for axis in AXES for entry in self.axes.get(axis, ()))
+            return next((entry for entry in entries if entry[1] == self.table.base), None)
+        long_axes = [axis for axis in self.other_axes if len(self.axes[axis]) > 1]
+        columns = self.columns_axis if self.table.layout == "grid" else None
+        axis = columns if columns in long_axes else next(iter(long_axes), None)
+        return None if axis is None else (axis, self.axes[axis][0].name)
+
+    @cached_property
+    def base_cells(self) -> dict[str, str]:
+        """Cell → the base cell of its row, which differs from it only on the axis of the base; none for a base."""
+        if self.base is None:
+            return {}
+        axis, name = self.base
+        of_row = {without(axis, cell.point): cell.name for cell in self.cells if cell.point[axis] == name}
+        named = {cell.name: of_row.get(without(axis, cell.point), cell.name) for cell in self.cells}
+        return {cell: of_base for cell, of_base in named.items() if cell != of_base}
+
+    @cached_property
+    def read_cells(self) -> dict[str, str]:
+        """Cell → the base cell whose replies its server reads; a base reads its own. Empty if the file asks for none.
+
+        Raises `UsageError` if the cells of a row have no base among the models or the servers.
+        """
+        if self.likelihood is None or (self.base is None and self.checkpoints):  # The base may be one to come.
+            return {}
+        if self.base is None or self.base[0] not in AXES[:2] or not self.base_cells:
+            raise UsageError(
+                f"{self.file.where(('likelihood',))}: copies read their base's replies, so `table: {{base: …}}` must "
+                "name one of several models or servers"
+            )
+        return {name: name for name in self.base_cells.values()} | self.base_cells
+
     def only(self, paths: Collection[Path]) -> Sweep:
         """Return the plan with all other existing checkpoints held."""
         models = {entry.name: entry.checkpoint.path for entry in self.axes.get("models", ()) if entry.checkpoint}
@@ -141,6 +201,11 @@ class Sweep:
     def label(self, axis: str, name: str) -> str:
         """The label that tables show for the entry `name` of an axis."""
         return next((entry.label for entry in self.axes.get(axis, ()) if entry.name == name), name)
+
+
+def without(axis: str, point: Mapping[str, str]) -> OtherEntries:
+    """The entries of a point on the other axes."""
+    return tuple(entry for entry in point.items() if entry[0] != axis)
 
 
 def plan_of(

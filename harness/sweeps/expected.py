@@ -18,7 +18,6 @@ from harness.presets.sampling import Sampling
 from harness.progress.watching import Watcher
 from harness.runs.recorded_settings import in_words
 from harness.sweeps import running
-from harness.sweeps.bases import read_cells
 from harness.sweeps.cells import Cell, Sweep
 from harness.sweeps.file import at_line
 
@@ -55,7 +54,7 @@ def estimates(sweep: Sweep, watcher: Watcher, *, download: bool = False) -> list
     are not on this machine; else their number is the card's. Raises `UsageError` for a wrong name of a benchmark, a
     prompt, a preset or a column, for a `likelihood` without a base, and for questions that cannot be got.
     """
-    read_cells(sweep)  # for its error
+    _ = sweep.read_cells  # for its error
     return [_estimate(sweep, cell, watcher, download=download) for cell in sweep.cells]
 
 

@@ -33,8 +33,7 @@ from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.stats_differences import holm
 from harness.sweeps import record
-from harness.sweeps.bases import OtherEntries, base_cells, base_of, without
-from harness.sweeps.cells import Cell, Sweep
+from harness.sweeps.cells import Cell, OtherEntries, Sweep, without
 from harness.sweeps.running import reading_stamp, server_stamp
 
 NOT_RUN = "not run"
@@ -135,14 +134,12 @@ class Aggregate(NamedTuple):
 class Results:
     """The results of a sweep. results: every cell, in order.
 
-    base: the entry that the others of its axis are compared with, as (axis, name); None without a comparison.
     aggregates: the means over a suite's benchmarks; empty for a sweep that is no suite. written: the files of the
     tables, once they are written.
     """
 
     sweep: Sweep
     results: Sequence[CellResult]
-    base: tuple[str, str] | None
     aggregates: Sequence[Aggregate]
     written: Sequence[Path] = ()
 
@@ -170,7 +167,6 @@ def results(sweep: Sweep) -> Results:
     return Results(
         sweep=sweep,
         results=[result if result.against_base is None else replace(result, p=next(adjusted)) for result in compared],
-        base=base_of(sweep),
         aggregates=[result._replace(p=next(adjusted)) if result.p is not None else result for result in means],
     )
 
@@ -234,7 +230,7 @@ def _with_apart(cells: Sequence[CellResult]) -> list[CellResult]:
 
 def _against_base(sweep: Sweep, cells: Sequence[CellResult]) -> list[CellResult]:
     """Compare each cell with its base cell."""
-    by_name, bases = {result.cell.name: result for result in cells}, base_cells(sweep)
+    by_name, bases = {result.cell.name: result for result in cells}, sweep.base_cells
     return [_beside(result, by_name[bases[name]]) if name in bases else result for name, result in by_name.items()]
 
 

@@ -51,7 +51,6 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.record import missing_samples
 from harness.scoring.score import Score
 from harness.sweeps import record
-from harness.sweeps.bases import read_cells
 from harness.sweeps.cells import Cell, Sweep
 from harness.sweeps.entry import slug
 from harness.sweeps.record import CellRecord
@@ -84,7 +83,7 @@ def owing(sweep: Sweep) -> list[list[Cell]]:
     """The groups (cells that share one server) with a cell left to sample or score now, those of bases whose replies
     the others read first.
     """
-    reads = read_cells(sweep)
+    reads = sweep.read_cells
     groups = sorted(sweep.groups.values(), key=lambda group: all(reads.get(cell.name) != cell.name for cell in group))
     return [group for group in groups if any(is_owed(sweep, cell) and not sweep.is_held(cell) for cell in group)]
 
@@ -107,7 +106,7 @@ def _is_done(sweep: Sweep, cell: Cell) -> bool:
 
 def _is_unread(sweep: Sweep, cell: Cell, stored: CellRecord) -> bool:
     """Whether the cell's server is still to read its base's replies. stored: the cell's record."""
-    return stored.read != reading_stamp(sweep, cell) and cell.name in read_cells(sweep)
+    return stored.read != reading_stamp(sweep, cell) and cell.name in sweep.read_cells
 
 
 def server_of(cell: Cell, watcher: Watcher) -> ServerSpec:
@@ -300,7 +299,7 @@ class _Cells:
 
     def _read(self, cell: Cell, prepared: Prepared) -> dict[str, Any]:
         """Let the cell's server read its base's replies; the fields of its record that say what came."""
-        base, former = read_cells(self._sweep).get(cell.name), self._former(cell)
+        base, former = self._sweep.read_cells.get(cell.name), self._former(cell)
         if base is None or not _is_unread(self._sweep, cell, former):
             return {}
         replies = self._sweep.out / base
@@ -476,7 +475,7 @@ def reading_stamp(sweep: Sweep, cell: Cell) -> str:
     """Checksum of what decides what the cell's server makes of its base's replies: which and how many are read, that
     server, whether the base's has read them, and the stored samples of both cells; empty if it reads none.
     """
-    if (base := read_cells(sweep).get(cell.name)) is None:
+    if (base := sweep.read_cells.get(cell.name)) is None:
         return ""
     paths = {path for name in (base, cell.name) for path in (sweep.out / name).glob("*/samples.*")}
     sizes = sorted((str(path.relative_to(sweep.out)), path.stat().st_size) for path in paths)

@@ -30,7 +30,6 @@ from harness.runs import RunFolder
 from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
 from harness.scoring.uncertainty import ABSENT, cells, value_cell, with_interval
-from harness.sweeps.bases import base_cells, columns_axis
 from harness.sweeps.cells import AXES, Sweep
 from harness.sweeps.columns import MARK, Notes, column_heads, column_texts, pass_at_k, published_text, score_text
 from harness.sweeps.results import Aggregate, CellResult, Results
@@ -109,14 +108,13 @@ def write(results: Results) -> list[Path]:
 
 def _note_pairs(results: Results) -> None:
     """Note beside the bases' runs what the cells' gaps are in points; warn where a file of pairs is damaged."""
-    bases = base_cells(results.sweep)
     for result in results.results:
         cell, read, difference = result.cell.name, result.likelihood, result.against_base
         if read is None or difference is None:
             continue
         pairs = [points.pair_of(cell, gap.of, gap.mean, difference) for gap in read.benchmarks]
         try:
-            points.note(RunFolder(results.sweep.out / bases[cell]), pairs)
+            points.note(RunFolder(results.sweep.out / results.sweep.base_cells[cell]), pairs)
         except StoreError as error:
             channel.warn(error.sentence)
 
@@ -207,7 +205,7 @@ def _grids(results: Results) -> Iterator[Table]:
 
     A benchmark with a table of steps, which has the same accuracies, has no grid of a single column.
     """
-    sweep, across, split = results.sweep, columns_axis(results.sweep), ["benchmarks"]
+    sweep, across, split = results.sweep, results.sweep.columns_axis, ["benchmarks"]
     several = len(sweep.axes["benchmarks"]) > 1 and sweep.suite is None and not sweep.checkpoints
     if across is not None and (sweep.table.columns == "benchmarks" or (sweep.table.columns is None and several)):
         across, split = "benchmarks", []
@@ -308,9 +306,10 @@ def _beside_base(results: Results, ps: Iterable[float | None]) -> str:
 
     ps: of the cells of the table; None for a cell that is not compared.
     """
-    if results.base is None or all(p is None for p in ps):
+    base = results.sweep.base
+    if base is None or all(p is None for p in ps):
         return ""
-    label = short(results.sweep.label(*results.base))
+    label = short(results.sweep.label(*base))
     return f"; * differs from {label} (p < 0.05, corrected for all comparisons of this sweep)"
 
 

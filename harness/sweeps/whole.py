@@ -16,7 +16,6 @@ from harness.runs import RunFolder, sweep_cell
 from harness.runs.lock import locked
 from harness.runs.sweep_cell import SuiteNote
 from harness.sweeps import running, table
-from harness.sweeps.bases import base_cells
 from harness.sweeps.cells import Sweep
 from harness.sweeps.results import Results, results
 
@@ -66,7 +65,7 @@ def note_cells(sweep: Sweep) -> None:
     """
     source = (sweep.suite.source or "") if sweep.suite is not None else ""
     latest: dict[tuple[str, str], str] = {}
-    places, bases = {cell.name: place for place, cell in enumerate(sweep.cells)}, base_cells(sweep)
+    places = {cell.name: place for place, cell in enumerate(sweep.cells)}
     for cell in sorted(sweep.cells, key=lambda cell: cell.checkpoint.step if cell.checkpoint else 0):
         folder = RunFolder(sweep.folder(cell))
         if not folder.manifest.is_file():
@@ -75,7 +74,7 @@ def note_cells(sweep: Sweep) -> None:
             source=source,
             conditions=sweep.conditions(cell),
             place=places[cell.name],
-            base=bases.get(cell.name, ""),
+            base=sweep.base_cells.get(cell.name, ""),
         )
         if cell.checkpoint is not None:
             of_curve = cell.benchmark, cell.curve
