@@ -129,12 +129,12 @@ def cautions(folders: Sequence[RunFolder]) -> dict[Path, Caution]:
     by_folder = {}
     pairs, _ = pair_benchmarks(read_runs(folders), only_first=True)
     for pair in pairs:
-        warnings = comparison_warnings(*pair, _compare_pair(pair))
+        warnings = comparison_warnings(*pair, compare_pair(pair))
         by_folder[pair.ours.run.folder.path] = Caution(tuple(warnings), undecided_range(*pair))
     return by_folder
 
 
-def _compare_pair(pair: BenchmarkPair) -> PairedComparison:
+def compare_pair(pair: BenchmarkPair) -> PairedComparison:
     """The two runs of one benchmark, compared question by question. Raises `StoreError` if one has no samples."""
     both = [counted_questions(run, benchmark) for run, benchmark in pair]
     for (run, benchmark), questions in zip(pair, both, strict=True):
@@ -148,7 +148,7 @@ def _compare_pair(pair: BenchmarkPair) -> PairedComparison:
 
 def _run_pair(pair: BenchmarkPair) -> RunPair:
     """The comparison of one benchmark, with its warnings. Raises `StoreError` if a run has no samples of it."""
-    paired = _compare_pair(pair)
+    paired = compare_pair(pair)
     ours, baseline = pair
     return RunPair(
         run=ours.run.label,

@@ -21,11 +21,16 @@ from pathlib import Path
 
 import msgspec
 
-from harness.core.errors import UsageError
-from harness.reports.scored import counted_questions, read_runs
+from harness.commands.baselines import pair_benchmarks
+from harness.commands.compare import compare_pair
+from harness.commands.comparison_warnings import comparison_warnings
+from harness.core.inert import visible
+from harness.preparing.watching import Watcher
+from harness.reports.scored import read_runs
 from harness.runs import line_file
 from harness.runs.layout import RunFolder
-from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.runs.recorded_settings import difference_in_words, differences_in_curve
+from harness.scoring.comparison import PairedComparison
 from harness.scoring.stats import Z_95, t_factor
 from harness.scoring.stats_differences import power_factor
 
@@ -103,21 +108,19 @@ def pair_of(copy: str, benchmark: str, gap: float, difference: PairedComparison)
     )  # fmt: skip
 
 
-def differences(base: RunFolder, copy: RunFolder) -> dict[str, PairedComparison]:
-    """Benchmark, as the base's files name it → the copy's run less the base's.
+def differences(base: RunFolder, copy: RunFolder, watcher: Watcher) -> dict[str, PairedComparison]:
+    """Benchmark, as the base's files name it → the copy's run less the base's, with the warnings of `compare`.
 
     Raises `StoreError` for a run that is not scored, and `UsageError` for two without common questions.
     """
-    ours, theirs = read_runs([copy, base])
-    common = [name for name in ours.benchmarks if name in theirs.benchmarks]
-    if not common:
-        raise UsageError(f"it has no benchmark of {base.path}", field="sampled", value=str(copy.path))
-    return {
-        theirs.stored_name(theirs.benchmarks[name]): compare_runs(
-            *(counted_questions(run, run.benchmarks[name]) for run in (ours, theirs))
-        )
-        for name in common
-    }
+    compared = {}
+    for pair in pair_benchmarks(read_runs([base, copy]), only_first=True)[0]:
+        ours, theirs = pair
+        compared[theirs.folder.name] = compare_pair(pair)
+        apart = map(difference_in_words, differences_in_curve(theirs.record, ours.record))
+        for words in (*apart, *comparison_warnings(ours, theirs, compared[theirs.folder.name])):
+            watcher.warn(f"{visible(ours.run.label, 80)} beside {visible(theirs.run.label, 80)}: {words}")
+    return compared
 
 
 def expected(benchmark: str, pairs: Sequence[Pair], gap: float) -> ExpectedPoints | None:

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_points
 from harness.reports.plots.accuracy import numbers_of
 from harness.reports.plots.plot import BANDS, ENDS, Axis, Cell, Plot, lines_plot, round_values
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.tables import AT_MOST, MEANINGS, Table, short
-from harness.runs.manifest import BenchmarkRecord
-from harness.runs.recorded_settings import differences_in_curve
+from harness.runs.manifest import BenchmarkRecord, Difference
+from harness.runs.recorded_settings import MAX_SETTING_CHARS, differences_in_curve, in_words, setting_in_words
 from harness.scoring.score import Score, accuracy_cell
 from harness.scoring.stats import Estimate
 from harness.scoring.tally import MAX_MISSING_SHARE
@@ -173,14 +174,20 @@ def _order(steps: Sequence[Step]) -> list[Step]:
 
 
 def settings_apart(steps: Iterable[tuple[str, float, str, BenchmarkRecord]]) -> dict[str, str]:
-    """Name of each step whose settings are not those of its curve → how they differ.
+    """Name of each step whose settings are not those of its curve → how they differ (`max_tokens 32, the others 100`).
 
     steps: curve, step, name, record. The settings of a curve are those of its last step.
     """
     ordered = sorted(steps, key=lambda item: item[1])
     latest = {curve: record for curve, _, _, record in ordered}
     apart = {name: differences_in_curve(record, latest[curve]) for curve, _, name, record in ordered}
-    return {name: words for name, words in apart.items() if words}
+    return {name: "; ".join(map(_beside_others, changes)) for name, changes in apart.items() if changes}
+
+
+def _beside_others(change: Difference) -> str:
+    """The setting of a step, and that of the others."""
+    name = visible(setting_in_words(change.field), MAX_SETTING_CHARS)
+    return f"{name} {in_words(change.old)}, the others {in_words(change.new)}"
 
 
 def steps_of(runs: Sequence[ScoredRun]) -> dict[str, list[Step]]:

@@ -163,18 +163,12 @@ def setting_differences(
     return [change for change in changed if is_set(change.old) or is_set(change.new)]
 
 
-def differences_in_curve(step: BenchmarkRecord, reference: BenchmarkRecord) -> str:
-    """The settings that make two steps of a curve incomparable, as `max_tokens 32, the others 100`; empty if none do.
-
-    These are the settings that the samples of one run must share, and the questions.
+def differences_in_curve(step: BenchmarkRecord, reference: BenchmarkRecord) -> list[Difference]:
+    """The differences that make two steps of a curve incomparable: of the settings that the samples of one run must
+    share, and of the questions.
     """
     fields = {*step.identity, *reference.identity, NEUTRAL, "questions"}.difference(FREE_IN_A_CURVE)
-    changed = [change for change in setting_differences(step, reference) if change.field.partition(".")[0] in fields]
-    names = [visible(setting_in_words(change.field), MAX_SETTING_CHARS) for change in changed]
-    return "; ".join(
-        f"{name} {in_words(change.old)}, the others {in_words(change.new)}"
-        for name, change in zip(names, changed, strict=True)
-    )
+    return [change for change in setting_differences(step, reference) if change.field.partition(".")[0] in fields]
 
 
 def _started_here(servers: Provenance) -> frozenset[str]:
