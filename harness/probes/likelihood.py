@@ -254,7 +254,7 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
     if verdict == "differs" and abs(opening.mean) > OPENING_FACTOR * abs(after.mean) + noise.reach:
         template = f"the gap is {opening.mean:+z.4f} in the first {OPENING} tokens, {after.mean:+z.4f} in the next"
     largest = heapq.nlargest(
-        MOVED, ((float(size), n, i) for n, gap in enumerate(gaps) for i, size in enumerate(np.abs(gap)))
+        MOVED, ((float(size), n, i) for n, gap in enumerate(gaps) for i, size in enumerate(np.abs(gap)) if size)
     )
     return Likelihood(
         base=base, gap=gap, divergence=apart, noise=noise, opening=opening,

@@ -25,7 +25,7 @@ from harness.commands.baselines import pair_benchmarks
 from harness.commands.compare import compare_pair
 from harness.commands.comparison_warnings import comparison_warnings
 from harness.core.inert import visible
-from harness.preparing.watching import Watcher
+from harness.progress.watching import Watcher
 from harness.reports.scored import read_runs
 from harness.runs import line_file
 from harness.runs.layout import RunFolder

@@ -5,16 +5,19 @@
     RUN/likelihood/copy-KEY.jsonl    a copy's reading, until it is complete
     RUN/likelihood/pairs.jsonl       copies whose gap and samples are known (`points`)
 
-KEY is a checksum of the server's address, model, engine and stated weights. The base reads the replies one by one,
-then in the opposite order with several in flight, which shows its noise. The copy gets the base's own token ids. A line
-is stored as soon as it is read, so a probe that was killed goes on behind it; but stored lines count only if the server
-still reads one of the replies alike.
+KEY is a checksum of what the server is: its model, engine and all that it states of itself; and its address, or in its
+place the command without ports of a server that was started here, whose port is another at each start. The base reads
+the replies one by one, then in the opposite order with several in flight, which shows its noise. The copy gets the
+base's own token ids. A line is stored as soon as it is read, so a probe that was killed goes on behind it; but stored
+lines count only if the server still reads one of the replies alike.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +37,7 @@ from harness.core.inert import quoted, visible
 from harness.core.records import Key, Question, Sample, SampleRecord
 from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
-from harness.preparing import servers
+from harness.preparing import own_servers, servers
 from harness.probes import points, prompt_logprobs
 from harness.probes.asking import Refused
 from harness.probes.findings import Check, Outcome, Seen, untested
@@ -67,6 +70,9 @@ ANOTHER_NATS = 0.1
 """Stored lines count if a new reading of one differs by at most this, in the mean absolute difference: SmolLM2-135M
 moves by 0.02 from float32 to bfloat16, by 0.15 to 5 bits.
 """
+
+ROOM = 8
+"""Tokens of a context that stay free: vLLM 0.32 reads a text only with room for one more token, SGLang 0.5.23 for 7."""
 
 CONTEXT_TOKENS = 12
 """Number of tokens that are shown before a token that moved."""
@@ -140,15 +146,19 @@ def in_words(server: ProbedEndpoint) -> str:
 
 def file_of(kind: str, server: ProbedEndpoint, *more: str) -> str:
     """The name of the file for what this server reads."""
-    key = codec.digest([server.endpoint.base_url, server.asker.model, server.engine, server.facts.model, *more])
+    where: str | list[str] = server.endpoint.base_url
+    for started in own_servers.servers_at([server.endpoint]):
+        ports = "|".join(str(member.port) for member in started.members)
+        where = [re.sub(rf"\b({ports})\b", "PORT", command) for command in started.commands]
+    key = codec.digest([where, server.asker.model, server.facts.model, server.facts.host, *more])
     return f"{kind}-{key[:12]}.jsonl"
 
 
 def read_missing(
     server: ProbedEndpoint, path: Path, drawn: Mapping[Place, int], sent: Mapping[Place, Sent], at_once: int,
     watcher: Watcher,
-) -> dict[Place, ReplyReading]:  # fmt: skip
-    """Read and store the replies that the file lacks; return all. Raises `Refused`, `ServerError`, `StoreError`."""
+) -> None:  # fmt: skip
+    """Read and store the replies that the file lacks. Raises `Refused`, `ServerError`, `StoreError`."""
     line_file.make_folder(path.parent)
     before = stored(path)
     for known in [place for place in before if place in sent][:1]:
@@ -178,7 +188,6 @@ def read_missing(
         finally:
             # After Ctrl-C nobody waits for the replies under way.
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
-    return stored(path)
 
 
 @dataclass(frozen=True)
@@ -236,7 +245,9 @@ class StoredReplies:
         if path == base:
             raise UsageError("it is the base's own run: name one that this server has made", field="sampled")
         _warn_of_another(copy, run, watcher)
-        return replace(self, copy=os.path.relpath(path, base.parent), samples=points.differences(self.run, run))
+        return replace(
+            self, copy=os.path.relpath(path, base.parent), samples=points.differences(self.run, run, watcher)
+        )
 
     @cached_property
     def questions(self) -> dict[tuple[str, str], Question]:
@@ -254,33 +265,41 @@ class StoredReplies:
         arguments = self.manifest.benchmarks[place[0]].identity.get("chat_template_kwargs") or {}
         return tokenizer.render(question.messages, arguments)
 
-    def sent(self) -> dict[Place, Sent]:
-        """The token ids of the drawn replies: as the base has read them, else made by its tokenizer."""
+    def sent(self, context: float) -> dict[Place, Sent]:
+        """The token ids of the drawn replies: as the base has read them, else made by its tokenizer; as far as this
+        context, in tokens, has room for them.
+        """
         before, sent = stored(self.base), dict[Place, Sent]()
         for name in {name for name, _ in self.drawn}:
             keys = {key for benchmark, key in self.drawn if benchmark == name}
             for sample in read_samples(self.run.benchmark(name), keys=keys):
                 place, n = (name, sample.key), self.drawn[name, sample.key]
-                if place in before and (self.reference is None or len(before[place].ids) >= n):
-                    sent[place] = before[place].prompt, before[place].ids[:n]
-                elif self.reference is not None:
+                if self.reference is None or (place in before and len(before[place].ids) >= n):
+                    prompt, ids = before[place].prompt, before[place].ids
+                else:
                     tokenizer = tokenizer_of(self.reference)
                     text, prompt = self.prompt(tokenizer, place)
-                    sent[place] = prompt, tokenizer.tokens_of(_written(sample, text))[:n]
-        return {place: sent[place] for place in self.drawn}
+                    ids = tokenizer.tokens_of(_written(sample, text))
+                n = int(min(n, max(0, context - ROOM - len(prompt))))
+                sent[place] = prompt, ids[:n]
+        return {place: sent[place] for place in self.drawn if sent[place][1]}
 
     def look(self, server: ProbedEndpoint, margin: float, watcher: Watcher) -> Likelihood:
         """Read the replies with the copy, and compare. Raises `Refused`, `ServerError`, `StoreError`."""
-        for reader in (server, self.reference or server):
+        readers = server, self.reference or server
+        for reader in readers:
             if lack := prompt_logprobs.lacks(reader.engine):
                 raise Refused(0, lack, reader.endpoint.base_url)
-        sent, again = self.sent(), self.base.with_name(self.base.name.replace("base", "again", 1))
+        if not (sent := self.sent(min(reader.context or math.inf for reader in readers))):
+            raise Refused(0, "its context has no room for a reply", server.endpoint.base_url)
+        again = self.base.with_name(self.base.name.replace("base", "again", 1))
         if (base := self.reference) is not None:
             read_missing(base, self.base, self.drawn, sent, 1, watcher)
             read_missing(base, again, self.drawn, dict(reversed(sent.items())), base.at_once, watcher)
         copy = self.base.with_name(file_of("copy", server, self.base.name))
-        mine = read_missing(server, copy, self.drawn, sent, server.at_once, watcher)
-        readings = stored(self.base), stored(again), mine
+        if server is not base:
+            read_missing(server, copy, self.drawn, sent, server.at_once, watcher)
+        readings = stored(self.base), stored(again), stored(again if server is base else copy)
         compared = []
         for place, (_, ids) in sent.items():
             n, (first, second, third) = len(ids), (each[place] for each in readings)

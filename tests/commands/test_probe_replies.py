@@ -23,10 +23,10 @@ import pytest
 
 from harness.core.records import Usage
 from harness.probes.points import Pair, expected
-from harness.testing import FakeServer, Request, Step, http
+from harness.testing import FakeServer, Request, Step, http, scripted
 from tests.conftest import CHECKOUT
 from tests.faults.able import able, sums
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.runs.recorded import question, sample, write_run
 from tests.system.command import harness, start
 
@@ -47,8 +47,9 @@ PAGES = ("/tokenize", "/detokenize", "/v1/completions", "/generate")
 
 @dataclass
 class Reader:
-    """A server that reads token ids, one a word. shift: of its log-probabilities, in nats, at some positions. rounding:
-    standard deviation of its own rounding; jitter: of each reading.
+    """A server that reads token ids, one a word, if seven more have room in its context. shift: of its
+    log-probabilities, in nats, at some positions. rounding: standard deviation of its own rounding; jitter: of each
+    reading.
     """
 
     name: str = "base"
@@ -59,6 +60,7 @@ class Reader:
     jitter: float = 0.0
     owner: str = "vllm"
     system: str = ""
+    context: int = 9000
     echo: bool = False
     spoil: Callable[[int], list[Step] | None] = lambda _n: None
 
@@ -78,7 +80,7 @@ class Reader:
 
     def __call__(self, request: Request) -> Iterator[Step]:
         if request.path == "/v1/models":
-            yield http(200, {"data": [{"id": "toy", "owned_by": self.owner, "max_model_len": 9000}]})
+            yield http(200, {"data": [{"id": "toy", "owned_by": self.owner, "max_model_len": self.context}]})
         elif request.method == "GET" or request.path not in PAGES:
             yield http(404, {})
         elif request.path == "/tokenize":
@@ -91,6 +93,9 @@ class Reader:
         else:
             with self._lock:
                 nth = next(self.read)
+            ids = request.json.get("prompt") or request.json["input_ids"]
+            if len(ids) > self.context - 7:
+                yield http(400, {"error": {"message": "longer than the context"}})
             yield from self.spoil(nth) or [http(200, self.reply(request, nth))]
 
     def reply(self, request: Request, nth: int) -> dict[str, Any]:
@@ -166,7 +171,7 @@ def test_the_base_is_read_once_and_kept(tmp_path: Path) -> None:
     with FakeServer(Reader()) as base, FakeServer(Reader("copy", shift=0.1)) as copy:
         itself = probed(tmp_path, base, base)
         n = reads(base)
-        assert (itself[0], n) == (0, 3 * 60)
+        assert (itself[0], n) == (0, 2 * 60)
         first = probed(tmp_path, copy, None)
         again = probed(tmp_path, copy, base, "--read-tokens", "600")
         assert reads(base) == n + 2  # one reply of each file shows that it is still the same server
@@ -234,6 +239,72 @@ def test_a_probe_that_is_killed_goes_on_behind_what_was_read(tmp_path: Path, dur
     most = {"base": (120 - 39 + 1, 60), "copy": (2, 60 - 32 + 1)}[during]
     assert after[0] <= most[0]
     assert after[1] <= most[1]
+
+
+STARTED = "import sys; sys.path.insert(0, sys.argv[1]); from tests.commands.test_probe_replies import serve; serve()"
+
+
+def serve() -> None:
+    """A server of its own, `python -c STARTED CHECKOUT LOG PORT`, which logs a byte for each reply that it reads; from
+    the thirtieth on it waits until `LOG.go` is there.
+    """
+    log = Path(sys.argv[2])
+
+    def spoil(_n: int) -> None:
+        with log.open("ab") as file:
+            file.write(b".")
+        if log.stat().st_size >= 30:
+            until(log.with_suffix(".go").exists, "the word to go on")
+
+    reader, chat = Reader("a", spoil=spoil), scripted(r"so it is \boxed{3}", model="toy")
+    with FakeServer(lambda each: (chat if "chat" in each.path else reader)(each), port=int(sys.argv[3])):
+        threading.Event().wait()
+
+
+def test_a_sweep_that_is_killed_while_a_started_server_reads_goes_on_behind_what_was_read(tmp_path: Path) -> None:
+    """The server's port is another at the next start. A server of another command is another server."""
+    sums(tmp_path, 20)
+    command = [sys.executable, "-c", STARTED, str(CHECKOUT), str(tmp_path / "log"), "{port}"]
+    content = {
+        "run": {"id_key": "id", "canary": False, "fingerprint": False},
+        "models": [{"name": name, "model": "toy"} for name in ("base", "copy")],
+        "benchmarks": [{"data": "sums.jsonl", "samples": 1}],
+        "likelihood": {},
+    }
+
+    def write(*more: str) -> None:
+        servers = [{"name": "s", "command": [*command, *more], "served_name": "toy"}]
+        (tmp_path / "s.yaml").write_text(json.dumps(content | {"servers": servers}))
+
+    write()
+    log, words = tmp_path / "log", ("sweep", "s.yaml", "--out", "s")
+    run = start(tmp_path, words)
+    until(lambda: log.exists() and log.stat().st_size >= 30, "the thirtieth reply")
+    run.send_signal(signal.SIGKILL)
+    run.communicate(timeout=PATIENCE_SECONDS)
+    log.with_suffix(".go").touch()
+    done = harness(tmp_path, *words)
+    assert done.code == 0, done.err
+    # The base reads 20 replies twice, the copy once; one of each file is read once more, and eight were in flight.
+    assert 60 <= log.stat().st_size <= 60 + 3 + 8
+    assert len([*tmp_path.glob("s/base+s+sums/likelihood/base-*")]) == 1
+    write("other")
+    assert harness(tmp_path, *words).code == 0
+    assert len([*tmp_path.glob("s/base+s+sums/likelihood/base-*")]) == 2
+
+
+def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_path: Path) -> None:
+    a_run(tmp_path)
+    with (
+        FakeServer(Reader()) as base,
+        FakeServer(Reader("copy", context=40)) as copy,
+        FakeServer(Reader(context=9)) as no,
+    ):
+        code, finding = probed(tmp_path, copy, base)
+        refused = probed(tmp_path, no, base)
+    # A prompt of four tokens, and eight that stay free.
+    assert (code, finding["likelihood"]["gap"]["tokens"]) == (0, 20 * 3 * (40 - 4 - 8)), finding["came"]
+    assert (refused[0], "has no room for a reply" in refused[1]["came"]) == (2, True)
 
 
 def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path) -> None:
@@ -332,6 +403,9 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
         n = {name: reads(server) for name, server in at.items()}
         again = harness(tmp_path, "sweep", "s.yaml", "--out", "s")
         assert (again.code, {name: reads(server) for name, server in at.items()}) == (0, n)
+        asked = ("--data", "sums.jsonl", "--id-key", "id", "--samples", "4", "--model", "toy", "--no-canary")
+        harness(tmp_path, "run", *asked, "--base-url", at["q5"].base_url, "--temperature", "0.1", "--out", "cool")
+        harness(tmp_path, "score", "cool")
     cells = {row["servers"]: row for row in json.loads(done.out)["cells"]}
     assert {name: round(row["gap"], 2) for name, row in cells.items()} == shifts
     assert "+0.0" in cells["q6"]["shown"]["gap"]
@@ -346,6 +420,7 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
         noted = harness(tmp_path, "probe", far.base_url, *words, "--json")
         twice = harness(tmp_path, "probe", far.base_url, *words, "--json")
         other = harness(tmp_path, "probe", far.base_url, *words[:2], "--sampled", str(a_run(tmp_path)))
+        cooler = harness(tmp_path, "probe", far.base_url, *words[:2], "--sampled", "cool")
     (finding,), (beyond,) = told["findings"], untold["findings"]
     (points,) = finding["likelihood"]["points"]
     assert (points["pairs"], points["low"] < points["points"] < 0, points["points"] < points["high"]) == (3, True, True)
@@ -354,9 +429,10 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     assert "points" not in beyond["came"]
     # The run is now known as that of a copy with another gap, once.
     assert (noted.code, twice.code) == (4, 4), noted.err
-    assert (other.code, "it has no benchmark of" in other.err) == (2, True), other.err
+    assert ("temperature: 0.6 → 0.1" in cooler.err, "temperature" in noted.err) == (True, False), cooler.err
+    assert (other.code, "shares no benchmark" in other.err) == (2, True), other.err
     kept = (base / "likelihood" / "pairs.jsonl").read_text().splitlines()
-    assert (len(kept), sum('"copy":"q5+sums"' in line for line in kept)) == (4, 2)
+    assert (len(kept), sum('"copy":"q5+sums"' in line for line in kept)) == (5, 2)
 
 
 def test_a_cell_whose_engine_reads_no_replies_has_a_score_and_the_reason(tmp_path: Path) -> None:
