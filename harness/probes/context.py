@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 
 from harness.core.inert import quoted
-from harness.probes.asking import Inquiry, Refused
 from harness.probes.effect import MIN_EFFECT, MIN_REPEATS, Shift, Top, ask, shift_of
 from harness.probes.findings import Check, Seen, sound, spoils, untested
+from harness.probes.inquiries import Inquiry, Refused
 from harness.probes.subject import Subject
 
 MAX_TOKENS = 5_120

@@ -21,7 +21,7 @@ import numpy as np
 
 from harness.client.wires.chat import CHAT
 from harness.client.wires.wire import Wire
-from harness.probes.asking import ProbedServer, Refused, first_top
+from harness.probes.inquiries import ProbedServer, Refused, first_top
 from harness.probes.subject import TOP, listed
 
 MIN_EFFECT = 8.0

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from harness.client.protocol.failures import RequestFailed
 from harness.core.inert import quoted
-from harness.probes.asking import Inquiry, text_of
 from harness.probes.findings import Check, Seen, no_evidence, sound, spoils, untested
+from harness.probes.inquiries import Inquiry, text_of
 from harness.probes.subject import STORY, Subject
 from server_launchers.engines import table as engines
 

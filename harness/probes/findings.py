@@ -16,7 +16,7 @@ from harness.probes.likelihood import Likelihood
 if TYPE_CHECKING:
     from collections import Counter
 
-    from harness.probes.asking import Kind
+    from harness.probes.inquiries import Kind
     from harness.probes.subject import Subject
 
 Outcome = Literal["sound", "spoils", "warns", "untested"]

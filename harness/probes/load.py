@@ -12,8 +12,8 @@ from os.path import commonprefix
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.inert import quoted
-from harness.probes.asking import Inquiry, text_of
 from harness.probes.findings import EMPTY, Check, Seen, sound, spoils, too_slow, untested, warns
+from harness.probes.inquiries import Inquiry, text_of
 from harness.probes.subject import FIRST_CHARS, PROMPTS, Subject
 
 TOKENS = 12

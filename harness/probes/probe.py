@@ -18,7 +18,6 @@ from harness.generation.network.control import Signals
 from harness.options.probing import DROPPABLE, ProbeOptions
 from harness.preparing.prepare import Prepared
 from harness.probes import context, ends, load, protocol, reading, sampling, template
-from harness.probes.asking import ProbedServer, Refused
 from harness.probes.findings import (
     Check,
     Finding,
@@ -30,6 +29,7 @@ from harness.probes.findings import (
     unless_misled,
     untested,
 )
+from harness.probes.inquiries import ProbedServer, Refused
 from harness.probes.probed_endpoint import probed
 from harness.probes.subject import Subject
 from harness.progress.watching import Watcher

@@ -23,7 +23,7 @@ from harness.options.whom import HowWritten, WhichServer
 from harness.preparing import servers
 from harness.preparing.looks import Looks, look_at
 from harness.probes import prompt_logprobs
-from harness.probes.asking import SECONDS, Fields, ProbedServer, ProbeReply, Refused, read_reply
+from harness.probes.inquiries import SECONDS, Fields, ProbedServer, ProbeReply, Refused, read_reply
 from harness.probes.prompt_logprobs import ReadTokens
 from harness.progress.watching import Watcher
 

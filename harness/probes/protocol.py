@@ -13,7 +13,6 @@ from collections import Counter
 from harness.client.protocol.failures import RequestFailed
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
-from harness.probes.asking import Inquiry, Refused, is_echo, text_of
 from harness.probes.findings import (
     EMPTY,
     FINISHED,
@@ -28,6 +27,7 @@ from harness.probes.findings import (
     untested,
     warns,
 )
+from harness.probes.inquiries import Inquiry, Refused, is_echo, text_of
 from harness.probes.subject import LONG, PROMPTS, STORY, Subject
 
 ROUNDS = 5

@@ -39,8 +39,8 @@ from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
 from harness.preparing import own_servers, servers
 from harness.probes import points, prompt_logprobs
-from harness.probes.asking import Refused
 from harness.probes.findings import Check, Outcome, Seen, untested
+from harness.probes.inquiries import Refused
 from harness.probes.likelihood import ComparedReply, Likelihood, MovedToken, Verdict, compare
 from harness.probes.overlap import divergence
 from harness.probes.probed_endpoint import ProbedEndpoint, probed

@@ -11,7 +11,7 @@ from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.client.wires.chat import CHAT
 from harness.core.inert import quoted
-from harness.probes.asking import Inquiry, ProbedServer, ProbeReply, Refused, text_of
+from harness.probes.inquiries import Inquiry, ProbedServer, ProbeReply, Refused, text_of
 
 TOP = 20
 """Number of likeliest tokens asked for: the most that the OpenAI protocol allows."""

@@ -15,9 +15,9 @@ from harness.client.facts.tokens import THINK, THINK_END
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message
-from harness.probes.asking import Inquiry, ProbedServer, Refused
 from harness.probes.effect import MIN_EFFECT, MIN_REPEATS, ask, effect
 from harness.probes.findings import Check, Seen, sound, spoils, untested, warns
+from harness.probes.inquiries import Inquiry, ProbedServer, Refused
 from harness.probes.subject import Subject
 
 SUM = "What is 17 + 25?"

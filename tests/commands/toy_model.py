@@ -24,7 +24,7 @@ from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.chat import CHAT
 from harness.client.wires.wire import Wire
-from harness.probes.asking import SECONDS, ProbedServer, ProbeReply, Refused, read_reply
+from harness.probes.inquiries import SECONDS, ProbedServer, ProbeReply, Refused, read_reply
 from harness.testing import Request, Step, event, event_stream, http
 
 TEXT = (
