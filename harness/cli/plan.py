@@ -9,8 +9,8 @@ import click
 from harness.cli.json_output import say
 from harness.commands.plan import Needed, plan, sources_of
 from harness.core.inert import visible
-from harness.core.limits import MAX_SAMPLES
 from harness.core.nouns import count_noun, count_points, duration, in_percent
+from harness.core.records import MAX_SAMPLES
 from harness.generation.forecast import Forecast
 from harness.options.deciding import PlanCommand, PlanOptions
 

@@ -42,8 +42,7 @@ from harness.client.protocol.response import Response
 from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.wire import Wire
 from harness.core.choices import TransportName
-from harness.core.inert import quoted
-from harness.core.limits import MAX_ERROR_BODY_BYTES
+from harness.core.inert import MAX_ERROR_BODY_BYTES, quoted
 from harness.core.reply_notes import AFTER_LEFTOVER, AFTER_THE_END
 from harness.core.secret import Secret
 

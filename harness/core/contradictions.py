@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from harness.core.finish_words import TOOL_WORDS, ending
 from harness.core.nouns import count_noun
 from harness.core.records import Usage
+from harness.core.reply_notes import TOOL_WORDS, ending
 
 SLACK_TOKENS = 16
 """Tokens by which sound counts may differ: special tokens are counted or not. Shorter replies are not at a limit."""

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from harness.core.finish_words import Limit
 from harness.core.nouns import count_noun
 from harness.core.records import Sample
+from harness.core.reply_notes import Limit
 
 MIN_TOKENS = 16
 """Smallest length, in tokens, that is suspected to be a limit; answers without reasoning are shorter."""

@@ -21,7 +21,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from harness.core.limits import MAX_ERROR_BODY_BYTES
+from harness.core.inert import MAX_ERROR_BODY_BYTES
 
 HEADERS = {"Accept-Encoding": "identity", "User-Agent": "reasoning-harness"}
 """Headers for the caller's client. `identity` asks for an uncompressed body: a small compressed one can unpack to

@@ -13,7 +13,14 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable
 
-from harness.core.limits import MAX_MESSAGE_CHARS, MAX_NAME_BYTES
+MAX_NAME_BYTES = 100
+"""Longest file or folder name that is made from the name of a benchmark, a model or a run."""
+
+MAX_MESSAGE_CHARS = 300
+"""Longest piece of a server's or model's text that is quoted in a message or a log."""
+
+MAX_ERROR_BODY_BYTES = 64 * 1024
+"""Longest body that is read of a reply with an error status; servers echo whole prompts in it."""
 
 _RESERVED = {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(10))}
 _IGNORABLE = re.compile(

@@ -11,10 +11,16 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from harness.core.finish_words import ending
+from harness.core.reply_notes import ending
 
 SCHEMA_VERSION = 1
 """Version of the files of a run. A reader refuses a newer version and converts an older one in memory."""
+
+MAX_RECORD_BYTES = 64 * 1024 * 1024
+"""Longest line of a journal; the writer refuses a longer one, and a reader skips it."""
+
+MAX_SAMPLES = 100_000
+"""Largest number of samples per question; a larger number is a typing mistake or comes from a forged manifest."""
 
 VerdictName = Literal["correct", "wrong", "no_answer", "undecided"]
 """no_answer: the text gives none. undecided: the rules could not tell whether the answer equals the reference."""

@@ -1,10 +1,64 @@
-"""The notes that a client attaches to a reply whose text may not be the whole answer to its request.
+"""How a reply ended, and what was odd about it: finish reasons, the client's notes, and calls that came as text.
 
-The client's parser chooses the notes (`harness.client.protocol.sse`). A run's log counts them, and a score says how
-many replies have each. A reply may have several.
+Finish reasons are the words by which servers say how a completion ended; letters of either case are the same.
+
+The client attaches a note to a reply whose text may not be the whole answer to its request. Its parser chooses the
+notes (`harness.client.protocol.sse`). A run's log counts them, and a score says how many replies have each. A reply may
+have several.
+
+A call of a tool that a server's parser has not read stands in a reply as text. It is never executed. The parsers' names
+are those in the tables of vLLM 0.33 and SGLang 0.5.23.
 """
 
 from __future__ import annotations
+
+import re
+from typing import Literal
+
+# ---- finish reasons
+
+
+Ending = Literal["end", "cut", "break", "filter", "unknown"]
+"""The model's own end; the bound on new tokens; a failure of the server; a filter or refusal; no word of the table."""
+
+_WORDS: dict[Ending, str] = {
+    "end": "stop eos eos_token end_turn stop_sequence stop_token stop_str completed complete tool_calls function_call "
+    "tool_use",
+    "cut": "length max_tokens model_length max_output_tokens max_new_tokens max_length model_context_window_exceeded "
+    "max_steps context",
+    "break": "abort aborted error network_error timeout cancelled canceled insufficient_system_resource",
+    "filter": "content_filter content-filter content_filtered guardrail_intervened safety sensitive refusal recitation "
+    "prohibited_content blocklist spii",
+}
+MAX_STEPS, CONTEXT = "max_steps", "context"
+"""Our own words: the last step that a sample with a tool may take made calls; the context leaves no room for more."""
+
+Limit = Literal["tokens", "steps", "context"]
+"""The ends that cut a sample: the bound on its new tokens, on its steps with a tool, or the server's context."""
+
+_OTHER_LIMITS: dict[str, Limit] = {
+    MAX_STEPS: "steps", CONTEXT: "context", "model_context_window_exceeded": "context",
+}  # fmt: skip
+"""Words of "cut" that are not of the bound on new tokens."""
+
+TOOL_WORDS = frozenset({"tool_calls", "function_call", "tool_use"})
+"""Words by which a server says that the reply ended with a call."""
+
+_ENDINGS = {word: ending for ending, words in _WORDS.items() for word in words.split()}
+
+
+def ending(finish_reason: str) -> Ending:
+    """What the finish reason says."""
+    return _ENDINGS.get(finish_reason.lower(), "unknown")
+
+
+def limit_of(finish_reason: str) -> Limit | None:
+    """The limit that cut the sample; None if none did."""
+    return _OTHER_LIMITS.get(finish_reason.lower(), "tokens") if ending(finish_reason) == "cut" else None
+
+
+# ---- notes
+
 
 LATE_TEXT = "text after the finish reason"
 LATE_BYTES = "bytes after the finish reason that are no events"
@@ -35,3 +89,41 @@ DOUBTFUL = AFTER_THE_END | {
     ALL_REASONING, CUMULATIVE, "its usage states fewer tokens than came as events",  # in earlier logs
 }  # fmt: skip
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
+
+
+# ---- calls that a server has not read
+
+
+_MARKS = re.compile(
+    r"<tool_call>|<\|tool_calls?_(?:section_)?begin\|>|\[TOOL_CALLS\]|<function=|<｜tool▁calls?▁begin｜>"
+    r"|to=functions\.|<minimax:tool_call>|<\|python_tag\|>"
+    r'|\{\s*"name":\s*"\w+",\s*"(?:arguments|parameters)":'
+)
+"""The marks that models' own templates write around a call, and a call without any."""
+
+_PARSERS = """
+gpt-oss openai gpt-oss, qwen3-coder qwen3_coder qwen3_coder, qwen hermes qwen25, deepseek-v4 deepseek_v4 deepseekv4,
+deepseek-v3.2 deepseek_v32 deepseekv32, deepseek-v3.1 deepseek_v31 deepseekv31, deepseek deepseek_v3 deepseekv3,
+stral mistral mistral, glm-4.5 glm45 glm45, glm-4.6 glm45 glm45, glm glm47 glm47, kimi-k3 kimi_k3 kimi_k3,
+kimi kimi_k2 kimi_k2, minimax-m3 minimax_m3 minimax-m3, minimax minimax_m2 minimax-m2, mimo mimo mimo,
+llama-4 llama4_pythonic pythonic, llama llama3_json llama3, step-3.5 step3p5 step3p5, step step3 step3
+"""
+"""A part of a model's name → the parser of its calls in vLLM and in SGLang; the first that fits counts."""
+
+
+def loses_call(text: str | None, reasoning: str | None, finish_reason: str) -> bool:
+    """Whether a reply without calls holds one all the same, or says that it ended with one."""
+    if finish_reason.lower() in TOOL_WORDS:
+        return True
+    return any(part and _MARKS.search(part) for part in (text, reasoning))
+
+
+def calls_remedy(model: str) -> str:
+    """What to start the server of a model with, so that it reads the model's calls."""
+    name = model.casefold().replace("_", "-")
+    entries = (entry.split() for entry in _PARSERS.split(","))
+    vllm, sglang = next((parsers for part, *parsers in entries if part in name), ("the model's", "the model's"))
+    return (
+        f"start the server with its parser of calls (vLLM: --enable-auto-tool-choice --tool-call-parser {vllm}; "
+        f"SGLang: --tool-call-parser {sglang})"
+    )

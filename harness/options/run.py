@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from harness.core.choices import Api, Thinking, TransportName
 from harness.core.errors import UsageError
-from harness.core.limits import MAX_SAMPLES
 from harness.core.options import ADDRESS, COMMAS, POINTS, PRICES, SEED, Kind, Option, options_of
+from harness.core.records import MAX_SAMPLES
 from harness.options.command import CommandOptions, JudgeFlag, prints
 from harness.options.deciding import RaceRules
 from harness.options.headings import ASKED, BATCH, LIMITS, MONEY, OUTPUT, REQUEST, RESUMING, SAMPLING, WHOM

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from harness.core.about import hub_cache, state_folder
 from harness.core.codec import digest
 from harness.core.files import checksum, open_named, read_named
-from harness.core.inert import visible
-from harness.core.limits import MAX_NAME_BYTES
+from harness.core.inert import MAX_NAME_BYTES, visible
 from harness.core.records import ServerFacts
 from harness.core.secret import without_secrets
 from server_launchers.engines import table as engines

@@ -23,9 +23,8 @@ from harness.client.wires.table import wire_of
 from harness.core import plugins
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
-from harness.core.limits import MAX_SAMPLES
 from harness.core.nouns import count_noun
-from harness.core.records import GradeRules
+from harness.core.records import MAX_SAMPLES, GradeRules
 from harness.core.secret import without_secrets
 from harness.generation.settings import BenchmarkSettings
 from harness.options.run import RunOptions, recorded_options

@@ -37,8 +37,7 @@ from typing import BinaryIO, NamedTuple
 from harness.core.errors import StoreError
 from harness.core.files import READ_BUFFER_BYTES, disk_error, open_untrusted, sync_folder
 from harness.core.inert import visible
-from harness.core.limits import MAX_RECORD_BYTES
-from harness.core.records import Key, Sample
+from harness.core.records import MAX_RECORD_BYTES, Key, Sample
 from harness.runs import record
 from harness.runs.layout import BenchmarkFolder, RunLog
 from harness.runs.line_file import BOM, Line, LineFile, lines

@@ -42,8 +42,7 @@ from harness.core.files import (
     write_atomically,
 )
 from harness.core.inert import quoted
-from harness.core.limits import MAX_RECORD_BYTES
-from harness.core.records import SCHEMA_VERSION
+from harness.core.records import MAX_RECORD_BYTES, SCHEMA_VERSION
 from harness.runs import record
 
 # ---- writes inside the run folder

@@ -24,8 +24,7 @@ import msgspec
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.inert import visible
-from harness.core.limits import MAX_RECORD_BYTES, MAX_SAMPLES
-from harness.core.records import SCHEMA_VERSION, Key, Sample
+from harness.core.records import MAX_RECORD_BYTES, MAX_SAMPLES, SCHEMA_VERSION, Key, Sample
 
 STATES_CHECKSUM = re.compile(rb'"crc"\s*:')
 """The field of the checksum, in whatever place and spelling an editor or a program has left it."""

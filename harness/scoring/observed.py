@@ -23,7 +23,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.finish_words import Limit, limit_of
 from harness.core.hidden_limit import (
     Cuts,
     HiddenLimit,
@@ -33,10 +32,10 @@ from harness.core.hidden_limit import (
     shortest_kept,
 )
 from harness.core.inert import visible
-from harness.core.lost_calls import loses_call, remedy
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Spilled
 from harness.core.records import Anomaly, Sample
+from harness.core.reply_notes import Limit, calls_remedy, limit_of, loses_call
 from harness.scoring.anomalies import signs_of
 
 Rows = NDArray[np.int64]
@@ -329,7 +328,7 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
         if self.lost <= MAX_LOST_SHARE * self.n_samples:
             return ""
         share = f"{self.lost:,} of {count_noun(self.n_samples, 'sample')} ({self.lost / self.n_samples:.1%})"
-        return f"{share} hold a call that the server has not read as one, and that was not run: {remedy(model)}"
+        return f"{share} hold a call that the server has not read as one, and that was not run: {calls_remedy(model)}"
 
 
 def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.core.limits import MAX_SAMPLES
+from harness.core.records import MAX_SAMPLES
 from harness.scoring.stats import (
     QUESTION_TOSSES,
     SAMPLING_TOSSES,

@@ -21,7 +21,7 @@ from harness.client.protocol.failures import (
     failure_of_event,
     failure_of_status,
 )
-from harness.core.limits import MAX_MESSAGE_CHARS
+from harness.core.inert import MAX_MESSAGE_CHARS
 from harness.core.secret import HIDDEN, Secret, command_words, is_secret, without_secrets
 from tests.client.dialects import Recording, refusals
 

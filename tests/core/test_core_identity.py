@@ -1,6 +1,6 @@
 """Digests, seeds, exit codes and the table of finish reasons, which must not drift; one version, and our folders.
 
-For: harness.core.about, harness.core.finish_words.
+For: harness.core.about, harness.core.reply_notes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import harness
 from harness.core import about, errors
 from harness.core.codec import digest, sample_seed
 from harness.core.files import shipped_folder
-from harness.core.finish_words import _ENDINGS, ending
+from harness.core.reply_notes import _ENDINGS, ending
 
 
 def test_a_digest_is_the_same_on_every_machine() -> None:

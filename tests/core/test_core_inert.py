@@ -13,8 +13,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from harness.core.inert import csv_cell, quoted, safe_name, visible
-from harness.core.limits import MAX_MESSAGE_CHARS, MAX_NAME_BYTES
+from harness.core.inert import MAX_MESSAGE_CHARS, MAX_NAME_BYTES, csv_cell, quoted, safe_name, visible
 from tests.budget import examples
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))

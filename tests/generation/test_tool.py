@@ -1,6 +1,6 @@
 """Samples with a tool: how each conversation ends, what of it is stored, counted and billed, and what no kill loses.
 
-For: harness.generation.network.steps, harness.presets.tool, harness.scoring.observed, harness.core.lost_calls.
+For: harness.generation.network.steps, harness.presets.tool, harness.scoring.observed, harness.core.reply_notes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ import pytest
 import harness
 from harness.client.spelling import Spelling
 from harness.core.errors import StoppedByRule, StoreError, UsageError
-from harness.core.lost_calls import remedy
 from harness.core.money import Prices
 from harness.core.records import Sample
-from harness.core.reply_notes import LOST_CALL
+from harness.core.reply_notes import LOST_CALL, calls_remedy
 from harness.extensions.answers.program.cells import SandboxFailedError
 from harness.extensions.answers.program.interpreters import Interpreters
 from harness.generation.runner import Outcome
@@ -367,7 +366,7 @@ def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) ->
     ]
     parsers = {"openai/gpt-oss-120b": "openai", "Qwen/Qwen3-Coder-30B": "qwen3_coder", "x/unknown": "the model's"}
     for model, parser in parsers.items():
-        assert f"--tool-call-parser {parser}" in remedy(model)
+        assert f"--tool-call-parser {parser}" in calls_remedy(model)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {

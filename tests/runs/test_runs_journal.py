@@ -20,8 +20,7 @@ from pathlib import Path
 import pytest
 
 from harness.core.errors import StoreError
-from harness.core.limits import MAX_RECORD_BYTES
-from harness.core.records import Key, Sample, Timing
+from harness.core.records import MAX_RECORD_BYTES, Key, Sample, Timing
 from harness.runs import (
     BenchmarkFolder,
     Journal,

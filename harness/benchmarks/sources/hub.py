@@ -33,8 +33,7 @@ from harness.core import codec
 from harness.core.about import hub_cache
 from harness.core.errors import UsageError
 from harness.core.files import read_named, write_atomically
-from harness.core.inert import quoted, visible
-from harness.core.limits import MAX_NAME_BYTES
+from harness.core.inert import MAX_NAME_BYTES, quoted, visible
 from harness.core.secret import address_shown
 
 _HF_URL = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+?)(?:@([^/]+))?(?:/(.+))?")

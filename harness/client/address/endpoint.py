@@ -23,8 +23,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from harness.client.wires.table import WIRES
 from harness.core.errors import UsageError
-from harness.core.inert import quoted
-from harness.core.limits import MAX_MESSAGE_CHARS
+from harness.core.inert import MAX_MESSAGE_CHARS, quoted
 from harness.core.secret import HIDDEN, Secret, address_shown, bearer, is_secret, looks_like_a_key, without_user_info
 
 _SOCKET_SCHEME = "http+unix"

@@ -27,8 +27,7 @@ from harness.client.address.endpoint import Endpoint, quote_safely, redact, secr
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.core import codec
 from harness.core.errors import ServerError, near_names
-from harness.core.inert import quoted
-from harness.core.limits import MAX_ERROR_BODY_BYTES
+from harness.core.inert import MAX_ERROR_BODY_BYTES, quoted
 from harness.core.records import ServerFacts
 from harness.core.secret import Secret, without_secrets
 from server_launchers.engines import table as engines

@@ -45,7 +45,7 @@ from typing import Any, Literal
 
 from harness.client.address.endpoint import quote_safely
 from harness.core import codec
-from harness.core.limits import MAX_ERROR_BODY_BYTES
+from harness.core.inert import MAX_ERROR_BODY_BYTES
 from harness.core.secret import Secret
 
 FailureKind = Literal[

@@ -39,9 +39,8 @@ from harness.client.protocol.failures import FailureKind, RequestFailed, failure
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, without_keys
 from harness.client.wires.wire import BadEvent, Wire
 from harness.core import codec
-from harness.core.finish_words import ending
 from harness.core.inert import quoted
-from harness.core.reply_notes import ALL_REASONING, FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END
+from harness.core.reply_notes import ALL_REASONING, FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending
 from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024

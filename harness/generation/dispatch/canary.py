@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.client.protocol.reply import Reply
-from harness.core.finish_words import limit_of
 from harness.core.hidden_limit import Cuts, cut_tokens
 from harness.core.inert import quoted
-from harness.core.reply_notes import ALL_REASONING
+from harness.core.reply_notes import ALL_REASONING, limit_of
 from harness.runs.record import Task
 
 FIRST_SAMPLES = 16

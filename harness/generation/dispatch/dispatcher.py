@@ -32,10 +32,10 @@ from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, UsageError
-from harness.core.finish_words import CONTEXT, limit_of
 from harness.core.hidden_limit import Cuts, cut_tokens
 from harness.core.inert import quoted
 from harness.core.records import Sample, Usage
+from harness.core.reply_notes import CONTEXT, limit_of
 from harness.generation.dispatch.budget import Billing, Budget, Ending, OutOfBudget, RateLimit
 from harness.generation.dispatch.canary import Answered, Canary, ModelName
 from harness.generation.dispatch.flight import HOPELESS_QUESTIONS, Arrivals, Flight, Lane, SessionPlan, Work, no_request

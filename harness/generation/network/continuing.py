@@ -20,8 +20,8 @@ from harness.client.spelling import RequestTemplate
 from harness.client.wires.wire import Wire
 from harness.core.choices import SalvageMode
 from harness.core.codec import sample_seed
-from harness.core.finish_words import ending
 from harness.core.records import Question, Seam, Usage
+from harness.core.reply_notes import ending
 from harness.generation.network.keeping import Partial
 from harness.generation.settings import Salvage
 from harness.presets.sampling import ContinuationRule, sampling_fields

@@ -29,11 +29,9 @@ from harness.client.protocol.reply import Reply
 from harness.client.wires.wire import Call
 from harness.core import plugins
 from harness.core.codec import sample_seed
-from harness.core.finish_words import CONTEXT, MAX_STEPS, limit_of
 from harness.core.inert import visible
-from harness.core.lost_calls import loses_call
 from harness.core.records import CallEnd, Sample, SampleStep, Timing, ToolCall, Usage
-from harness.core.reply_notes import LOST_CALL
+from harness.core.reply_notes import CONTEXT, LOST_CALL, MAX_STEPS, limit_of, loses_call
 from harness.generation.context import MIN_ROOM, turn_tokens
 from harness.generation.dispatch.budget import OutOfBudget
 from harness.generation.dispatch.flight import Flight
