@@ -58,7 +58,7 @@ from harness.sweeps import whole
 if TYPE_CHECKING:
     from arro3.core import Table
 
-    from harness.core.money import Prices
+    from harness.core.nouns import Prices
     from harness.exports.frame import Of
     from harness.options.keywords import (
         AuditKeywords,

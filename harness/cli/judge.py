@@ -13,8 +13,7 @@ from harness.commands import score as scoring
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
-from harness.core.money import Prices
-from harness.core.nouns import are, count_noun, in_percent, in_points
+from harness.core.nouns import Prices, are, count_noun, in_percent, in_points
 from harness.generation.outcome import Outcome
 from harness.grading.second.second_opinion import Agreement
 from harness.judges.costs import ExpectedRequests, expected_judging

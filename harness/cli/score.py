@@ -25,7 +25,7 @@ from harness.runs.layout import RunFolder
 if TYPE_CHECKING:
     from harness.cli.printed.scores import RunScore
     from harness.commands.score import Scored
-    from harness.core.money import Prices
+    from harness.core.nouns import Prices
     from harness.exports.trackers import Tracker
     from harness.options.judge import JudgeOptions
     from harness.reports.tables import Table

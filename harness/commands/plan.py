@@ -19,8 +19,7 @@ from harness.benchmarks.sources import chooser, tables
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import UsageError
 from harness.core.inert import visible
-from harness.core.money import Prices, prices_in
-from harness.core.nouns import in_percent
+from harness.core.nouns import Prices, in_percent, prices_in
 from harness.core.records import MAX_SAMPLES
 from harness.generation.forecast import Forecast, forecast
 from harness.options.deciding import PlanOptions

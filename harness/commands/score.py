@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from harness.commands.imported_runs import check_file, is_outputs, make_run
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, StoreError, UsageError
 from harness.core.inert import visible
-from harness.core.money import Prices, prices_in
+from harness.core.nouns import Prices, prices_in
 from harness.options.judge import JudgeOptions
 from harness.options.score import JudgingCosts, ScoreOptions
 from harness.presets.grading import GradingOptions

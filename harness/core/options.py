@@ -48,7 +48,7 @@ from typing import (
 
 from harness.core import choices
 from harness.core.errors import UNSET, UsageError
-from harness.core.money import prices_in
+from harness.core.nouns import prices_in
 from harness.core.secret import Secret, seal_secrets
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.core import contradictions
-from harness.core.money import Prices
-from harness.core.nouns import are, count_noun
+from harness.core.nouns import Prices, are, count_noun
 from harness.core.reply_notes import ALL_REASONING
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING
 from harness.generation.dispatch.dispatcher import Dispatcher

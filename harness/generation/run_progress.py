@@ -13,8 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from harness.core.money import Prices, usd_in_words
-from harness.core.nouns import count_noun
+from harness.core.nouns import Prices, count_noun, usd_in_words
 from harness.core.records import Sample
 
 # ---- tokens and money

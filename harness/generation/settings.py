@@ -21,7 +21,7 @@ from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.choices import Api, Order, SalvageMode, TransportName
 from harness.core.errors import StoreError, UsageError
-from harness.core.money import Prices
+from harness.core.nouns import Prices
 from harness.core.secret import without_secrets
 from harness.generation.context import may_lower
 from harness.presets.tool import NAME, PythonTool

@@ -10,8 +10,7 @@ from harness.client.asker import Asker
 from harness.client.spelling import most_prompt_tokens, prompt_bytes
 from harness.core import codec
 from harness.core.errors import UsageError
-from harness.core.money import Prices
-from harness.core.nouns import count_noun
+from harness.core.nouns import Prices, count_noun
 from harness.generation.settings import BenchmarkSettings
 from harness.judges.judge import JudgeRequests, JudgeSettings, cases_of, judge_of
 from harness.options.judge import JudgeOptions

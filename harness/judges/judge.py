@@ -31,8 +31,7 @@ from harness.client.asker import Asker
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
 from harness.core.inert import visible
-from harness.core.money import Prices
-from harness.core.nouns import count_noun
+from harness.core.nouns import Prices, count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
 from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Progress

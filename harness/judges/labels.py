@@ -23,8 +23,7 @@ from harness.benchmarks.judge_forms import JudgeForm, criteria_of, forms_folder
 from harness.core import codec
 from harness.core.codec import digest
 from harness.core.errors import UsageError
-from harness.core.money import Prices
-from harness.core.nouns import count_noun
+from harness.core.nouns import Prices, count_noun
 from harness.core.records import Key, Message, Question, VerdictName
 from harness.grading.second.judge_messages import text_for_judge
 from harness.grading.second.judge_prompts import shown_answer

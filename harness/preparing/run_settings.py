@@ -18,7 +18,7 @@ from harness.client.wires.wire import Wire
 from harness.core.choices import Thinking
 from harness.core.errors import UsageError, as_keyword
 from harness.core.inert import visible
-from harness.core.money import prices_in
+from harness.core.nouns import prices_in
 from harness.core.secret import looks_like_a_key, without_secrets
 from harness.generation.settings import (
     BEFORE_SERVERS,

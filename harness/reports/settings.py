@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.benchmarks.prompts import PROMPTS
 from harness.core.inert import visible
-from harness.core.money import usd_in_words
-from harness.core.nouns import duration
+from harness.core.nouns import duration, usd_in_words
 from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
 from harness.reports.tables import Table, short

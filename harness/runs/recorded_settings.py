@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from harness.core.inert import visible
-from harness.core.money import Prices
+from harness.core.nouns import Prices
 from harness.runs.manifest import (
     NEUTRAL,
     BenchmarkRecord,

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from harness.core.inert import visible
-from harness.core.money import Prices, usd_in_words
-from harness.core.nouns import count_noun
+from harness.core.nouns import Prices, count_noun, usd_in_words
 from harness.core.records import Sample
 
 MAX_NAME_CHARS = 100

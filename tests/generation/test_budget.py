@@ -1,6 +1,6 @@
 """A budget: nothing is begun that could exceed what is left of it, and the end says what was used and what it cost.
 
-For: harness.generation.dispatch.budget, harness.client.spelling, harness.core.money.
+For: harness.generation.dispatch.budget, harness.client.spelling, harness.core.nouns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 from harness.client.spelling import TEMPLATE_TOKENS, prompt_bytes
 from harness.core.errors import StoppedByRule
-from harness.core.money import Prices
+from harness.core.nouns import Prices
 from harness.core.records import Usage
 from harness.generation.dispatch.budget import Billing, Budget
 from harness.generation.dispatch.flight import SessionPlan

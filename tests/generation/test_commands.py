@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.plan import forecast_lines
-from harness.core.money import Prices
+from harness.core.nouns import Prices
 from harness.core.options import options_of
 from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import Forecast, forecast

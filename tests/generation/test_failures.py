@@ -18,7 +18,7 @@ import pytest
 
 from harness.client.spelling import Spelling
 from harness.core.errors import ServerError, StoppedByRule, StoreError
-from harness.core.money import Prices
+from harness.core.nouns import Prices
 from harness.generation.dispatch.canary import FIRST_SAMPLES
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling

@@ -18,7 +18,7 @@ from harness.benchmarks.questions import QuestionSet, Shard
 from harness.client.spelling import Spelling
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.money import Prices
+from harness.core.nouns import Prices
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling, sampling_fields
 from harness.runs import Manifest, RunFolder

@@ -24,7 +24,7 @@ import pytest
 import harness
 from harness.client.spelling import Spelling
 from harness.core.errors import StoppedByRule, StoreError, UsageError
-from harness.core.money import Prices
+from harness.core.nouns import Prices
 from harness.core.records import Sample
 from harness.core.reply_notes import LOST_CALL, calls_remedy
 from harness.extensions.answers.program.cells import SandboxFailedError

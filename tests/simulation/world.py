@@ -14,7 +14,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.client.protocol.failures import RequestFailed
 from harness.core.errors import StoreError
-from harness.core.money import Prices
+from harness.core.nouns import Prices
 from harness.generation.run_progress import Account
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
