@@ -1,16 +1,39 @@
-"""A run, from its options to the end of its session: prepare, ask for the samples, and report the outcome."""
+"""What `run` does: prepare, sample in one session or several, and report the outcome.
+
+A run with a target error samples in stages, a session each, and grades after each (`rounds`); so do a race and a gate.
+The grader is only imported with the first reply, and what only some runs need when they need it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from signal import Signals
+from typing import Self
 
-from harness.commands.session import carry_out
+from harness.benchmarks.questions import QuestionsById, QuestionSet
+from harness.client.protocol.failures import says_dead
+from harness.core.errors import Interrupted
+from harness.core.nouns import are, count_noun
+from harness.core.records import Sample
+from harness.generation import runner
+from harness.generation.dispatch.canary import Answered
 from harness.generation.outcome import Outcome
+from harness.generation.run_progress import Tally
+from harness.generation.settings import RunSettings
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
-from harness.preparing.prepare import Prepared, prepare
+from harness.preparing import own_servers
+from harness.preparing.prepare import Prepared, in_a_line, prepare
 from harness.preparing.question_warnings import question_warnings
 from harness.progress.watching import Watcher
+from harness.runs.merging import join_shards
+from harness.runs.record import Task
+
+EXIT_S = 10.0
+"""Seconds in which a server whose engine has died may end, and be started again, by itself."""
 
 
 def run_at(on: str | None, options: RunOptions, watcher: Watcher, judge: JudgeOptions | None = None) -> Outcome:
@@ -47,13 +70,183 @@ def _try(judge: JudgeOptions | None, watcher: Watcher, forms: Sequence[str] = ()
 
 
 def sample(prepared: Prepared, watcher: Watcher | None = None) -> Outcome:
-    """Ask for every missing sample of a prepared run; if the options name a target error, sample until it is reached.
+    """Ask for every missing sample of a prepared run; if the options name a target error, in stages, until the sampling
+    error of every benchmark is at most that.
 
-    Raises what `carry_out` raises.
+    Everything is graded after each stage, and a benchmark that is exact enough is sampled no further. If a session ends
+    with samples missing, this function ends, too. Raises what `carry_out` raises.
     """
-    error = prepared.options.target_error
-    if error is not None:
-        from harness.commands.target import until_error  # Imported late: only a run with a target grades.
+    if prepared.options.target_error is None:
+        return carry_out(prepared, prepared.settings, watcher)
+    from harness.commands.rounds import GradedRounds, Target  # Imported late: only a run with a target grades.
 
-        return until_error(prepared, error / 100, watcher)
-    return carry_out(prepared, prepared.settings, watcher)
+    planned = {name: benchmark.samples for name, benchmark in prepared.settings.benchmarks.items()}
+    target = Target(GradedRounds(prepared.folder, prepared.sets), planned, prepared.options.target_error / 100)
+    sessions: list[Outcome] = []
+    while True:
+        stage = target.stage()
+        sessions.append(carry_out(prepared, stage_of(prepared, stage, len(sessions)), watcher))
+        outcome = _together(sessions)
+        if not outcome.complete:
+            return outcome
+        if target.ends_with(stage):
+            return target.concluded(outcome)
+        end_if_signalled(sessions[-1], prepared, watcher)
+
+
+def _together(sessions: Sequence[Outcome]) -> Outcome:
+    """The outcome of the last session, with the counts and warnings of all sessions."""
+    return replace(
+        sessions[-1],
+        elapsed_s=sum(session.elapsed_s for session in sessions),
+        tally=reduce(Tally.plus, (session.tally for session in sessions)),
+        spent_before=sessions[0].spent_before,
+        warnings=list(dict.fromkeys(warning for session in sessions for warning in session.warnings)),
+    )
+
+
+def carry_out(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
+    """Make the run folder ready, announce a session of the prepared run with `settings`, and carry it out.
+
+    Raises what `runner.generate` raises, and `StoreError` for a folder that cannot be the run's.
+    """
+    watcher = watcher or Watcher()
+    # Before the run is announced: a folder that cannot be written, or is none of a run, refuses first.
+    prepared.folder.refuse_foreign()
+    join_shards(prepared.folder, ended=True)
+    taken_over = _taken_over(prepared, settings, watcher)
+    prepared.folder.create()
+    watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
+    return runner.generate(
+        settings,
+        prepared.sets,
+        servers=runner.ServerSide(
+            facts=prepared.looks.facts,
+            environment=prepared.reached.about,
+            context_of=prepared.looks.context_of,
+            describe=prepared.describe,
+            endpoints_file=prepared.reached.file,
+            lost=ServedHere.of(prepared).lost,
+            watched=() if prepared.reached.provider.hosted or settings.batching else settings.endpoints,
+        ),
+        listener=runner.Listener(
+            on_progress=watcher.progressed,
+            # A stage plans fewer samples than the run on purpose, so stored samples beyond them are no surplus.
+            on_surplus=watcher.warn if settings.benchmarks == prepared.settings.benchmarks else None,
+            on_status=watcher.standing,
+            on_warning=watcher.warn,
+            resume_command=watcher.resume_command,
+        ),
+        answered=answer_finder(prepared.sets),
+        account=prepared.account,
+        taken_over=taken_over,
+    )
+
+
+def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> Iterable[Sample]:
+    """The samples of the unfinished file that `out` names; none if it names a folder. Raises `UsageError`."""
+    if prepared.options.begins is None:
+        return ()
+    from harness.foreign.recognising import Beginning  # imported late: few runs begin with a file
+
+    planned = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
+    beginning = Beginning(prepared.options.begins, prepared.sets, planned)
+    if not prepared.folder.has_samples():
+        watcher.warn(beginning.sentence)
+    return beginning
+
+
+def sample_to(prepared: Prepared, rounds: Mapping[str, float], watcher: Watcher | None, *, first: bool) -> Outcome:
+    """Sample each benchmark of `rounds` up to so many samples of each question, in a session of its own.
+
+    first: whether it is the command's first session of the run; only that takes the fingerprint of the endpoints.
+    Raises what `carry_out` and `end_if_signalled` raise.
+    """
+    outcome = carry_out(prepared, stage_of(prepared, rounds, int(not first)), watcher)
+    end_if_signalled(outcome, prepared, watcher)
+    return outcome
+
+
+def stage_of(prepared: Prepared, rounds: Mapping[str, float], stage: int) -> RunSettings:
+    """The settings of a session that samples each benchmark of `rounds` up to so many samples of each question.
+
+    stage: the number of sessions of the run that the command has carried out before.
+    """
+    benchmarks = {name: replace(prepared.settings.benchmarks[name], samples=n) for name, n in rounds.items()}
+    return replace(prepared.settings, benchmarks=benchmarks, stage=stage)
+
+
+def end_if_signalled(outcome: Outcome, prepared: Prepared, watcher: Watcher | None) -> None:
+    """Raise `Interrupted` if a signal came while the session awaited its last samples.
+
+    Such a session has all its samples, and so ends as though nothing had happened; a command that has more to do than
+    this session must end here.
+    """
+    if outcome.caught is None:
+        return
+    samples, prices = count_noun(outcome.n_done, "sample"), prepared.settings.prices
+    cost = f" This session: {outcome.spent.sentence(prices)}." if prices else ""
+    resume = runner.Listener(resume_command=(watcher or Watcher()).resume_command).resume
+    raise Interrupted(
+        f"stopped by {Signals(outcome.caught).name}: {samples} {are(outcome.n_done)} stored in {prepared.folder.path}."
+        f"{cost}{resume}",
+        outcome.caught,
+    )
+
+
+class ServedHere:
+    """Tells whether all servers that a run asks have ended, if all of them were started on this machine.
+
+    guards: name → number of the process that ends the server's engine when the harness is gone. Servers that do not run
+    before the run's first request do not count: an old state file may name a port that another server has by now.
+    """
+
+    def __init__(self, guards: Mapping[str, int], clock: Callable[[], float] = time.monotonic) -> None:
+        self._guards = guards
+        self._clock = clock
+        self._dead_since: float | None = None
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> Self:
+        """The server that was started for the run, or those of `harness serve` that have the addresses of the run."""
+        if prepared.server is not None:
+            return cls({prepared.server.name: prepared.server.pid})
+        # A file of endpoints may name other servers at any time, so its servers count as never lost.
+        endpoints = () if prepared.reached.file is not None else prepared.settings.endpoints
+        return cls({server.name: server.guard_pid for server in own_servers.servers_at(endpoints)})
+
+    def lost(self, failures: Sequence[str]) -> str | None:
+        """Return a sentence on why the last server has ended if all have ended; None while a server may answer.
+
+        failures: by which each endpoint is set aside; empty for one that is not.
+        """
+        reasons = [own_servers.ended(name, guard) for name, guard in self._guards.items()]
+        if not reasons or all(reasons):
+            return reasons[-1] if reasons else None
+        if not (failures and all(map(says_dead, failures))):
+            self._dead_since = None
+        elif self._dead_since is None:
+            self._dead_since = self._clock()
+        elif self._clock() > self._dead_since + EXIT_S:
+            return own_servers.ended(*list(self._guards.items())[-1], lives=True)
+        return None
+
+
+def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
+    """Return a function that tells whether the grader finds an answer in a reply.
+
+    For benchmarks with a verifier of their own, the function returns True.
+    """
+    questions = QuestionsById(sets)
+
+    def answered(task: Task, text: str | None, _reasoning: str | None) -> bool:
+        """Whether the grader finds an answer in this reply; True for benchmarks with a verifier of their own."""
+        # Imported with the first reply, so that the first request does not wait for the import.
+        from harness.grading.verdict import find
+
+        question = questions[task.benchmark, task.question_id]
+        if question.rules.grader != "rules":
+            return True
+        return find(question, text) is not None
+
+    return answered

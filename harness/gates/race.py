@@ -16,8 +16,8 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from harness.commands import session
-from harness.commands.graded import GradedRounds
+from harness.commands import run
+from harness.commands.rounds import GradedRounds
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -183,7 +183,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
 
     def sample_to(name: str, n: int) -> NDArray[np.bool_]:
         """Sample and grade a candidate up to round `n`."""
-        last[name] = session.sample_to(entered[name], {benchmark: n}, watcher, first=name not in last)
+        last[name] = run.sample_to(entered[name], {benchmark: n}, watcher, first=name not in last)
         # Each look is a session, and later ones warn of the same with larger numbers.
         for sentence in last[name].warnings:
             if watcher is not None and (without_numbers := (name, _NUMBER.sub("", sentence))) not in warned:

@@ -19,10 +19,10 @@ from typing import Any
 from msgspec import UNSET
 
 from harness.benchmarks.questions import QuestionSet
-from harness.commands.graded import grade_new
 from harness.commands.imported_runs import open_scored
 from harness.commands.plan import run_forecast
-from harness.commands.session import sample_to
+from harness.commands.rounds import grade_new
+from harness.commands.run import sample_to
 from harness.core import codec
 from harness.core.errors import StoppedByRule, UsageError
 from harness.core.inert import visible

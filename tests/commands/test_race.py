@@ -22,7 +22,7 @@ import msgspec
 import pytest
 
 from harness.cli import race as race_command
-from harness.commands import session
+from harness.commands import run
 from harness.gates.race import candidates, race
 from harness.grading.verdict import JUDGE_RULE
 from harness.options.deciding import RaceRules
@@ -225,13 +225,13 @@ def test_each_look_of_a_race_warns_of_what_no_look_before_warned_of(
 ) -> None:
     """Warnings that differ by a number only are the same; candidates that do so are not."""
     looks = itertools.count()
-    sample_to = session.sample_to
+    sample_to = run.sample_to
 
     def warning(*args: Any, **keywords: Any) -> Any:
         look = next(looks) // 2
         return replace(sample_to(*args, **keywords), warnings=[f"{look} of 9", *["only the second"] * (look == 1)])
 
-    monkeypatch.setattr(session, "sample_to", warning)
+    monkeypatch.setattr(run, "sample_to", warning)
     watcher = Collecting()
     with FakeServer(able(0.5)) as server:
         common = {"data": str(tmp_path / "sums.jsonl"), "base_url": server.base_url, "samples": 3, "canary": False}

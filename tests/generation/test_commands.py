@@ -1,6 +1,6 @@
 """`harness run` and `harness status` as a user gives them: target, canary, endpoints from a file, steering.
 
-For: harness.commands.target.
+For: harness.commands.rounds.
 """
 
 from __future__ import annotations

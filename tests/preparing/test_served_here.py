@@ -1,6 +1,6 @@
 """A run knows when the served server that it asks has ended.
 
-For: harness.commands.session, harness.preparing.own_servers, server_launchers.keeping.servers.
+For: harness.commands.run, harness.preparing.own_servers, server_launchers.keeping.servers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.commands.session import EXIT_S, ServedHere
+from harness.commands.run import EXIT_S, ServedHere
 from harness.core.errors import ServerError
 from harness.options.run import RunOptions
 from harness.preparing import servers

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.graded import GradedRounds
+from harness.commands.rounds import GradedRounds
 from harness.core import channel
 from harness.testing import STALL, FakeServer, Pause, Request, Step, completion, http, models
 from tests.budget import thinned

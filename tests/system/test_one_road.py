@@ -1,6 +1,6 @@
 """One road: both doors send the same bodies, servers are looked at once, the manifest says what happened.
 
-For: harness.preparing, harness.commands.session, harness.options, harness.commands.run, harness.probes.
+For: harness.preparing, harness.options, harness.commands.run, harness.probes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,171 @@
+"""The rounds of a growing run: grades the stored samples, and says whether a target error is reached."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.core.errors import StoreError, UsageError
+from harness.core.inert import visible
+from harness.core.nouns import count_noun
+from harness.core.records import Grade
+from harness.generation.outcome import Outcome
+from harness.grading.verdict import JUDGE_RULE
+from harness.grading.verifier import TO_JUDGE
+from harness.presets.grading import GradingOptions
+from harness.runs import RunFolder, grades
+from harness.scoring.pipeline import grade_run, publish
+from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
+
+if TYPE_CHECKING:
+    from harness.benchmarks.questions import QuestionSet
+
+
+class GradedRounds:
+    """Grades the complete rounds of a run while it goes on.
+
+    Each call of `of` writes grades and scores as `harness score` does, so that the run's display and `harness status`
+    show the accuracy. If a judge has decided any stored grade, the stored grades and scores stay as they are.
+    """
+
+    def __init__(self, folder: RunFolder, sets: Sequence[QuestionSet]) -> None:
+        """Raises `UsageError` for a benchmark that only a judge can grade, who is asked once the run has ended."""
+        if alone := next((each.name for each in sets if each.questions[0].rules.grader == TO_JUDGE), None):
+            raise UsageError(
+                f"only a judge grades {visible(alone, 80)}, and none is asked while a run goes on: take a number of "
+                "samples with `harness run`, then `harness score --judge` and `harness compare`"
+            )
+        self._folder = folder
+        self._questions = {s.name: [q.question_id for q in s.questions] for s in sets}
+
+    def of(self, benchmark: str) -> NDArray[np.bool_]:
+        """Whether each sample is right, shape (rounds, questions), for the first rounds that all questions have.
+
+        Raises `StoreError`.
+        """
+        graded: dict[str, list[Grade]] = defaultdict(list)
+        for grade in grade_new(self._folder, benchmark):
+            graded[grade.question_id].append(grade)
+        return complete_rounds([graded[question_id] for question_id in self._questions[benchmark]])
+
+
+def complete_rounds(questions: Sequence[Iterable[Grade]]) -> NDArray[np.bool_]:
+    """Whether each sample is right, shape (rounds, questions), for the first rounds that all questions have.
+
+    questions: the grades of each.
+    """
+    correct = [{grade.sample_index: grade.verdict == "correct" for grade in question} for question in questions]
+    n_rounds = next(n for n in count() if not correct or any(n not in question for question in correct))
+    rounds = [[question[n] for question in correct] for n in range(n_rounds)]
+    return np.array(rounds, dtype=bool).reshape(n_rounds, len(questions))
+
+
+def grade_new(folder: RunFolder, benchmark: str) -> Sequence[Grade]:
+    """The grades of a benchmark by the rules, stored as `harness score` does; empty without samples.
+
+    A sample that is graded already is not graded again. Raises `StoreError`.
+    """
+    files = folder.benchmark(benchmark)
+    if not files.has_samples():  # A start that was killed may leave an empty file and no manifest.
+        return ()
+    judged = _judged(folder, benchmark)
+    # One worker is enough: each call finds few new samples, and starting processes takes longer than grading them.
+    for graded in grade_run(folder, GradingOptions(workers=1), only=benchmark):
+        if not judged:
+            publish(graded)
+        return graded.grades
+    return ()
+
+
+def _judged(folder: RunFolder, benchmark: str) -> bool:
+    """Whether a judge has decided any of the stored grades."""
+    files = folder.benchmark(benchmark)
+    try:
+        return files.grades.exists() and any(g.rule == JUDGE_RULE for g in grades.read_file(files.grades, damaged=[]))
+    except StoreError:  # An unreadable file of grades is no loss: the samples can be graded again.
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """How exact one benchmark's accuracy is. rounds: number of samples of every question that are stored and graded.
+
+    error: half the width of the sampling interval divided by 1.96, a fraction; 1 before the first round.
+    """
+
+    rounds: int
+    error: float
+
+    @classmethod
+    def of(cls, rounds: NDArray[np.bool_]) -> Precision:
+        """How exact an accuracy is. rounds: whether each sample is right, shape (rounds, questions)."""
+        n = len(rounds)
+        return cls(n, reached_error(rounds.sum(axis=0).astype(float), n) if n else 1.0)
+
+    def meets(self, error: float) -> bool:
+        """Whether the accuracy is as exact as the target error."""
+        return self.rounds >= MIN_ROUNDS and self.error <= error
+
+    def needed(self, error: float) -> int:
+        """Number of samples of each question that is expected to reach the target error."""
+        return MIN_ROUNDS if self.rounds < MIN_ROUNDS else next_rounds(self.error, self.rounds, error)
+
+
+class Target:
+    """The stages of a run that ends when the sampling error of every benchmark is at most `error`, a fraction.
+
+    planned: benchmark → the most samples of each question. The first stage has `MIN_ROUNDS` rounds; the size of a later
+    stage follows from the error so far.
+    """
+
+    def __init__(self, graded: GradedRounds, planned: Mapping[str, float], error: float) -> None:
+        self._graded, self._planned, self._error = graded, planned, error
+        self._measure()
+
+    def _measure(self) -> None:
+        """Grade what is stored, and measure how exact it is."""
+        self._precision = {name: Precision.of(self._graded.of(name)) for name in self._planned}
+
+    def stage(self) -> dict[str, float]:
+        """Benchmark → number of samples that each question should have after the next stage; the present number if the
+        target error is reached.
+        """
+        return {
+            name: now.rounds if now.meets(self._error) else max(now.rounds, min(most, now.needed(self._error)))
+            for (name, now), most in zip(self._precision.items(), self._planned.values(), strict=True)
+        }
+
+    def ends_with(self, stage: Mapping[str, float]) -> bool:
+        """Grade and measure what is stored. Whether this stage was the last, since the next would sample no more."""
+        self._measure()
+        return all(samples <= stage[name] for name, samples in self.stage().items())
+
+    def concluded(self, outcome: Outcome) -> Outcome:
+        """The outcome of the stages, with the sentence that the target was reached or missed."""
+        error, measured = self._error, self._precision
+        of = {name: f" on {visible(name, 80)}" if len(measured) > 1 else "" for name in measured}
+        reached = ", ".join(
+            f"{100 * now.error:.2f} points{of[name]} after {count_noun(now.rounds, 'sample')} a question"
+            for name, now in measured.items()
+        )
+        if all(now.meets(error) for now in measured.values()):
+            met = f"the sampling error is {reached}, at or below the target of {100 * error:g}"
+            return replace(outcome, reached=met)
+        if few := [(name, now.rounds) for name, now in measured.items() if now.rounds < MIN_ROUNDS]:
+            missed = (
+                f"every question of {visible(few[0][0], 80)} has only {count_noun(few[0][1], 'sample')}, because "
+                f"samples are missing, and the sampling error is judged from {MIN_ROUNDS} on"
+            )
+        else:
+            needed = max(now.needed(error) for now in measured.values() if not now.meets(error))
+            missed = (
+                f"the sampling error is {reached}; the target is {100 * error:g}, for which `samples` would have to be "
+                f"about {needed}"
+            )
+        return replace(outcome, missed=missed)
