@@ -44,8 +44,7 @@ from harness.options.score import JudgingCosts, ScoreOptions
 from harness.preparing.server_start import launched, spec_of
 from harness.probes.findings import ProbeReport
 from harness.probes.probe import probe as probe_server
-from harness.progress.collecting import Collecting, OnProgress
-from harness.progress.watching import Watcher
+from harness.progress.watching import Collecting, OnProgress, Watcher
 from harness.reports.plots import draw
 from harness.reports.report import Report
 from harness.results import Run, Scores, Swept

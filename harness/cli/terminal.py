@@ -21,7 +21,7 @@ from harness.cli.spelling import as_typed
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.secret import command_words, without_typed_secrets
-from harness.progress.collecting import Drawing
+from harness.progress.watching import Drawing
 
 if TYPE_CHECKING:
     from rich.console import Console

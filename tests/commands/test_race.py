@@ -26,7 +26,7 @@ from harness.commands import run
 from harness.gates.race import candidates, race
 from harness.grading.verdict import JUDGE_RULE
 from harness.options.deciding import RaceRules
-from harness.progress.collecting import Collecting
+from harness.progress.watching import Collecting
 from harness.runs import RunFolder, grades
 from harness.scoring.race import RaceStanding
 from harness.scoring.stats import Interval

@@ -15,7 +15,7 @@ from harness.options.run import RunOptions
 from harness.preparing import servers
 from harness.preparing.looks import Looks, look_at
 from harness.preparing.server_start import launched
-from harness.progress.collecting import Collecting
+from harness.progress.watching import Collecting
 from harness.testing import FakeServer, Pause, Request, Step, http, models
 from server_launchers.spec import ServerSpec
 from tests.patience import PATIENCE_SECONDS

@@ -14,7 +14,7 @@ import pytest
 from harness.core.errors import UsageError
 from harness.options.run import RunOptions
 from harness.preparing.run_questions import questions_of
-from harness.progress.collecting import Collecting
+from harness.progress.watching import Collecting
 
 
 def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **options: object) -> list[tuple[str, str]]:

@@ -28,10 +28,10 @@ from harness.generation.run_progress import (
     Progress,
 )
 from harness.progress import display
-from harness.progress.collecting import Collecting
 from harness.progress.display import ProgressDisplay
 from harness.progress.lines import line, panel, score_in_words
 from harness.progress.running_score import RunningEstimate, RunningScore, UndecidedBounds
+from harness.progress.watching import Collecting
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07‮abc\nrm -rf"
 
