@@ -54,7 +54,7 @@ from harness.grading.second.second_opinion import Agreement, agreement
 from harness.grading.verdict import JUDGE_RULE
 from harness.options.judge import JudgeOptions
 from harness.preparing import servers
-from harness.preparing.looks import look_at
+from harness.preparing.servers import look_at
 from harness.presets.sampling import Sampling
 from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder, read_samples

@@ -17,12 +17,11 @@ from harness.generation.run_progress import Account
 from harness.generation.settings import RunSettings
 from harness.options.run import RunOptions
 from harness.preparing.edited_data import resumed
-from harness.preparing.looks import Looks, looked_at
 from harness.preparing.question_warnings import warn_of_settings
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import settings_of
 from harness.preparing.server_start import at_server, started_for
-from harness.preparing.servers import ReachedServers
+from harness.preparing.servers import Looks, ReachedServers, looked_at
 from harness.progress.watching import Watcher
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest

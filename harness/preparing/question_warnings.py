@@ -19,7 +19,7 @@ from harness.core.records import GradeRules, Question
 from harness.generation.context import fitted_max_tokens
 from harness.generation.settings import RunSettings
 from harness.options.run import RunOptions
-from harness.preparing.looks import Looks
+from harness.preparing.servers import Looks
 from harness.presets import preset as presets
 from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder, questions

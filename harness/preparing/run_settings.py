@@ -34,9 +34,8 @@ from harness.generation.settings import (
 from harness.options.run import RunOptions
 from harness.preparing import servers
 from harness.preparing.edited_data import resumed
-from harness.preparing.looks import Looks
 from harness.preparing.run_questions import RunQuestions
-from harness.preparing.servers import ReachedServers
+from harness.preparing.servers import Looks, ReachedServers
 from harness.presets.sampling import SERVER_FILLED, sampling_fields
 from harness.progress.watching import Watcher
 from harness.runs import RunFolder

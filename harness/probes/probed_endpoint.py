@@ -21,7 +21,7 @@ from harness.core import channel, codec
 from harness.core.records import NOTHING_TOLD, Message, ServerFacts
 from harness.options.whom import HowWritten, WhichServer
 from harness.preparing import servers
-from harness.preparing.looks import Looks, look_at
+from harness.preparing.servers import Looks, look_at
 from harness.probes import prompt_logprobs
 from harness.probes.inquiries import SECONDS, Fields, ProbedServer, ProbeReply, Refused, read_reply
 from harness.probes.prompt_logprobs import ReadTokens

@@ -18,8 +18,8 @@ from harness.commands.run import EXIT_S, ServedHere
 from harness.core.errors import ServerError
 from harness.options.run import RunOptions
 from harness.preparing import servers
-from harness.preparing.looks import look_at
 from harness.preparing.own_servers import servers_at
+from harness.preparing.servers import look_at
 from harness.progress.watching import Watcher
 from server_launchers.keeping import servers as kept
 from server_launchers.keeping.servers import MemberState, ServerState
