@@ -63,7 +63,8 @@ class QuestionSet:
     the user gave them in place of a card. part: set if other clients ask other parts of the selection
     (`divide`). resumes: the `dataset_digest` of the run that goes on with these questions, each of
     which was held against the stored ones (`harness.preparing.edited_data`); None: it must be this one's. data_file:
-    the file of this machine from which the rows were read, as the card names it; None for any other source.
+    the file of this machine from which the rows were read, as the card names it; None for any other source. columns:
+    names of the columns of the first row.
     """
 
     name: str
@@ -86,6 +87,7 @@ class QuestionSet:
     part: ShardPart | None = None
     resumes: str | None = None
     data_file: str | None = None
+    columns: tuple[str, ...] = ()
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -149,8 +151,10 @@ def _from_source(card: Card, selection: _Selection, prompt: Prompt, system: str 
     # A card that states its number of questions knows its rows.
     seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
     n_with_instruction = n_with_link = n_all = 0
+    columns: tuple[str, ...] = ()
     for draft in _drafts(card, source):
         n_all += 1
+        columns = columns or tuple(draft.row.value)
         seen.add(draft)
         text = draft.text
         if prompt.instructs or system:
@@ -202,6 +206,7 @@ def _from_source(card: Card, selection: _Selection, prompt: Prompt, system: str 
         origin=source.origin,
         data_file=source.origin if chooser.reads_a_file(card) else None,
         notes=tuple(notes),
+        columns=columns,
     )
 
 

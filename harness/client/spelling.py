@@ -7,7 +7,7 @@ most_prompt_tokens  the most tokens that a body's prompt can have, for budgets a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -172,6 +172,14 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(base[name], Mapping) and isinstance(over[name], Mapping):
             both[name] = merge(base[name], over[name])
     return both
+
+
+def set_by_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the fields that both JSON objects set; two objects of one name only if both set a field of them."""
+    for name in one.keys() & other.keys():
+        ours, theirs = one[name], other[name]
+        if not (isinstance(ours, Mapping) and isinstance(theirs, Mapping)) or any(set_by_both(ours, theirs)):
+            yield name
 
 
 # ---- how many tokens a prompt can have

@@ -20,7 +20,7 @@ from harness.preparing.edited_data import resumed
 from harness.preparing.question_warnings import warn_of_settings
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import settings_of
-from harness.preparing.server_start import at_server, started_for
+from harness.preparing.server_start import started_for
 from harness.preparing.servers import Looks, ReachedServers, looked_at
 from harness.progress.watching import Watcher
 from harness.runs import RunFolder
@@ -92,14 +92,13 @@ def prepare(
     Raises `UsageError` and `ServerError`.
     """
     watcher = watcher or Watcher()
-    if server is not None:
-        options = at_server(options, server)
     questions = questions_of(options, watcher)
-    with nullcontext(server) if options.serve is None else started_for(questions, watcher) as running:
-        if running is not None:
-            options = at_server(options, running)
+    starts = server is None and options.serve is not None
+    with started_for(questions, watcher) if starts else nullcontext(server) as running:
+        if running is not None:  # the options name its address in place of what starts it
+            options = options.but(serve=None, base_url=(running.name,), model=running.model)
         reached, looks = looked_at(options, watcher, must_answer=must_answer)
         settings = settings_of(questions, options, reached, looks, watcher)
         sets = resumed(questions.sets, RunFolder(settings.out), watcher.warn)
-        warn_of_settings(settings, sets, options, looks, watcher)
+        warn_of_settings(settings, sets, options, reached, looks, watcher)
         yield Prepared(options=options, settings=settings, sets=sets, reached=reached, looks=looks, server=running)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from harness.benchmarks.questions import QuestionSet
 from harness.core.errors import StoreError, UsageError
@@ -19,7 +19,7 @@ from harness.core.records import GradeRules, Question
 from harness.generation.context import fitted_max_tokens
 from harness.generation.settings import RunSettings
 from harness.options.run import RunOptions
-from harness.preparing.servers import Looks
+from harness.preparing.servers import Looks, ReachedServers
 from harness.presets import preset as presets
 from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder, questions
@@ -179,9 +179,20 @@ USUAL = {"temperature": (0.0, 2.0), "top_p": (0.1, 1.0), "repetition_penalty": (
 
 
 def warn_of_settings(
-    settings: RunSettings, sets: Sequence[QuestionSet], options: RunOptions, looks: Looks, watcher: Watcher
+    settings: RunSettings,
+    sets: Sequence[QuestionSet],
+    options: RunOptions,
+    reached: ReachedServers,
+    looks: Looks,
+    watcher: Watcher,
 ) -> None:
-    """Warn of the effects of the run's settings, and of settings that the model's card advises against."""
+    """Warn of the effects of the run's settings, of fields that the provider ignores (none is left out silently: only
+    the user does that, by `drop`), and of settings that the model's card advises against.
+    """
+    sent = (settings.template(name).names(seed=settings.seed is not None) for name in settings.benchmarks)
+    ignored = (reached.provider.warnings(settings.model, n, options.thinking, settings.spelling.api) for n in sent)
+    for warning in dict.fromkeys(chain.from_iterable(ignored)):
+        watcher.warn(warning)
     preset = presets.for_model(settings.model)
     for question_set in sets:
         name = question_set.name

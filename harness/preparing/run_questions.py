@@ -16,7 +16,6 @@ from harness.benchmarks import card as cards
 from harness.benchmarks import catalogue, questions, usual_columns
 from harness.benchmarks.card import Card
 from harness.benchmarks.questions import QuestionSet
-from harness.benchmarks.sources import tables
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.client.address.providers import DROPPABLE
 from harness.client.wires.table import wire_of
@@ -70,6 +69,8 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         )
         for note in question_set.notes:
             watcher.warn(f"{question_set.name}: {note}")
+        for warning in _column_warnings(options, question_set):
+            watcher.warn(warning)
         sets.append(question_set)
         sampling, origins = sampling_of(options, preset, question_set.sampling)
         n = first_number(samples, options.samples, question_set.samples)
@@ -80,8 +81,6 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
             samples=n, sampling=sampling, origins=origins, options=recorded,
             tool=None if tool is None else _offered(tool, options, sampling),
         )  # fmt: skip
-    for warning in _column_warnings(options):
-        watcher.warn(warning)
     _check_verifiers(sets)
     if options.shard is not None:
         sets = questions.divide(sets, options.shard, watcher.warn)
@@ -101,25 +100,19 @@ def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
     """
     if not options.benchmarks and not options.data:
         raise UsageError("give a benchmark, such as demo (see `harness benchmarks`), or a file with `data`")
-    numbered: list[tuple[Card, float | None]] = []
-    for part in options.benchmarks:
-        # Split at the last colon, since the path of a card's file may hold other colons.
-        name, colon, number = part.rpartition(":")
-        if not colon or not re.fullmatch(r"\d+(\.\d+)?", number):
-            name, number = part, ""
-        if number and not 1 <= float(number) <= MAX_SAMPLES:
-            raise UsageError(f"{part}: the number of samples must be from 1 to {MAX_SAMPLES}")
-        numbered.append((catalogue.load(name), first_number(float(number)) if number else None))
+    named = [_name_and_samples(benchmark) for benchmark in options.benchmarks]
     if options.data:
-        numbered = [_with_data(options, options.data, numbered)]
+        numbered = [_with_data(options, options.data, named)]
+    else:
+        numbered = [(catalogue.load(name), number) for name, number in named]
     numbers = {number for _, number in numbered}
     if options.samples is not None and None not in numbers and numbers != {options.samples}:
-        listed = ", ".join(f"{card.name}:{number}" for card, number in numbered)
+        listed = ", ".join(f"{card.name}:{number:g}" for card, number in numbered)
         raise UsageError(
             f"all benchmarks name their own number of samples ({visible(listed, 200)}): leave out this option or "
             f"these numbers",
             field="samples",
-            value=first_number(options.samples),
+            value=f"{options.samples:g}",
         )
     names = [card.name for card, _ in numbered]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -127,15 +120,26 @@ def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
     return numbered
 
 
-def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, float | None]]) -> tuple[Card, float | None]:
+def _name_and_samples(benchmark: str) -> tuple[str, float | None]:
+    """A benchmark's name or path, and the number of samples behind it; None without one. Raises `UsageError`."""
+    # Split at the last colon, since the path of a card's file may hold other colons.
+    name, _, number = benchmark.rpartition(":")
+    if not name or not re.fullmatch(r"\d+(\.\d+)?", number):
+        return benchmark, None
+    if not 1 <= float(number) <= MAX_SAMPLES:
+        raise UsageError(f"{benchmark}: the number of samples must be from 1 to {MAX_SAMPLES}")
+    return name, float(number)
+
+
+def _with_data(options: RunOptions, data: str, named: list[tuple[str, float | None]]) -> tuple[Card, float | None]:
     """Return the card for a user's file of data, and the samples of each question if `name:samples` states them.
 
     Without a benchmark the card is drafted from the file; with a benchmark it is the benchmark's card, with the file as
     its data.
-    data: path or address of the file. numbered: (card, samples) of the benchmarks that the user named, at most one.
+    data: path or address of the file. named: (name, samples) of the benchmarks that the user named, at most one.
     Raises `UsageError`.
     """
-    if not numbered:
+    if not named:
         return cards.from_file(
             data,
             question_key=options.question_key,
@@ -144,16 +148,16 @@ def _with_data(options: RunOptions, data: str, numbered: list[tuple[Card, float 
             split=options.split,
             choices_key=options.choices_key,
         ), None
-    if len(numbered) > 1:
+    if len(named) > 1:
         raise UsageError(
-            f"the file holds the questions of one benchmark, but {len(numbered)} are named: name one, or none",
+            f"the file holds the questions of one benchmark, but {len(named)} are named: name one, or none",
             field="data",
         )
     keys = ("question_key", "answer_key", "id_key", "choices_key")
     if any(getattr(options, key) for key in keys):
         raise UsageError(f"{', '.join(keys)} are only for data without a card: leave out the benchmark")
-    card, samples = numbered[0]
-    return card.with_data(data, options.split), samples
+    name, samples = named[0]
+    return catalogue.load(name).with_data(data, options.split), samples
 
 
 def default_folder(parent: Path, options: RunOptions) -> Path:
@@ -244,15 +248,13 @@ _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re
 """A column that by its name holds an option of a multiple-choice question: A, option_b, choice 3, choices."""
 
 
-def _column_warnings(options: RunOptions) -> Iterator[str]:
+def _column_warnings(options: RunOptions, question_set: QuestionSet) -> Iterator[str]:
     """Yield a warning if two columns of a user's own local file may hold the question, by their names, or two the
-    answer, and one if columns look like choices that the model is not shown. Raises `UsageError`.
+    answer, and one if columns look like choices that the model is not shown.
     """
-    if not options.data or options.benchmarks or not Path(options.data).is_file():
+    if not question_set.without_card or question_set.data_file is None:
         return
-    first_row = next(tables.stream(Path(options.data), options.split), None)
-    columns = {} if first_row is None else first_row.value
-    file = visible(Path(options.data).name, 80)
+    file, columns = visible(Path(question_set.data_file).name, 80), question_set.columns
     usual = {"question": (options.question_key, ASKED_COLUMNS), "answer": (options.answer_key, ANSWER_COLUMNS)}
     for what, (key, names) in usual.items():
         fitting = (usual_columns.find((name,), columns) for name in names)

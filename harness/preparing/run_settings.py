@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Set
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
@@ -12,10 +11,8 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider, leaving_out
 from harness.client.asker import Asker
 from harness.client.interface import Deadlines, request_headers
-from harness.client.spelling import Spelling
-from harness.client.wires.table import wire_of
+from harness.client.spelling import Spelling, set_by_both
 from harness.client.wires.wire import Wire
-from harness.core.choices import Thinking
 from harness.core.errors import UsageError, as_keyword
 from harness.core.inert import visible
 from harness.core.nouns import prices_in
@@ -52,14 +49,18 @@ def settings_of(
     questions: RunQuestions, options: RunOptions, reached: ReachedServers, looks: Looks, watcher: Watcher
 ) -> RunSettings:
     """The settings of the run, from its options and from what the servers state."""
-    spelling = _spelling(options, looks.model, reached.provider, looks.engine)
-    wire, folder = spelling.wire, options.folder(looks.model)
+    provider, folder = reached.provider, options.folder(looks.model)
     assert folder is not None
+    spelling = _spelling(options, looks, provider)
+    wire = spelling.wire
+    if options.batch:
+        _check_batch(reached, wire)
     # What is continued is one reply; a sample with a tool is several.
     is_one = all(each.tool is None for each in questions.benchmarks.values())
-    salvage = Salvage(mode="exact" if wire.states_ids and is_one else "off", engine=looks.engine or "")
+    exact = wire.states_ids and is_one and not options.batch
+    salvage = Salvage(mode="exact" if exact else "off", engine=looks.engine or "")
     untaken = _untaken(wire, looks, folder)
-    left_out = _left_out(questions, reached.provider, looks, wire, untaken)
+    left_out = _left_out(questions, provider, looks, wire, untaken)
     benchmarks = {name: _without(each, left_out) for name, each in questions.benchmarks.items()}
     _refuse_unsayable(questions, spelling, untaken)
     deadlines = Deadlines(idle=wire.idle)
@@ -70,18 +71,20 @@ def settings_of(
         left_out=frozenset({*options.drop, *left_out}),
         deadlines=Deadlines(first_token=options.timeout, idle=options.timeout) if options.timeout else deadlines,
     )
-    fingerprinted = _fingerprinted(questions, reached, looks)
+    fingerprinted = not options.batch and _fingerprinted(questions, provider, looks)
     if fingerprinted and "temperature" in left_out:
         watcher.advise(f"no fingerprint is taken: {visible(looks.model, 80)} takes no temperature to reply greedily")
         fingerprinted = False
-    settings = RunSettings(
+    # All samples go into one batch, because a batch takes hours, however few requests it has.
+    concurrency = MAX_CONCURRENCY if options.batch else looks.concurrency or DEFAULT_CONCURRENCY
+    return RunSettings(
         asker=asker,
         endpoints=reached.endpoints,
         benchmarks=with_neutral(benchmarks, folder, asker),
         out=folder.path,
         key_variable=servers.key_variable(options),
         transport=options.transport,
-        concurrency=options.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
+        concurrency=options.concurrency or concurrency,
         seed=None if "seed" in untaken else options.seed,
         patience=Patience(attempts=options.attempts) if options.attempts else Patience(),
         fit_context=options.fit_context,
@@ -93,9 +96,18 @@ def settings_of(
         prices=prices_in(options.prices) if options.prices else None,
         requests_per_minute=options.rpm,
         salvage=salvage,
+        batching=provider.batches if options.batch else None,
     )
-    _warn_of_ignored(settings, reached.provider, options.thinking, watcher)
-    return _by_batch(settings, options, reached.provider) if options.batch else settings
+
+
+def _check_batch(reached: ReachedServers, wire: Wire) -> None:
+    """Raise `UsageError` unless the provider has batches of this API, and one address."""
+    if reached.provider.batches is None:
+        raise UsageError(f"batches of {reached.provider.name} are not supported: leave this option out", field="batch")
+    if not wire.in_batches:
+        raise UsageError(f"batches of api={wire.api} are not supported: leave this option out", field="batch")
+    if len(reached.endpoints) > 1:
+        raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
 
 
 def _untaken(wire: Wire, looks: Looks, folder: RunFolder) -> frozenset[str]:
@@ -155,7 +167,7 @@ def _refuse_unsayable(questions: RunQuestions, spelling: Spelling, untaken: froz
                 raise UsageError(f"{each.name}: question {visible(question.question_id, 80)} {error}") from error
 
 
-def _fingerprinted(questions: RunQuestions, reached: ReachedServers, looks: Looks) -> bool:
+def _fingerprinted(questions: RunQuestions, provider: Provider, looks: Looks) -> bool:
     """Whether the run takes a fingerprint of its servers: as the option says; without it, if all servers run a known
     engine and belong to no hosted provider, or if the run has at least `FINGERPRINTED_SAMPLES` samples.
     """
@@ -163,61 +175,41 @@ def _fingerprinted(questions: RunQuestions, reached: ReachedServers, looks: Look
         return questions.options.fingerprint
     names = [facts.host.get("engine") for facts in looks.facts.values()]
     all_known = bool(names) and all(engines.dialect(name).neutral is not None for name in names)
-    if all_known and not reached.provider.hosted:
+    if all_known and not provider.hosted:
         return True
     benchmarks = questions.benchmarks
     n_samples = sum(benchmarks[each.name].plan().total(each.ids) for each in questions.sets)
     return n_samples >= FINGERPRINTED_SAMPLES
 
 
-def _spelling(options: RunOptions, model: str, provider: Provider, engine: str | None) -> Spelling:
+def _spelling(options: RunOptions, looks: Looks, provider: Provider) -> Spelling:
     """The wording of requests: the provider's, overridden by the options. Raises `UsageError` if both set a field."""
     by_provider = provider.spelling(
-        model, api=options.api, thinking=options.thinking, thinking_tokens=options.thinking_tokens, engine=engine
+        looks.model,
+        api=options.api,
+        thinking=options.thinking,
+        thinking_tokens=options.thinking_tokens,
+        engine=looks.engine,
     )
     by_options = Spelling(api=options.api).with_fields(options.extra_body)
     for attribute in ("extra_body", "chat_template_kwargs"):
-        if set_twice := sorted(_set_by_both(getattr(by_options, attribute), getattr(by_provider, attribute))):
+        if set_twice := sorted(set_by_both(getattr(by_options, attribute), getattr(by_provider, attribute))):
             # Only these options make a provider set fields.
             option = "thinking" if options.thinking is not None else "thinking_tokens"
             both = f"{as_keyword(option, getattr(options, option))} and extra_body"
             raise UsageError(f"{both} both set {', '.join(set_twice)}: give one of them")
-    stream_usage = by_provider.stream_usage and "stream_options" not in options.drop
-    spelling = replace(
-        by_provider, stream="stream" not in options.drop, stream_usage=stream_usage, api_headers=_api_headers(options)
-    )
-    return spelling.with_fields(options.extra_body)
-
-
-def _set_by_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the fields that both set; two objects of one name only if both set a field of them."""
-    for name in one.keys() & other.keys():
-        a, b = one[name], other[name]
-        if not (isinstance(a, Mapping) and isinstance(b, Mapping)) or any(_set_by_both(a, b)):
-            yield name
-
-
-def _api_headers(options: RunOptions) -> dict[str, str]:
-    """The headers that the API needs, as they will be sent.
-
-    They are recorded: a version is no secret, and what looks like a key is refused with `UsageError`.
-    """
-    wire = wire_of(options.api)
-    sent = request_headers(Endpoint("", headers=options.header), wire)
-    headers = {name.lower(): value for name, value in sent.items() if name.lower() in wire.headers}
+    # The headers that the API needs, as they will be sent. They are recorded: a version is no secret.
+    sent = request_headers(Endpoint("", headers=options.header), by_provider.wire)
+    headers = {name.lower(): value for name, value in sent.items() if name.lower() in by_provider.wire.headers}
     if of_a_key := [name for name, value in headers.items() if looks_like_a_key(value)]:
         raise UsageError(f"{of_a_key[0]} states a version, and the value given looks like a key", field="header")
-    return headers
-
-
-def _warn_of_ignored(settings: RunSettings, provider: Provider, thinking: Thinking | None, watcher: Watcher) -> None:
-    """Warn of fields that the provider ignores. None is left out silently: only the user does that, by `drop`."""
-    warnings: list[str] = []
-    for benchmark in settings.benchmarks:
-        sent = settings.template(benchmark).names(seed=settings.seed is not None)
-        warnings += provider.warnings(settings.model, sent, thinking, settings.spelling.api)
-    for warning in dict.fromkeys(warnings):
-        watcher.warn(warning)
+    return replace(
+        by_provider.with_fields(options.extra_body),
+        # The result of a batch is one JSON value for each request; its file has no place for a stream.
+        stream="stream" not in options.drop and not options.batch,
+        stream_usage=by_provider.stream_usage and "stream_options" not in options.drop,
+        api_headers=headers,
+    )
 
 
 def refuse_other_settings(questions: RunQuestions) -> None:
@@ -245,24 +237,3 @@ def refuse_other_settings(questions: RunQuestions) -> None:
             known = [field for field in BEFORE_SERVERS if field not in decided]
             identity = without_secrets(former.identity) | {field: now.get(field) for field in known}
             with_record(manifest, question_set, msgspec.structs.replace(former, identity=identity))
-
-
-def _by_batch(settings: RunSettings, options: RunOptions, provider: Provider) -> RunSettings:
-    """`settings`, changed for a run that asks by batches. Raises `UsageError`."""
-    if provider.batches is None:
-        raise UsageError(f"batches of {provider.name} are not supported: leave this option out", field="batch")
-    if not settings.spelling.wire.in_batches:
-        raise UsageError(f"batches of api={options.api} are not supported: leave this option out", field="batch")
-    if len(settings.endpoints) > 1:
-        raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
-    return replace(
-        settings,
-        batching=provider.batches,
-        # All samples go into one batch, because a batch takes hours, however few requests it has.
-        concurrency=options.concurrency or MAX_CONCURRENCY,
-        # The result of a batch is one JSON value for each request; its file has no place for a stream.
-        asker=replace(settings.asker, spelling=replace(settings.spelling, stream=False, token_ids=False)),
-        salvage=Salvage(mode="off"),
-        # A fingerprint is asked for by direct requests, at the full price.
-        fingerprint=False,
-    )

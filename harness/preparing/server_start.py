@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from harness.core import plugins
 from harness.core.errors import UsageError, misspelt
@@ -13,7 +13,6 @@ from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.generation.context import fitted_max_tokens, may_lower
 from harness.generation.network.control import Signals
-from harness.options.whom import WhichServer
 from harness.preparing.run_questions import RunQuestions
 from harness.preparing.run_settings import refuse_other_settings
 from harness.progress.watching import Watcher
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from server_launchers.keeping.launch import RunningServer
     from server_launchers.spec import ServerSpec
 
-
-W = TypeVar("W", bound=WhichServer)
 
 EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be warned of
 """Addresses that let a server listen on every network of its machine."""
@@ -76,13 +73,15 @@ def spec_of(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerS
 
     Raises `UsageError`.
     """
-    if engines.engine_of(spec_without_download(engine, model, **fields)).fetches_weights:
-        from server_launchers.embedded import weights
+    spec = spec_without_download(engine, model, **fields)
+    if not engines.engine_of(spec).fetches_weights:
+        return spec
+    from server_launchers.embedded import weights
 
-        if model in weights.KNOWN:
-            fields["served_name"] = fields.get("served_name") or model
-            model = str(weights.fetch(model, lambda what: watcher.standing(f"fetching {what}")))
-    return spec_without_download(engine, model, **fields)
+    if model not in weights.KNOWN:
+        return spec
+    path = weights.fetch(model, lambda what: watcher.standing(f"fetching {what}"))
+    return spec.but(model=str(path), served_name=spec.served_name or model)
 
 
 def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
@@ -144,10 +143,3 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
     urls, seconds = ", ".join(server.base_urls), time.monotonic() - begun
     watcher.standing(f"{server.name}: {visible(server.model)} answers at {urls} after {seconds:.1f} s")
     return server
-
-
-def at_server(who: W, server: RunningServer) -> W:
-    """The options `who` with the address of the server that was started for them, and without the options that start
-    one.
-    """
-    return who.but(serve=None, base_url=(server.name,), model=server.model)
