@@ -28,7 +28,6 @@ from harness.commands.plan import Needed, sources_of
 from harness.commands.plan import plan as plan_comparison
 from harness.commands.report import report as report_of
 from harness.commands.run import run_at
-from harness.commands.second_opinions import second_opinions
 from harness.core.errors import UsageError
 from harness.exports import Written
 from harness.gates import race as races
@@ -57,7 +56,6 @@ from harness.sweeps import whole
 if TYPE_CHECKING:
     from arro3.core import Table
 
-    from harness.core.nouns import Prices
     from harness.exports.frame import Of
     from harness.options.keywords import (
         AuditKeywords,
@@ -139,19 +137,15 @@ def score(
     costs = JudgingCosts.of(prices=prices)
     _check_judge(judge)
     judge_prices = scoring.judge_prices(costs, judge, "judge=harness.Judge(model=…)")
-    scoring.trackers_named(score_options.track)  # a misspelt name is refused before the grading
+    trackers = scoring.trackers_named(score_options.track)  # a misspelt name is refused before the grading
     path = Path(source)
     scoring.check([path], score_options)
-    return _scores(path, score_options, judge, judge_prices)
-
-
-def _scores(path: Path, options: ScoreOptions, judge: Judge | None, prices: Prices | None) -> Scores:
-    """Score one run or file; send the scores to the trackers, and ask the second graders."""
-    scored = scoring.score(path, options, judge, Watcher(), prices=prices)
-    for tracker in scoring.trackers_named(options.track).values():
-        scoring.send_scores(scored, tracker, options)
+    scored = scoring.score(path, score_options, judge, Watcher(), prices=judge_prices)
+    for tracker in trackers.values():
+        scoring.send_scores(scored, tracker, score_options)
     agreements = {
-        grader: second_opinions(scored.folder, grader, options.also_python) for grader in options.second_graders
+        grader: scoring.second_opinions(scored.folder, grader, score_options.also_python)
+        for grader in score_options.second_graders
     }
     reports = () if scored.judged is None else tuple(scored.judged.reports)
     return Scores(scored.folder.source.name, tuple(scored.scores), reports, scored.owed, agreements)

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from harness.options.judge import JudgeOptions
     from harness.reports.tables import Table
 
-_RULES_COUNT = "the rules' verdict counts"
-
 _M_MMAP_THRESHOLD = -3
 """The number of this parameter in glibc's `malloc.h`."""
 
@@ -94,7 +92,6 @@ def _score_each(
     follow: grade again and again while a run grows.
     """
     from harness.cli import following
-    from harness.cli.terminal import Terminal
     from harness.commands.score import refuse_any, score
     from harness.scoring.pipeline import score_run
 
@@ -103,7 +100,7 @@ def _score_each(
     by_rules = following.follow if follow else score_run
     scored = []
     for source in sources:
-        with Terminal() as watcher:
+        with terminal.Terminal() as watcher:
             try:
                 scored.append(score(source, options, judge, watcher, by_rules=by_rules, prices=prices))
             except NotWritable as error:
@@ -135,14 +132,14 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
     label: names the source; empty for the only one. python: the interpreter that has the second grader; None: this one.
     stderr: print on standard error, since standard output holds JSON.
     """
-    from harness.cli.judge import disagreement_lines, matrix_lines
-    from harness.commands.second_opinions import second_opinions
+    from harness.commands.score import second_opinions
 
     for benchmark, agreement in second_opinions(scored.folder, grader, python).items():
         ours, theirs = in_percent(agreement.accuracy_ours), in_percent(agreement.accuracy_theirs)
         title = f"{label}, {benchmark}" if label else benchmark
         click.echo(f"{visible(title)}: rules {ours} %, {grader} {theirs} %", err=stderr)
-        for line in (*matrix_lines(agreement, grader), *disagreement_lines(agreement, grader, _RULES_COUNT)):
+        disagreements = judges.disagreement_lines(agreement, grader, "the rules' verdict counts")
+        for line in (*judges.matrix_lines(agreement, grader), *disagreements):
             click.echo(line, err=stderr)
 
 

@@ -34,7 +34,7 @@ from harness.runs.layout import SHARDS, STATUS, RunFolder, readable, runs_below,
 from harness.runs.lock import holder_of
 from harness.runs.manifest import Manifest
 from harness.runs.sweep_cell import sweep_around
-from harness.scoring.engine_figures import EngineFigures, engine_figures
+from harness.scoring.engine_figures import engine_figures
 from harness.sweeps import record as cell_records
 from harness.sweeps.record import SeenSweep
 
@@ -60,7 +60,7 @@ def carry_out(options: StatusCommand) -> None:
         _watch_sweep(sweep.path, as_json)
     elif options.watch:
         watched = next((status for status in states if status.state != "ended"), states[0])
-        _watch(_folder(watched), as_json)
+        _watch(RunFolder(Path(watched.run)), as_json)
     elif as_json:
         say(states)
     else:
@@ -98,28 +98,23 @@ def _steer(run: Path, option: str, value: int | bool) -> None:
 
 def look(folder: RunFolder) -> RunStatus:
     """Read the progress that a running process states, or the run's files. Raises `StoreError`."""
-    run, progress = str(folder.path), progress_of(folder)
-    scores = RunningScores(folder)
-    if progress is not None:
-        names = [benchmark.name for benchmark in progress.benchmarks]
-        state: Any = "paused" if progress.paused else "running"
-        if progress.stopping:
-            state = "ending"
-        return RunStatus(
-            run=run, state=state, progress=progress, files=None, scores=scores.look(names), engine=_engine(folder)
-        )
-    files = on_disk(folder)
-    names = [benchmark.name for benchmark in files.benchmarks]
-    state = "silent" if files.holder is not None else "ended"
-    return RunStatus(
-        run=run, state=state, progress=None, files=files, scores=scores.look(names), engine=_engine(folder)
-    )
-
-
-def _engine(folder: RunFolder) -> EngineFigures | None:
-    """The engine's own figures so far; None where no metrics page was read."""
+    progress, files = progress_of(folder), None
+    state: Any
+    if progress is None:
+        files = on_disk(folder)
+        state, names = "ended" if files.holder is None else "silent", [each.name for each in files.benchmarks]
+    else:
+        state = "ending" if progress.stopping else "paused" if progress.paused else "running"
+        names = [each.name for each in progress.benchmarks]
     manifest = Manifest.find(folder)
-    return engine_figures(read_engine_pages(folder), manifest.model) if manifest is not None else None
+    return RunStatus(
+        run=str(folder.path),
+        state=state,
+        progress=progress,
+        files=files,
+        scores=RunningScores(folder).look(names),
+        engine=None if manifest is None else engine_figures(read_engine_pages(folder), manifest.model),
+    )
 
 
 def _under_way(results: Path) -> list[RunStatus]:
@@ -163,18 +158,13 @@ def _cells(sweep: SeenSweep) -> Iterator[str]:
             yield f"failed: {visible(record.cell, 200)}: {visible(record.reason, 300)}"
 
 
-def _folder(status: RunStatus) -> RunFolder:
-    """The folder of the run that a status is of."""
-    return RunFolder(Path(status.run))
-
-
 def lines(status: RunStatus) -> Iterator[str]:
     """The status as text, safe to print."""
     yield f"{visible(status.run)}: {status.state}"
     if status.progress is not None:
         yield from progress_lines(status.progress, status.scores)
     elif status.files is not None:
-        yield from _from_files(_folder(status), status.files, status.scores)
+        yield from _from_files(RunFolder(Path(status.run)), status.files, status.scores)
     if status.engine is not None:
         yield from map(visible, engine_lines(status.engine))
         # While requests are under way, an engine that counts at their ends has fewer tokens than the client.

@@ -198,11 +198,6 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
     Raises `UsageError` where no score of the model is published, `StoreError` where the run is damaged or not scored.
     """
     (run,) = read_runs([open_scored(source)], known_as=known_as)
-    return _verify_run(run, options)
-
-
-def _verify_run(run: ScoredRun, options: VerifyOptions) -> list[Verified]:
-    """Do what `verify` does, for a run that is read already."""
     name = options.model or run.manifest.model
     if name == UNKNOWN_MODEL:
         raise UsageError(

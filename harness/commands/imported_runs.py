@@ -210,16 +210,16 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
     )
 
 
-def is_outputs(path: Path, *, tool: str | None, described: bool) -> bool:
+def is_outputs(path: Path, options: ScoreOptions) -> bool:
     """Whether `path` is scored as another tool's outputs, not as a run.
 
-    tool: the tool that the user named, None if none. described: whether columns or similar options were given; a path
-    that does not exist then counts as a missing file of outputs, not as a missing run.
+    With options that describe a file, a path that does not exist counts as a missing file, not as a missing run.
     """
-    if tool is not None:
+    described = bool(options.of_outputs)
+    if options.tool is not None:
         return True
     # A file inside a run folder stands for the run, unless options for outputs say that the file itself is meant.
-    if not described and run_around(path) is not None:
+    if RunFolder(path).manifest.is_file() or (not described and run_around(path) is not None):
         return False
     if outputs.are_outputs(path):
         return True

@@ -1,7 +1,7 @@
 """Grade and score one source: a run folder, or a file of another tool's outputs.
 
 The rules grade first. If a judge is named, it then rules on the samples in its scope. The command line and Python both
-call `score`, and after it, if asked for, `harness.commands.second_opinions` and `send_scores`.
+call `score`, and after it, if asked for, `second_opinions` and `send_scores`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,25 @@ from harness.commands.imported_runs import check_file, is_outputs, make_run
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import Prices, prices_in
+from harness.core.records import Key
+from harness.grading.second.second_opinion import Agreement, agreement, second_verdicts
 from harness.options.judge import JudgeOptions
 from harness.options.score import JudgingCosts, ScoreOptions
 from harness.presets.grading import GradingOptions
 from harness.progress.watching import Watcher
-from harness.runs import Manifest, RunFolder, grades, overrides
+from harness.runs import Manifest, RunFolder, grades, overrides, questions, read_samples
+from harness.runs.grades import read_opinions, replace_opinions
 from harness.runs.merging import join_shards
 from harness.scoring.pipeline import OnGraded, grade_run, score_run
 from harness.scoring.score import Score
+from server_launchers import isolated
 
 # The functions import these modules themselves, when they need them: a judge imports the client, and trackers import
 # the cards. Together these imports take a fifth of the time of scoring 4,000 short replies.
 if TYPE_CHECKING:
     from harness.exports.trackers import Tracker
     from harness.judges.judge import Judged
+    from harness.options.keywords import FilePath
 
 ByRules = Callable[[RunFolder, GradingOptions, OnGraded], list[Score]]
 """Grades a run folder by the rules, once or for as long as the run goes on."""
@@ -81,19 +86,12 @@ class Scored:
         return EXIT_UNJUDGED if mute or self.verifier_errors else EXIT_COMPLETE
 
 
-def are_outputs(source: Path, options: ScoreOptions) -> bool:
-    """Whether `source` is scored as another tool's outputs, not as a run."""
-    if options.tool is None and RunFolder(source).manifest.is_file():
-        return False
-    return is_outputs(source, tool=options.tool, described=bool(options.of_outputs))
-
-
 def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = False) -> None:
     """Raise `UsageError` if an option for run folders is given with a file of outputs, or the other way round.
 
     follow: whether scoring continues while the run grows.
     """
-    file = next((source for source in sources if are_outputs(source, options)), None)
+    file = next((source for source in sources if is_outputs(source, options)), None)
     if file is not None:
         if follow:
             raise UsageError(f"`follow` is for run folders, but {file} is a file")
@@ -106,7 +104,7 @@ def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = Fals
 def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
     """Raise what would refuse one of several sources, before the first of them is scored."""
     for source in sources:
-        if are_outputs(source, options):
+        if is_outputs(source, options):
             check_file(source, options)
         else:
             grade_run(_run_at(source), options)  # checks all benchmarks, and grades none before it is iterated
@@ -141,7 +139,7 @@ def score(
         from harness.judges.judge import judge_of, score_with_judge
 
         settings, serving = judge_of(judge, watcher, prices)  # first: what it refuses leaves everything as it was
-    folder = make_run(source, options) if are_outputs(source, options) else _run_at(source)
+    folder = make_run(source, options) if is_outputs(source, options) else _run_at(source)
     if options.on is not None:
         grade_run(folder, grading)  # only its checks, before the cluster is asked
         from harness.commands.elsewhere import cluster
@@ -227,3 +225,26 @@ def send_scores(scored: Scored, tracker: Tracker, options: ScoreOptions) -> str:
     around = scored.folder.path.absolute().parent.name
     step = None if options.step is None else SeriesStep(options.series or around, options.step)
     return track(scored.folder, scored.scores, tracker, step)
+
+
+def second_opinions(run: RunFolder, library: str, python: FilePath | None = None) -> dict[str, Agreement]:
+    """Grade a scored run with another grader; return, by benchmark, how far it agrees with the stored grades.
+
+    The stored grades stay as they are; the other verdicts are stored beside them. library: the other grader's name,
+    such as math-verify. python: the interpreter that has the grader installed; None: the interpreter that runs this.
+    Raises `UsageError` if it is not installed.
+    """
+    agreements = {}
+    for name in Manifest.load(run).benchmarks:
+        folder = run.benchmark(name)
+        by_id = {question.question_id: question for question in questions.read(folder)}
+        theirs = dict[Key, bool | None]()
+        try:
+            second_verdicts(
+                library, by_id, read_samples(folder), python=str(python or isolated.PYTHON), verdicts=theirs
+            )
+        finally:  # an interrupted grading stores its verdicts so far, and leaves earlier ones on the other samples
+            earlier = {each.key: each.correct for each in read_opinions(folder) if each.grader == library}
+            replace_opinions(folder, library, earlier | theirs)
+        agreements[name] = agreement(grades.read(folder), theirs)
+    return agreements

@@ -43,6 +43,9 @@ REASONING_COLUMNS = ("reasoning", "reasoning_content", "thinking")
 GOLD_COLUMNS = ("gold_answer", "gold", "answer", "ground_truth", "expected_answer", "reference", "target", "gt")
 """Usual names of columns with a reference answer."""
 
+Keys = tuple[str | None, str | None, str | None, str | None]
+"""The columns of response, reference, question and the question's id that the user names; None: the usual names."""
+
 MAX_MEMBER_BYTES = 256 * 1024 * 1024
 """Longest sample of an `.eval` log, after decompression."""
 
@@ -90,22 +93,14 @@ class OutputRow:
     model: str | None = None
 
 
-def by_columns(
-    rows: Iterable[Row],
-    response: str | None,
-    answer: str | None,
-    question: str | None,
-    question_id: str | None,
-    *,
-    questions: Sequence[Question] = (),
-) -> Iterator[OutputRow]:
-    """Read any file by its columns. response, answer, question, question_id: names of columns; None: the usual names.
+def by_columns(rows: Iterable[Row], keys: Keys, *, questions: Sequence[Question] = ()) -> Iterator[OutputRow]:
+    """Read any file by its columns.
 
     questions: of the benchmark, which has their references. Raises `UsageError` if a column is missing.
     """
     ahead = iter(rows)
     first = next(ahead)
-    columns = _find_columns(first, response, answer, question, question_id, in_benchmark=bool(questions))
+    columns = _find_columns(first, keys, in_benchmark=bool(questions))
     for row in chain([first], ahead):
         for column in (columns.response, columns.answer):
             if column is not None and column not in row.value:
@@ -138,22 +133,14 @@ class _Columns(NamedTuple):
     named: frozenset[str | None]
 
 
-def _find_columns(
-    first: Row,
-    response: str | None,
-    answer: str | None,
-    question: str | None,
-    question_id: str | None,
-    *,
-    in_benchmark: bool,
-) -> _Columns:
-    """The columns of the first row; the parameters are those of `by_columns`. Raises `UsageError` for a missing one.
+def _find_columns(first: Row, keys: Keys, *, in_benchmark: bool) -> _Columns:
+    """The columns of the first row. Raises `UsageError` for a missing one.
 
     A column has one use: one that is named is never guessed for another, nor is the response for the reference.
     in_benchmark: whether a benchmark has the references, so that the file may lack them.
     """
-    names = (response, answer, question, question_id)
-    named = frozenset(usual_columns.find((name,), first.value) for name in names if name is not None)
+    response, answer, question, question_id = keys
+    named = frozenset(usual_columns.find((name,), first.value) for name in keys if name is not None)
     response_column = _find_column(first, response, RESPONSE_COLUMNS, named)
     answer_column = _find_column(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), named | {response_column})
     if response_column is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import get_args
@@ -36,31 +37,27 @@ Pairs = Iterable[tuple[Question, Sample | None]]
 """(question, one sample of it) pairs, which can be iterated any number of times; None: the file lacks the sample."""
 
 
+@dataclass
 class Outputs:
     """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them.
 
-    digest: of the file as it was before it was read (`digest_of`). doubts: sentences on rows whose question is not
-    certain. notes: sentences on samples that the file lacks. model: the one model that all rows name; None if they do
-    not. only_ids: whether each row has its question's id and none has a text of it. numbers: those that the latest
-    iteration has given to samples.
+    digest: of the file as it was before it was read (`digest_of`). read: begins an iteration. doubts: sentences on rows
+    whose question is not certain. notes: sentences on samples that the file lacks. model: the one model that all rows
+    name; None if they do not. only_ids: whether each row has its question's id and none has a text of it. numbers:
+    those that the latest iteration has given to samples.
     """
 
-    def __init__(
-        self,
-        digest: str,
-        pairs: Callable[[SampleNumbers], Iterator[tuple[Question, Sample | None]]],
-        doubts: tuple[str, ...] = (),
-        notes: tuple[str, ...] = (),
-        model: str | None = None,
-        only_ids: bool = False,
-    ) -> None:
-        self.digest, self._pairs = digest, pairs
-        self.doubts, self.notes, self.model, self.only_ids = doubts, notes, model, only_ids
-        self.numbers = SampleNumbers()
+    digest: str
+    read: Callable[[SampleNumbers], Iterator[tuple[Question, Sample | None]]]
+    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    model: str | None = None
+    only_ids: bool = False
+    numbers: SampleNumbers = field(default_factory=SampleNumbers, init=False)
 
     def __iter__(self) -> Iterator[tuple[Question, Sample | None]]:
         self.numbers = SampleNumbers()
-        return self._pairs(self.numbers)
+        return self.read(self.numbers)
 
 
 def read(
@@ -148,14 +145,14 @@ def digest_of(path: Path) -> str:
 def _read_rows(
     path: Path,
     format: Format | None,
-    keys: tuple[str | None, ...],
+    keys: formats.Keys,
     questions: Sequence[Question],
     *,
     half_done: bool = False,
 ) -> Iterable[OutputRow]:
     """The rows of a file of outputs. format: None recognises it. Raises `UsageError`.
 
-    keys: the columns that the user names for response, reference, question and id. half_done: leave out an unfinished
+    keys: the columns that the user names. half_done: leave out an unfinished
     last line.
     """
     format = format or ("columns" if any(keys) else layouts.format_of(path))
@@ -177,7 +174,7 @@ def _read_rows(
     format = format or formats.recognise(first)
     rows = chain([first], rows)
     if format == "columns":
-        return formats.by_columns(rows, *keys, questions=questions)
+        return formats.by_columns(rows, keys, questions=questions)
     if tool := formats.TOOLS.get(format):
         return formats.by_tool(rows, tool)
     return formats.openai_batch(rows, _needed(questions, path, format))

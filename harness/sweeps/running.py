@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from harness.commands import score as scoring
 from harness.commands.run import end_if_signalled, sample
-from harness.commands.second_opinions import second_opinions
+from harness.commands.score import second_opinions
 from harness.core.codec import digest
 from harness.core.errors import (
     EXIT_OWED,
