@@ -165,8 +165,8 @@ def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) 
     >>> len(demo.items)
     20
     """
-    path = Path(source)
-    return audit_run(OpenRun.of(open_scored(path), path.name), AuditOptions.of(**options))
+    audit_options, path = AuditOptions.of(**options), Path(source)
+    return audit_run(OpenRun.of(open_scored(path), path.name), audit_options)
 
 
 def _paths(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath]) -> list[Path]:

@@ -48,7 +48,7 @@ COMMANDS, WORKERS = "commands", "workers"
 
 IMPORTED = {COMMANDS: (
     *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
-    *(f"harness.cli.{name}" for name in ("serve", "serve_start", "sweep")),
+    *(f"harness.cli.{name}" for name in ("serve", "sweep")),
     *("harness.commands.run", "harness.commands.score", "harness.judges.judge"),
     "harness.sweeps.running",
     *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),

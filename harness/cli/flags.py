@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 import click
 from click.core import ParameterSource
 
-from harness.cli.help import Flag, Helping, NumberType, SeedType
+from harness.cli.help import Flag, Helping, NumberType
 from harness.cli.json_output import schema_flag
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
@@ -117,7 +117,7 @@ def _type(option: Option) -> Any:
     if option.choices:
         return click.Choice(option.choices)
     if option.kind is SEED:
-        return SeedType()
+        return NumberType(int, or_none=True)
     plain: dict[Any, Any] = {int: NumberType(int), float: NumberType(float), bool: click.BOOL, Path: click.Path()}
     # A path stays a text here: as a Path, an empty one would become the current folder, which the option accepts.
     return plain.get(option.item_type, click.STRING)

@@ -261,9 +261,10 @@ _CODE, _FLAG = re.compile(r"`[^`]*`"), re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 class HelpingGroup(click.Group):
-    """A group of commands whose errors name the commands that there are."""
+    """A group of commands whose errors name the commands that there are. noun: what its commands are called."""
 
     command_class = Helping
+    noun = "command"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -277,35 +278,22 @@ class HelpingGroup(click.Group):
             hint = misspelt(args[0], self.commands)
             if args[0] and not hint and "show" in self.commands:
                 hint = f" To see {args[0]}: {ctx.command_path} show {args[0]}"
-            ctx.fail(f"no command {args[0]!r}; there are {', '.join(self.list_commands(ctx))}.{hint}")
+            ctx.fail(f"no {self.noun} {visible(args[0], 100)!r}; there are {', '.join(self.list_commands(ctx))}.{hint}")
         return super().resolve_command(ctx, args)
 
 
 class NumberType(click.types.StringParamType):
-    """A number. kind: int or float."""
+    """A number. kind: int or float. or_none: `none` is a value, too, and stands for None."""
 
-    def __init__(self, kind: type[int] | type[float]) -> None:
-        self.kind, self.name = kind, {int: "integer", float: "float"}[kind]
+    def __init__(self, kind: type[int] | type[float], *, or_none: bool = False) -> None:
+        self.kind, self.name, self.or_none = kind, {int: "integer", float: "float"}[kind], or_none
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number that a text spells in digits; a unit, such as k, % or s, is refused."""
+        if self.or_none and value.lower() == "none":
+            return None
         try:
             return self.kind(value)
         except ValueError:
             expected = "a whole number in digits, such as 32768" if self.kind is int else "a number, such as 0.6"
-            self.fail(f"{value!r}: expected {expected}.", param, ctx)
-
-
-class SeedType(click.types.StringParamType):
-    """An integer, or `none`."""
-
-    name = "integer"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number; None for `none`."""
-        if value.lower() == "none":
-            return None
-        try:
-            return int(value)
-        except ValueError:
-            self.fail(f"{value!r}: expected an integer, or `none`", param, ctx)
+            self.fail(f"{value!r}: expected {expected}{', or `none`' if self.or_none else ''}.", param, ctx)

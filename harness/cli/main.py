@@ -169,26 +169,25 @@ def _exit_code() -> int:
         code = 128 + stopped_by(stop)
     except BrokenPipeError:
         raise
-    except (MemoryError, RuntimeError) as error:
-        # Python has no kind of its own for a thread that the system refuses.
-        if isinstance(error, RuntimeError) and "start new thread" not in str(error):
+    except (MemoryError, RuntimeError, OSError) as error:
+        code = UsageError.exit_code
+        if isinstance(error, OSError) and error.filename is None and error.errno in _FULL:
+            _drop_output()
+            sentence, code = f"cannot write the output: {error.strerror}", StoreError.exit_code
+        elif not (sentence := _lack_of_machine(error)):
             raise
-        click.echo(f"harness: {TOO_LITTLE_MEMORY}", err=True)
-        return UsageError.exit_code
-    except OSError as error:
-        if sentence := _TOO_LOW.get(error.errno or 0):
-            click.echo(f"harness: {sentence}", err=True)
-            return UsageError.exit_code
-        # Only the call for the current folder names no file in its error.
-        if error.errno == errno.ENOENT and error.filename is None:
-            click.echo(f"harness: {NO_FOLDER}", err=True)
-            return UsageError.exit_code
-        if error.filename is not None or error.errno not in _FULL:
-            raise
-        _drop_output()
-        click.echo(f"harness: cannot write the output: {error.strerror}", err=True)
-        code = StoreError.exit_code
+        click.echo(f"harness: {sentence}", err=True)
     return code if isinstance(code, int) else 0
+
+
+def _lack_of_machine(error: Exception) -> str:
+    """The sentence on what the machine refuses to this process; empty for any other error."""
+    if isinstance(error, OSError):
+        # Only the call for the current folder names no file in its error.
+        missing = NO_FOLDER if error.errno == errno.ENOENT and error.filename is None else ""
+        return _TOO_LOW.get(error.errno or 0, missing)
+    # Python has no kind of its own for a thread that the system refuses.
+    return TOO_LITTLE_MEMORY if isinstance(error, MemoryError) or "start new thread" in str(error) else ""
 
 
 @contextlib.contextmanager

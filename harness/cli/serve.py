@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.cli import terminal
-from harness.cli.flags import server_flags
+from harness.cli.flags import server_fields, server_flags
 from harness.cli.help import Helping, HelpingGroup
 from harness.cli.json_output import json_flags, say
 from harness.core import plugins
-from harness.core.errors import misspelt
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from server_launchers.engines import table as engines
 
@@ -25,6 +26,8 @@ SHOWN_LOG_LINES = 200
 class ServeGroup(HelpingGroup):
     """Engines and actions in one group; a misspelt name gets a suggestion."""
 
+    noun = "engine or action"
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of an engine or action, or of a plug-in's launcher; None for any other name."""
         of_ours = super().get_command(ctx, cmd_name)
@@ -32,15 +35,6 @@ class ServeGroup(HelpingGroup):
             return of_ours
         takes = engines.by_name(engines.ANY_PROGRAM).takes
         return _engine_command(cmd_name, "A plug-in's command.", takes)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of an engine, also of a plug-in. For another word the error lists those that there are."""
-        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            near = misspelt(args[0], self.commands)
-            ctx.fail(f"no engine or action {visible(args[0], 100)!r}; there are {', '.join(self.commands)}.{near}")
-        return super().resolve_command(ctx, args)
 
 
 @click.group("serve", cls=ServeGroup, invoke_without_command=True)
@@ -120,19 +114,59 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
     summary: the engine's line in the help.
     """
 
-    def serve(**given: Any) -> None:
-        """Start the engine with the flags that were typed."""
-        from harness.cli.serve_start import start
-
-        start(engine, **given)
-
     return _EngineCommand(
         engine,
         params=[*_OURS, *server_flags(takes)],
-        callback=serve,
+        callback=partial(_start, engine),
         help=f"{summary} Flags after `--` go to the engine unchanged.",
         options_metavar="[OPTIONS] [-- ENGINE FLAGS]",
     )
+
+
+def _start(
+    engine: str,
+    model: str,
+    *,
+    name: str | None,
+    detach: bool,
+    dry_run: bool,
+    register: Path | None,
+    extra_flags: tuple[str, ...],
+    **flags: Any,
+) -> None:
+    """Start a server and hold it until it ends or a signal comes. Exits with 2 if the server ended by itself.
+
+    name: None takes the model's. detach: start it without holding it. dry_run: only print its command lines. register:
+    file in which its addresses stand as long as it is held. extra_flags: words that the engine gets unchanged. flags:
+    values of the flags that describe the server, under `server_<field>`. Raises `UsageError`, `ServerError`.
+    """
+    from harness.preparing.server_start import launched, spec_of
+    from server_launchers import replicas
+    from server_launchers.keeping import launch
+
+    watcher = terminal.Terminal()
+    spec = spec_of(engine, model, watcher, **server_fields(flags), extra_flags=extra_flags, name=name)
+    if register is not None:
+        if detach:
+            raise UsageError("--register does not work with --detach: the address is removed when the command ends")
+        launch.refuse_unreachable(spec)
+    if dry_run:
+        for line in replicas.dry_run(spec):
+            click.echo(line)
+        for sentence in replicas.remarks(spec):
+            terminal.note(sentence)
+        return
+    server = launched(spec, watcher, detach=detach)
+    if detach:
+        return
+    with server, launch.registered(register, spec, server.base_urls):
+        click.echo("Ctrl-C stops it.", err=True)
+        why = server.wait()
+        if why is None:
+            click.echo(f"harness: the server {server.name} was stopped.", err=True)
+            return
+        click.echo(f"harness: the server {server.name} ended by itself: {visible(why)}", err=True)
+        sys.exit(2)
 
 
 for _name, _engine in engines.every().items():

@@ -88,16 +88,7 @@ class Recognised:
                 continue
             # Several questions of the file may be one of the benchmark.
             index = numbers.give(question.question_id, sample.sample_index)
-            yield (
-                question,
-                msgspec.structs.replace(
-                    sample,
-                    benchmark=question.benchmark,
-                    question_id=question.question_id,
-                    sample_index=index,
-                    prompt_digest=question.prompt_digest if row_question.last_turn == question.last_turn else "",
-                ),
-            )
+            yield question, _sample_of(question, index, sample, row_question)
 
     def _question(self, row_question: Question, taken: set[str]) -> Question:
         """The benchmark's question that a row answers. taken: ids of questions that earlier rows answer. Raises
@@ -159,6 +150,18 @@ def _without_drawings(text: str) -> str:
     return "".join(texts)
 
 
+def _sample_of(question: Question, index: int, sample: Sample, row_question: Question) -> Sample:
+    """The sample of a file's question as the sample with this index of a benchmark's question."""
+    return msgspec.structs.replace(
+        sample,
+        benchmark=question.benchmark,
+        question_id=question.question_id,
+        sample_index=index,
+        # Where the texts differ, the other tool sent another prompt, and its digest is unknown.
+        prompt_digest=question.prompt_digest if row_question.last_turn == question.last_turn else "",
+    )
+
+
 class Beginning:
     """The replies in a file to the questions of a run. Each iteration reads the file again.
 
@@ -194,15 +197,8 @@ class Beginning:
             if question is None or index is None or index >= planned:
                 self.n_other += 1
                 continue
-            yield msgspec.structs.replace(
-                sample,
-                benchmark=question.benchmark,
-                question_id=question.question_id,
-                sample_index=index,
-                endpoint=FROM_FILE + safe_name(self._path.name),
-                # Where the texts differ, the other tool sent another prompt, and its digest is unknown.
-                prompt_digest=question.prompt_digest if row_question.last_turn == question.last_turn else "",
-            )
+            ours = _sample_of(question, index, sample, row_question)
+            yield msgspec.structs.replace(ours, endpoint=FROM_FILE + safe_name(self._path.name))
 
     @property
     def sentence(self) -> str:

@@ -380,9 +380,9 @@ def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
     for column in sorted({*usual, *QUESTION_COLUMNS, *ID_COLUMNS, "finish_reason", "sample_index", "model"}):
         for use in ("response", "answer", "question", "question_id"):
             # The response, which each row needs, is named, too, so that only this one can be guessed.
-            named = dict.fromkeys(("answer", "question", "question_id")) | {"response": "r", use: column}
+            named = dict.fromkeys(("response", "answer", "question", "question_id")) | {"response": "r", use: column}
             rows = [Row("t.csv:2", {"r": "so 5", "a": "6", "q": "p", "i": "1", column: "7"})]
-            (row,) = formats.by_columns(rows, **named, questions=CARD)
+            (row,) = formats.by_columns(rows, (*named.values(),), questions=CARD)
             (reply,) = row.responses
             uses = {
                 "response": reply.text, "answer": row.answer, "question": row.question, "question_id": row.question_id,
@@ -392,16 +392,16 @@ def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
 
 
 def test_a_column_of_replies_is_no_reference() -> None:
-    (row,) = formats.by_columns([Row("t.csv:2", {"response": "5"})], None, None, None, None, questions=CARD)
+    (row,) = formats.by_columns([Row("t.csv:2", {"response": "5"})], (None,) * 4, questions=CARD)
     assert (row.responses[0].text, row.states_reference) == ("5", False)
     for cells, message in (
         ({"no": "1", "answer": "5"}, r"response_key=answer if answer is that of the replies"),
         ({"no": "1", "name": "5"}, r"the response with response_key$"),
     ):
         with pytest.raises(UsageError, match=message):
-            next(iter(formats.by_columns([Row("t.csv:2", cells)], None, None, None, None, questions=CARD)))
+            next(iter(formats.by_columns([Row("t.csv:2", cells)], (None,) * 4, questions=CARD)))
     with pytest.raises(UsageError, match="no usual column for the reference"):  # else each reply is its own reference
-        next(iter(formats.by_columns([Row("t.csv:2", {"question": "1", "response": "5"})], None, None, None, None)))
+        next(iter(formats.by_columns([Row("t.csv:2", {"question": "1", "response": "5"})], (None,) * 4)))
 
 
 def test_one_question_with_two_references_is_named_with_both_lines(tmp_path: Path) -> None:

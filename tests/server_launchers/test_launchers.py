@@ -169,7 +169,7 @@ def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("vlm m", "no engine or action 'vlm'; there are fetch, llama_cpp, vllm"),
+        ("vlm m", "no engine or action 'vlm'; there are command, fetch, llama_cpp, logs"),
         ("vlm m", "Did you mean vllm?"),
         ("vllm m --tp 0", "--tp 0: expected a number greater than or equal to 1"),
         ("vllm m --memory-fraction 0", "--memory-fraction 0.0: expected a number greater than 0"),
