@@ -2,6 +2,8 @@
 
 The endpoint is a given address or the provider's own, else OPENAI_BASE_URL, else the server that runs on this machine.
 `find` contacts none.
+
+Long: finding the endpoints and looking at them are one step of a run.
 """
 
 from __future__ import annotations
