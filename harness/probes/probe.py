@@ -17,7 +17,7 @@ from harness.core.options import options_of
 from harness.generation.network.control import Signals
 from harness.options.probing import DROPPABLE, ProbeOptions
 from harness.preparing.prepare import Prepared
-from harness.probes import context, ends, load, protocol, reading, sampling, template
+from harness.probes import ends, load, prompts, protocol, reading, sampling
 from harness.probes.findings import (
     Check,
     Finding,
@@ -38,9 +38,9 @@ CHECKS: tuple[Check, ...] = (
     *protocol.FIRST_CHECKS,
     *protocol.CHECKS,
     *ends.CHECKS,
-    *template.CHECKS,
+    *prompts.CHECKS,
     *sampling.CHECKS,
-    *context.CHECKS,
+    *prompts.CONTEXT_CHECKS,
     *load.CHECKS,
     *protocol.LAST_CHECKS,
 )

@@ -2,9 +2,9 @@
 kernels, speculative decoding and the sampler's state act only there.
 
 Each later token is compared with the distribution that the server stated for its place, by the sum of the
-log-probabilities of all drawn tokens (`exact`): once among the tokens that usual cuts keep, and once among all listed
-ones. Tokens that are likelier than stated come from a lower temperature or a cut that nobody asked for, less likely
-ones from a higher temperature or a draft model's tokens that are accepted unchecked.
+log-probabilities of all drawn tokens: once among the tokens that usual cuts keep, and once among all listed ones.
+Tokens that are likelier than stated come from a lower temperature or a cut that nobody asked for, less likely ones from
+a higher temperature or a draft model's tokens that are accepted unchecked.
 
 Some engines (vLLM) put an unlikely drawn token into the list, in place of its last token or after it. Then the list
 depends on the draw. So each list loses its last token (`undrawn`), which makes it the same for every draw.
@@ -20,11 +20,11 @@ from itertools import accumulate
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from harness.client.wires.chat import CHAT
 from harness.client.wires.completions import COMPLETIONS
 from harness.core.inert import quoted
-from harness.probes import exact
 from harness.probes.findings import FALSE_ALARM, MAX_LOST, Check, Seen, sound, spoils, untested, warns
 from harness.probes.inquiries import Inquiry, ProbeReply, Refused, Token, first_top
 from harness.probes.overlap import divergence
@@ -199,6 +199,36 @@ def _later(replies: Sequence[ProbeReply]) -> list[Token]:
     return [token for reply in replies for token in reply.tokens[1:] if token.top]
 
 
+SIMULATED = 19_999
+"""Number of simulated draws under the null hypothesis; the smallest two-sided p-value is then 1e-4."""
+
+
+def temperature_at_places(
+    tokens: Sequence[str], places: Sequence[Mapping[str, float]], temperature: float, seed: int
+) -> tuple[float, float]:
+    """Test the hypothesis that one token was drawn at this temperature at each place, by the sum of the tokens'
+    log-probabilities. Return (how many standard deviations less likely the tokens are than expected, two-sided p).
+
+    A Monte Carlo p-value is (1 + b) / (1 + m), where b of m simulated statistics are at least as extreme as the
+    observed one. Under the null hypothesis it is at most α with probability at most α (Barnard 1963; Davison and
+    Hinkley 1997, *Bootstrap Methods and their Application*, 4.2).
+
+    tokens: the token of each place, one of those listed there. places: token → log-probability, for each place. seed:
+    of the simulation.
+    """
+    observed = sum(top[token] for token, top in zip(tokens, places, strict=True))
+    rng, sums = np.random.default_rng(seed), np.zeros(SIMULATED)
+    for top in places:
+        values = np.array(list(top.values()))
+        shares = np.exp((values - values.max()) / temperature).cumsum()
+        sums += values[np.minimum(shares.searchsorted(rng.random(SIMULATED) * shares[-1]), len(values) - 1)]
+    # Equal sums may differ in their last digits, since they are added in another order; they count as equal.
+    slack = 1e-9 * max(1.0, abs(observed))
+    below, above = np.count_nonzero(sums <= observed + slack), np.count_nonzero(sums >= observed - slack)
+    p = min(1.0, 2.0 * (1 + int(min(below, above))) / (1 + SIMULATED))
+    return float((sums.mean() - observed) / max(sums.std(), 1e-9)), p
+
+
 def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str, str]:
     """What these later tokens show of the temperature: (p-value, sentence, why the check is not sound or empty).
 
@@ -212,7 +242,7 @@ def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str,
         at_places = [(token.token, top) for token, top in zip(tokens, named, strict=True) if token.token in top]
         if at_places:
             drawn, listed_there = zip(*at_places, strict=True)
-            tests.append((*exact.temperature_at_places(drawn, listed_there, value, seed), len(at_places)))
+            tests.append((*temperature_at_places(drawn, listed_there, value, seed), len(at_places)))
     z, p, n = min(tests, key=lambda test: test[1])
     p = min(1.0, PARTS_OF_LOOK * p)
     came = (

@@ -27,8 +27,7 @@ from harness.presets.grading import GradingOptions
 from harness.runs.sweep_cell import JOIN
 from harness.sweeps import checkpoints, schema
 from harness.sweeps import file as files
-from harness.sweeps.entry import Checkpoint, Entry, read_entry, short_name, slug
-from harness.sweeps.file import SweepFile, at_line
+from harness.sweeps.file import Checkpoint, Entry, SweepFile, at_line, read_entry, short_name, slug
 
 AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
 """The axes of a sweep, in the order in which they make a cell's name."""

@@ -25,8 +25,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.progress.watching import Watcher
 from harness.sweeps import record
-from harness.sweeps.entry import Checkpoint, Entry, slug
-from harness.sweeps.file import SweepFile
+from harness.sweeps.file import Checkpoint, Entry, SweepFile, slug
 
 _STEP = re.compile(
     r"(?i)(?:(.*?)[-_=])??(?:(?:global[-_]?)?(?:steps?|iter(?:ation)?s?|checkpoint|ckpt|ck|update|ep(?:och)?)[-_=]?"

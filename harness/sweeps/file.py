@@ -1,12 +1,15 @@
-"""Reads and checks a sweep's file: every error names file, line, key, and what was expected.
+"""Reads and checks a sweep's file, and the entries of its axes, such as its models and servers: every error names file,
+line, key, and what was expected. An entry gives its name to the folders of its cells.
 
 The shipped files are the suites: sweeps of a named set of benchmarks.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from harness.core.inert import visible
 from harness.core.validation import first_of, located, problem_of
 from harness.runs.layout import run_around
 from harness.sweeps import schema
+from server_launchers.engines.table import ANY_PROGRAM
 
 Keys = Sequence[str | int]
 """The path to a value in the file, such as `("servers", 0, "engine")`."""
@@ -141,3 +145,146 @@ def _keys_beside(keys: Keys) -> list[str]:
 def at_line(where: str, error: UsageError) -> UsageError:
     """The same error, with `where` ("file:line") before its sentence."""
     return UsageError(f"{where}: {error.sentence}")
+
+
+# ---- entries
+
+
+_LAUNCHERS = ("port", "host", "model", "served_name")
+"""Placeholders in a user's command that the code that starts the server fills in, such as the port."""
+
+_PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+"""A word in braces in a text of a server, such as {port}."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint of a training run. name: its part of its cells' folder names. series: names one curve of scores over
+    steps.
+    """
+
+    path: Path
+    name: str
+    series: str
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One value of an axis, such as a model or a server.
+
+    name: in names of folders. label: in tables. where: "file:line" in the sweep's file. options: options of a run that
+    the entry sets. server: fields of the server's spec that it sets. engine: of the server to start; None on other
+    axes, and if no server is started. checkpoint: of a model that is a checkpoint of a training run; else None.
+    """
+
+    name: str
+    label: str
+    where: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    server: Mapping[str, Any] = field(default_factory=dict)
+    engine: str | None = None
+    checkpoint: Checkpoint | None = None
+
+
+def slug(name: str) -> str:
+    """A name as a part of a folder's name: `Qwen/Qwen3-8B` becomes qwen3-8b."""
+    return re.sub(r"[^a-z0-9._-]+", "-", short_name(str(name)).casefold()).strip("-._")[:80] or "x"
+
+
+def short_name(model: str) -> str:
+    """The last part of a model's path or repository name."""
+    return model.rstrip("/").rsplit("/", 1)[-1]
+
+
+# The field of an entry that a bare text stands for: `- qwen` under `models` means `- model: qwen`.
+_SHORT = {"models": "model", "servers": "engine", "prompts": "prompt", "sampling": "preset", "benchmarks": "benchmark"}
+
+
+def read_entry(file: SweepFile, axis: str, keys: Keys, given: Any) -> Entry:
+    """The entry `given` of an axis, such as "servers", as the file has it.
+
+    keys: the path of keys in the file that leads to the entry.
+    """
+    fields: dict[str, Any] = {_SHORT[axis]: given} if isinstance(given, str) else dict(given)
+    where = file.where(keys)
+    name = fields.pop("name", None) or fields.get(_SHORT[axis]) or (ANY_PROGRAM if ANY_PROGRAM in fields else None)
+    name = name or _describe(axis, fields, where)
+    if axis == "servers":
+        return _server_entry(name, fields, where)
+    if axis == "benchmarks" and "benchmark" in fields:
+        return _benchmark_entry(name, fields, where)
+    if axis == "models":
+        server = fields.pop("server", None)
+        spec = _spec(server) if isinstance(server, Mapping) else {}
+        return Entry(name=slug(name), label=short_name(name), where=where, options=fields, server=spec)
+    return Entry(name=slug(name), label=name, where=where, options=fields)
+
+
+def _server_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
+    """The entry of a server with these fields. where: its file and line, for the `UsageError`."""
+    _check_placeholders(fields, where)
+    engine, options = fields.pop("engine", None), fields.pop("run", {})
+    if ANY_PROGRAM in fields:
+        if engine is not None or "extra_flags" in fields:
+            raise UsageError(
+                f"{where}: `command` replaces `engine` and `extra_flags`: give `command` or these two, not both"
+            )
+        engine, fields["extra_flags"] = ANY_PROGRAM, fields.pop(ANY_PROGRAM)
+    if engine is None and fields:
+        raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
+    try:
+        server = _spec(fields)
+    except ValueError as error:
+        raise UsageError(f"{where}: these words are no command line: {error}") from error
+    return Entry(name=slug(name), label=name, where=where, options=options, server=server, engine=engine)
+
+
+def _benchmark_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
+    """The entry of a card with these fields, whose `benchmark` may end with a number of samples, as in `aime24:64`."""
+    benchmark = fields["benchmark"]
+    card, colon, number = benchmark.rpartition(":")
+    if colon and number.isdigit():
+        fields = {"samples": int(number)} | fields | {"benchmark": card}
+    # An entry without a name of its own is named by its card, without the number of samples and the folder.
+    if slug(name) == slug(benchmark):
+        name = slug(Path(fields["benchmark"]).stem if "/" in benchmark else fields["benchmark"])
+    return Entry(name=slug(name), label=name, where=where, options=fields)
+
+
+def _check_placeholders(fields: Any, where: str) -> None:
+    """Raise `UsageError` for a misspelt word in braces in any text of a server."""
+    if isinstance(fields, str):
+        if unknown := sorted({*_PLACEHOLDER.findall(fields)} - {*_LAUNCHERS}):
+            near = misspelt(unknown[0], _LAUNCHERS) or f" Those that are: {', '.join(_LAUNCHERS)}."
+            raise UsageError(f"{where}: nothing is filled in for {{{unknown[0]}}}.{near}")
+    elif isinstance(fields, Mapping | list):
+        for inner in fields.values() if isinstance(fields, Mapping) else fields:
+            _check_placeholders(inner, where)
+
+
+def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:
+    """A name for an entry without a name: its file of questions, or its prompt or sampling settings (`top_k-20`).
+
+    axis: the key under which the file lists the entry, such as "prompts". fields: of the entry. where: its file and
+    line.
+    Raises `UsageError` if the entry has no such file and a setting that is no text and no number.
+    """
+    if axis == "benchmarks" and "data" in fields:
+        return Path(str(fields["data"])).name.split(".")[0]
+    plain = [f"{key}-{value}" for key, value in fields.items() if isinstance(value, str | int | float)]
+    if axis in ("prompts", "sampling") and plain and len(plain) == len(fields):
+        return "-".join(plain)
+    raise UsageError(f"{where}: give this entry of {axis} a `name`: its folder and the tables need a name")
+
+
+def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a server's spec, converted to the types of the spec."""
+    spec = {schema.SPELT.get(key, key): value for key, value in fields.items()}
+    if isinstance(words := spec.get("extra_flags"), str):
+        spec["extra_flags"] = shlex.split(words)
+    if isinstance(devices := spec.get("devices"), list):
+        spec["devices"] = [str(device) for device in devices]
+    if "environment" in spec:
+        spec["environment"] = {key: str(value) for key, value in spec["environment"].items()}
+    return spec

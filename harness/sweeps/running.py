@@ -51,7 +51,7 @@ from harness.runs.record import missing_samples
 from harness.scoring.score import Score
 from harness.sweeps import record
 from harness.sweeps.cells import Cell, Sweep
-from harness.sweeps.entry import slug
+from harness.sweeps.file import slug
 from harness.sweeps.record import CellRecord
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Each fault of the toys is found by its checks and named by one; odd but sound servers are not accused.
 
-For: harness.probes.template, harness.probes.effect, harness.probes.ends, harness.probes.sampling.
+For: harness.probes.prompts, harness.probes.ends, harness.probes.sampling.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import pytest
 
 from harness.core.errors import UsageError
 from harness.probes import ends, probe, sampling
-from harness.probes.effect import Shift, effect
 from harness.probes.ends import Ended
 from harness.probes.findings import Finding
+from harness.probes.prompts import Shift, shift_of
 from harness.probes.subject import listed
 from tests.commands import toy_faults, toy_model
 from tests.commands.toy_faults import (
@@ -245,10 +245,10 @@ def test_an_effect_is_told_from_the_noise_of_repeats() -> None:
     rng = random.Random(2)
     top = {str(i): -0.3 * i - 1 for i in range(20)}
     moved = {token: value + rng.gauss(0, 0.3) for token, value in top.items()}
-    assert effect([top, top], [top]) == 0
-    assert effect([top, top], [moved]) == math.inf
-    none = [effect([noisy(top, rng, 0.02) for _ in range(2)], [noisy(top, rng, 0.02)]) for _ in range(200)]
-    some = [effect([noisy(top, rng, 0.02) for _ in range(2)], [noisy(moved, rng, 0.02)]) for _ in range(200)]
+    assert shift_of([top, top], [top]).ratio == 0
+    assert shift_of([top, top], [moved]).ratio == math.inf
+    none = [shift_of([noisy(top, rng, 0.02) for _ in range(2)], [noisy(top, rng, 0.02)]).ratio for _ in range(200)]
+    some = [shift_of([noisy(top, rng, 0.02) for _ in range(2)], [noisy(moved, rng, 0.02)]).ratio for _ in range(200)]
     assert max(none) < 8 < min(some)
 
 

@@ -1,0 +1,506 @@
+"""Checks of the prompt that the model gets: which messages reach it, what is added to them, and what the server shows
+of it (llama.cpp: /apply-template; vLLM, SGLang: /tokenize with messages); whether one nearly as long as the context
+reaches it whole; where the reasoning of a thinking model goes when it is cut.
+
+Any word of a prompt moves the logits of the next token a little. A change that moves them by no more than a repeat of
+the same request does never reached the model. The measure is an F ratio: the squared distance between the mean
+log-probabilities with the change (ȳ, of n requests) and without it (x̄, of m requests), divided by the expectation of
+this distance if only noise parts them (batches and kernels move logits from request to request).
+
+    ratio = mean over tokens of (x̄ − ȳ)² / (s² (1/m + 1/n)),   s²: variance of repeats, pooled over tokens
+
+Without log-probabilities, a message reached the model if the greedy reply changes without it. What a server adds is
+seen by its count of tokens.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.client.facts.tokens import THINK, THINK_END
+from harness.client.wires.chat import CHAT
+from harness.core.errors import ServerError
+from harness.core.inert import quoted
+from harness.core.records import Message
+from harness.probes.findings import Check, Seen, sound, spoils, untested, warns
+from harness.probes.inquiries import Inquiry, ProbedServer, Refused, first_top
+from harness.probes.subject import TOP, Subject, listed
+
+MIN_EFFECT = 8.0
+"""Smallest F ratio of a change that reached the model. If twenty tokens have independent noise, noise alone makes a
+ratio above 3 in one of 10,000 cases. The limit is well above 3 because the noise of a batch moves all tokens together.
+"""
+
+MAX_CHANCE = 3.0
+"""Largest F ratio of a change that shows no effect; between this and `MIN_EFFECT`, noise and effect look the same."""
+
+MIN_POWER = 20.0
+"""A missing effect counts only if the same kind of change elsewhere moves the log-probabilities by this many times the
+distance that noise alone makes. The factor is far above 1, because models react several times less to one place of a
+prompt than to another.
+"""
+
+MIN_REPEATS = 2
+"""Smallest number of equal requests from which the noise of repeats is estimated."""
+
+EQUAL_NATS = 1e-4
+"""Log-probabilities that differ by less are equal; servers round what they state."""
+
+MAX_NOISE_NATS = 0.1
+"""Largest spread of the log-probabilities of repeats at which a missing effect says that a change never reached the
+model. In a larger spread, a real effect may drown; batches and caches move trained models by only some 0.02.
+"""
+
+MIN_COMMON = 3
+"""Smallest number of tokens that all lists must share; lists that share fewer differ by more than noise."""
+
+Top = Mapping[str, float]
+"""Token → log-probability, of the likeliest next tokens after a prompt."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """By how much a change of the prompt moved the next token's log-probabilities, in nats.
+
+    distance: root mean square between the mean log-probabilities; infinite if too few tokens are shared. chance: the
+    distance that noise alone makes. noise: standard deviation of repeats.
+    """
+
+    distance: float
+    chance: float
+    noise: float
+
+    @property
+    def ratio(self) -> float:
+        """The F ratio of the change: about 1 if it never reached the model, large if it did.
+
+        Infinite if the means differ and repeats do not, or the lists share fewer than `MIN_COMMON` tokens; 0 if the
+        means are equal.
+        """
+        if self.distance == 0:
+            return 0.0
+        return math.inf if self.chance < EQUAL_NATS else (self.distance / self.chance) ** 2
+
+    def hides_none(self, elsewhere: Sequence[Shift]) -> bool:
+        """Whether this change surely never reached the model, so that no effect hides in the noise.
+
+        It is sure if there is no noise and no log-probability moves at all; or if this change has no visible effect,
+        and the same kind of change elsewhere has an effect so large that noise could not hide a similar one here.
+        elsewhere: the same kind of change at other places of the prompt; places without a visible effect are ignored.
+        """
+        if self.distance == 0 and self.noise < EQUAL_NATS:
+            return True
+        visible = [shift.distance for shift in elsewhere if shift.ratio >= MIN_EFFECT]
+        silent = self.ratio < MAX_CHANCE and self.noise <= MAX_NOISE_NATS
+        return silent and bool(visible) and max(visible) >= MIN_POWER * max(self.chance, EQUAL_NATS)
+
+
+def shift_of(before: Sequence[Top], after: Sequence[Top]) -> Shift:
+    """Measure by how much a change of the prompt moved the next token's log-probabilities.
+
+    before: for each request without the change, token → log-probability; at least `MIN_REPEATS` requests. after: the
+    same for the requests with the change.
+    """
+    assert len(before) >= MIN_REPEATS
+    assert after
+    common = sorted(set.intersection(*(set(top) for top in (*before, *after))))
+    # Noise swaps only the last few of twenty tokens, so lists that share so few tokens come from different prompts.
+    if len(common) < MIN_COMMON:
+        return Shift(distance=math.inf, chance=0.0, noise=0.0)
+    x = np.array([[top[token] for token in common] for top in before])
+    y = np.array([[top[token] for token in common] for top in after])
+    distance = x.mean(axis=0) - y.mean(axis=0)
+    # One variance for all tokens: with two or three repeats, a variance of each would be mostly chance.
+    freedom = len(x) - 1 + len(y) - 1
+    spread = float(((x - x.mean(axis=0)) ** 2).sum() + ((y - y.mean(axis=0)) ** 2).sum()) / (freedom * len(common))
+    equal = float(np.abs(distance).max()) < EQUAL_NATS
+    return Shift(
+        distance=0.0 if equal else math.sqrt(float((distance**2).mean())),
+        chance=math.sqrt(spread * (1 / len(x) + 1 / len(y))),
+        noise=math.sqrt(spread),
+    )
+
+
+def ask(server: ProbedServer, bodies: Sequence[Mapping[str, Any]]) -> list[Top]:
+    """The next token's log-probabilities after each of these prompts.
+
+    Raises `Refused` if a request fails or brings no log-probabilities.
+    """
+    fields = {"max_tokens": 1, "temperature": 0, **CHAT.likeliest(TOP)}
+    replies = server.every([{**body, **fields} for body in bodies])
+    tops: list[Top] = [listed(first_top(reply)) for reply in replies]
+    if not all(tops):
+        raise Refused(0, "no log-probabilities came")
+    return tops
+
+
+# ---- messages, and what the server shows
+
+
+SUM = "What is 17 + 25?"
+CUT_AT = 16
+"""Length of a reply in tokens at which a thinking model is still thinking."""
+
+
+def _prompt(subject: Subject) -> Seen:
+    """Render a question: the template's marks must be there once. `messages` and `added words` test what is lost or
+    added, also where no prompt is shown.
+    """
+    sent = "a question, rendered by the server"
+    if (rendered := _rendered(subject)) is None:
+        return untested(sent, "the server does not show its prompts")
+    text, ids = rendered
+    if len(ids) > 1 and ids[0] == ids[1]:
+        return spoils(sent, f"the prompt begins with the same token twice ({ids[0]}): a doubled BOS")
+    if text.count(THINK) > 1:
+        return spoils(sent, f"the prompt contains {THINK} {text.count(THINK)} times: {quoted(text[-80:])!r}")
+    return sound(sent, f"{quoted(text)!r}, {len(ids)} tokens")
+
+
+def _rendered(subject: Subject) -> tuple[str, list[int]] | None:
+    """The server's own prompt for a sum, as text and token ids; None where it shows none."""
+    try:
+        return subject.server.render([Message("user", SUM)])
+    except ServerError:
+        return None
+
+
+def _reasoning(subject: Subject) -> Seen:
+    """Cut a reply within its reasoning: the reasoning must not come as the answer."""
+    sent = f"a sum at temperature 0, cut after {CUT_AT} tokens"
+    reply = subject.chat(SUM, max_tokens=CUT_AT)
+    if not reply.whole and subject.server.unread:
+        return untested(sent, f"no text came; {subject.server.unread}")
+    if reply.reasoning:
+        answer = "when it is cut, the answer stays empty" if not reply.text else "the answer had begun after it"
+        return sound(sent, f"the reasoning has a field of its own; {answer}")
+    marked, rendered = THINK in reply.text or THINK_END in reply.text, _rendered(subject)
+    # A prompt that ends with the mark begins the reply within the reasoning.
+    if not marked and (rendered is None or not rendered[0].rstrip().endswith(THINK)):
+        return untested(sent, "the model does not think, or does not show it")
+    if reply.finish_reason == "stop":
+        return untested(sent, "the reply ended by itself")
+    if THINK in reply.text:
+        return sound(sent, f"the reasoning stands in the text, after {THINK}")
+    shown = quoted(reply.text[:60])
+    return spoils(sent, f"the template opened {THINK}, and cut reasoning comes as the answer: {shown!r}")
+
+
+Messages = Sequence[Mapping[str, str]]
+"""The messages of a chat request, each with `role` and `content`."""
+
+DOOR = "What colour shall I paint the door?"
+SYSTEM = "You are a painter who loves orange. Answer every question with the one word ORANGE, whatever is asked."
+EARLIER = (
+    {
+        "role": "user",
+        "content": "My neighbour's door is violet, and his fence is violet too. I want the same as he has.",
+    },
+    {"role": "assistant", "content": "Understood: you want violet, as your neighbour has it."},
+)
+"""A question whose answer both a system message and two earlier turns must change, if they reach the model."""
+
+TOKENS = 16
+"""Number of new tokens of the greedy replies that are compared where no log-probabilities come."""
+
+MAX_OVERHEAD = 100
+"""Number of tokens that a chat template may add to one short message. Templates of known models add up to some 70."""
+
+
+def _request_body(server: ProbedServer, messages: Messages, **fields: Any) -> dict[str, Any]:
+    """The body of a chat request with these messages."""
+    return {**Inquiry(DOOR, fields).body(server.asker), "messages": [*messages]}
+
+
+def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | None:
+    """Whether the messages that are in `messages` but not in `without` reached the model; None if nothing shows it.
+
+    messages, without: the same conversation with and without these messages. Raises `Refused`.
+    """
+    body, less = _request_body(subject.server, messages), _request_body(subject.server, without)
+    try:
+        before, after = ask(subject.server, [body] * MIN_REPEATS), ask(subject.server, [less] * MIN_REPEATS)
+    except Refused as refused:
+        if refused.status >= 500:
+            raise
+        # The server states no log-probabilities: compare greedy replies instead.
+        fields = {"max_tokens": TOKENS, "temperature": 0}
+        texts = [subject.server.whole({**request, **fields}).whole for request in (body, less)]
+        # Equal greedy replies show nothing: the messages may move probabilities without changing the likeliest token.
+        return True if texts[0] != texts[1] else None
+    return shift_of(before, after).ratio >= MIN_EFFECT
+
+
+_REACHED = {True: "reached the model", False: "never reached the model", None: "changes no reply"}
+"""Whether a part of a conversation reached the model (`_matters`) → its words in the finding."""
+
+
+def _messages(subject: Subject) -> Seen:
+    """Check that the model sees the system message and the earlier turns: leaving out either must change the next
+    token.
+    """
+    sent = "a question with and without a system message, with and without two earlier turns"
+    user = {"role": "user", "content": DOOR}
+    parts: dict[str, Messages] = {
+        "the system message": [{"role": "system", "content": SYSTEM}],
+        "the earlier turns": EARLIER,
+    }
+    reached: list[bool | None] = []
+    words: list[str] = []
+    for part, messages in parts.items():
+        try:
+            reached.append(_matters(subject, [*messages, user], [user]))
+            words.append(f"{part}: {_REACHED[reached[-1]]}")
+        except Refused as refused:
+            reached.append(None)
+            words.append(f"{part}: refused: {quoted(refused.sentence)}")
+    came = "; ".join(words)
+    if False in reached:
+        return spoils(sent, came)
+    return untested(sent, came) if None in reached else sound(sent, came)
+
+
+def _added(subject: Subject) -> Seen:
+    """Check that the server adds no system prompt of its own: with a system message the prompt must not be shorter than
+    without one, and the prompt for one word must be short.
+    """
+    sent = "the prompt tokens of one word, alone and after a system message of one word"
+    user = {"role": "user", "content": "Hi"}
+    alone, after = (
+        subject.server.whole({**_request_body(subject.server, messages), "max_tokens": 1}).usage
+        for messages in ([user], [{"role": "system", "content": "Hi"}, user])
+    )
+    if alone.prompt_tokens is None or after.prompt_tokens is None:
+        return untested(sent, "the server states no usage")
+    n, with_system = alone.prompt_tokens, after.prompt_tokens
+    if n > with_system:
+        came = f"{n} tokens alone, {with_system} with a system message: a system prompt is added where none is sent"
+        return warns(sent, came)
+    if n > MAX_OVERHEAD:
+        return warns(sent, f"{n} tokens for one word: a system prompt that nobody asked for")
+    return sound(sent, f"{n} tokens alone, {with_system} with a system message")
+
+
+CHECKS = (
+    Check(
+        name="reasoning", group="protocol", look=_reasoning,
+        why="The grader looks for the answer after the reasoning; if unclosed reasoning comes as text, a guess inside "
+            "it counts.",
+        mend="Start the engine with the model's reasoning parser; or without one, and with a template that shows "
+            "<think>.",
+    ),
+    Check(
+        name="prompt", group="template", look=_prompt,
+        why="A doubled BOS or a doubled <think> makes the same weights act as another model.",
+        mend="Start the engine with the model's own template.",
+    ),
+    Check(
+        name="messages", group="template", look=_messages, tokens=400,
+        why="A system message or an earlier turn that never reaches the model makes another question of it.",
+        mend="Look for a gateway that rewrites messages; start the engine with the model's own template.",
+    ),
+    Check(
+        name="added words", group="template", look=_added,
+        why="A system prompt that nobody asked for makes the same weights act as another model.",
+        mend="Where the model's own chat template adds one, as Qwen2.5's does, each server of the model does, and "
+        "nothing is wrong. Else send a system prompt of your own, or ask the provider for a route that adds none.",
+    ),
+)  # fmt: skip
+
+
+# ---- a long prompt
+
+
+MAX_TOKENS = 5_120
+"""Longest prompt that is sent, in tokens, unless the user states a context to try."""
+
+SECONDS = 20.0
+"""Seconds that reading the longest prompt may take, estimated from the short prompts; a CPU reads 50 tokens a second.
+"""
+
+MIN_TOKENS = 1_024
+"""Shortest test prompt, in tokens, however slow the server is."""
+
+ROOM = 64
+"""Number of tokens left for the reply and for what the chat template adds."""
+
+SHORT, LONGER = 50, 150
+"""Words in the two short prompts that measure how many tokens a word takes."""
+
+TOLERANCE = 0.02
+"""A prompt's token count may differ by this fraction from the count that the short prompts predict."""
+
+
+def _filled(words: int, head: str = "Remember the first word.") -> str:
+    """A prompt with `words` filler words behind its first sentence, `head`."""
+    return f"{head} {'word ' * words}What was the first word?"
+
+
+def _tokens_by_words(subject: Subject) -> tuple[float, float] | None:
+    """Measure with two short prompts the tokens of an empty prompt, and the tokens per word.
+
+    None if the server states no counts of tokens, or counts that do not grow with the prompt.
+    """
+    # Each prompt begins differently: the caller measures their time, which a prefix cache would shorten.
+    replies = (subject.chat(_filled(n, f"{n} words follow."), max_tokens=1) for n in (SHORT, LONGER))
+    short, longer = (reply.usage.prompt_tokens for reply in replies)
+    if short is None or longer is None or longer <= short:
+        return None
+    slope = (longer - short) / (LONGER - SHORT)
+    return short - slope * SHORT, slope
+
+
+DEPTHS = {"head": 0.02, "first quarter": 0.25, "middle": 0.5, "last quarter": 0.75, "tail": 0.98}
+"""The places in a long prompt at which a code word stands: name → fraction of the prompt's words before it."""
+
+CODE_WORDS = ("amber", "walnut", "cobalt", "lantern", "saffron")
+OTHER_WORDS = ("violin", "granite", "meadow", "copper", "thistle")
+"""Code words at the places of `DEPTHS`, and the words that replace them when a place is tested."""
+
+AROUND = 16
+"""Number of words around a code word that are exchanged too if the code word alone shows no effect. They are less than
+2 % of the shortest prompt.
+"""
+
+RECALL_TOKENS = 48
+"""Number of new tokens in which the model may name all code words. A model that thinks first needs more, so it is
+tested by the effect of the code words on the next token.
+"""
+
+
+def needles(words: int, codes: Sequence[str]) -> str:
+    """Make a prompt of about `words` words with code words at the depths `DEPTHS`, which asks for them at its end."""
+    filler = ["word"] * words
+    # Inserted from the end, because each insertion moves all words after it.
+    for depth, code in reversed(list(zip(DEPTHS.values(), codes, strict=True))):
+        filler.insert(int(depth * words), f"A code word is {code}.")
+    return f"Remember the code words. {' '.join(filler)} Name all code words, in their order, and nothing else."
+
+
+def _long_prompt_check(subject: Subject) -> Seen:
+    """Check that a prompt nearly as long as the context arrives whole: by its code words and by its count of tokens.
+
+    Two short prompts give the tokens per word and the speed of reading; a slow server gets a shorter prompt, unless
+    the context to try was stated by the user.
+    """
+    begun = time.monotonic()
+    tokens_by_words = _tokens_by_words(subject)
+    target = _target(subject, (SHORT + LONGER) / max(time.monotonic() - begun, 1e-6))
+    # Without counts, a template of usual length and one token a word are assumed.
+    n_empty, per_word = tokens_by_words or (64.0, 1.0)
+    stated = f"a context of {subject.server.context:,}" if subject.server.context else "no context"
+    # The sentence of each code word takes some five or six tokens.
+    words = max(8, int((target - n_empty) / per_word) - 6 * len(DEPTHS))
+    sent = f"a prompt of {target:,.0f} tokens with {len(DEPTHS)} code words; the server states {stated}"
+    try:
+        answer = subject.chat(needles(words, CODE_WORDS), max_tokens=RECALL_TOKENS)
+    except Refused as refused:
+        came = f"refused: {quoted(refused.sentence)}"
+        if subject.context is None and subject.server.context is None and refused.status:  # it may be too long
+            return untested(sent, f"{came}; `context` takes the number of tokens to try")
+        return spoils(sent, came)
+    n = answer.usage.prompt_tokens
+    got = f"the model got {n:,} tokens" if n is not None else "no usage stated"
+    if tokens_by_words is not None and n is not None and n < (1 - TOLERANCE) * per_word * words - 2:
+        return spoils(sent, f"{got}: the prompt was cut on its way")
+    reached, how = _depths(subject, words, answer.whole)
+    lost = [depth for depth in DEPTHS if reached.get(depth) is False]
+    if lost:
+        return spoils(
+            sent, f"{got}, says the server; but what stands at its {', '.join(lost)} never reached the model ({how})"
+        )
+    if len(reached) < len(DEPTHS):
+        return untested(sent, f"{got}; {how}")
+    return sound(sent, f"{got}; {how}")
+
+
+def _target(subject: Subject, words_a_second: float) -> float:
+    """The length of the long prompt in tokens: as long as the context to try, if the user stated one; else at most
+    `MAX_TOKENS`, and what the server reads in `SECONDS`.
+    """
+    if subject.context:
+        return subject.context - ROOM - RECALL_TOKENS
+    longest = min(subject.server.context or MAX_TOKENS, MAX_TOKENS) - ROOM - RECALL_TOKENS
+    # Words are about as many as tokens.
+    return min(longest, max(MIN_TOKENS, words_a_second * SECONDS))
+
+
+def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], str]:
+    """Tell for each depth of a long prompt whether the text there reached the model, and how this is known.
+
+    If the reply names the code word of a depth, the text there reached the model. Each other depth is tested by its
+    effect: with other words there, the log-probabilities of the next token must change by more than between repeats.
+    A depth without an effect is lost only if the same change at another depth shows one far above the noise. A depth
+    that neither test decides has no entry.
+    """
+    reached = {depth: True for depth, code in zip(DEPTHS, CODE_WORDS, strict=True) if code in reply.lower()}
+    if len(reached) == len(DEPTHS):
+        return reached, "the reply names the code words at all depths"
+    try:
+        shifts = _shifts(subject, words)
+    except Refused as refused:
+        return reached, f"the reply does not name all code words: {quoted(refused.sentence)}"
+    for depth, shift in shifts.items():
+        elsewhere = [at_depth for name, at_depth in shifts.items() if name != depth]
+        if shift.ratio >= MIN_EFFECT:
+            reached[depth] = True
+        elif shift.hides_none(elsewhere):
+            reached.setdefault(depth, False)
+    if not all(reached.values()):
+        return reached, "another word there changes no log-probability by more than a repeat does"
+    if len(reached) < len(DEPTHS):
+        unseen = ", ".join(depth for depth in DEPTHS if depth not in reached)
+        return (
+            reached,
+            f"repeats of one request differ too much to show whether other words at its {unseen} have an effect",
+        )
+    return reached, "other words at each depth change the log-probabilities"
+
+
+def _shifts(subject: Subject, words: int) -> dict[str, Shift]:
+    """Measure for each depth of a long prompt by how much other words there move the next token's log-probabilities.
+
+    Raises `Refused` if a request fails or brings no log-probabilities.
+    """
+
+    def tops(prompt: str, n: int) -> list[Top]:
+        return ask(subject.server, [Inquiry(prompt, {}).body(subject.server.asker)] * n)
+
+    shifts: dict[str, Shift] = {}
+    before = tops(needles(words, CODE_WORDS), MIN_REPEATS)
+    for i, depth in enumerate(DEPTHS):
+        shift = shift_of(before, tops(_exchanged(words, i), 1))
+        if shift.ratio < MIN_EFFECT:
+            # The server is asked again, because one noisy reply must not decide. More words are exchanged, because
+            # rounding to 16 bits can hide the effect of a single word: vLLM then states the same log-probabilities.
+            shift = shift_of(before, tops(_exchanged(words, i, around=AROUND), 1 + MIN_REPEATS))
+        shifts[depth] = shift
+    return shifts
+
+
+def _exchanged(words: int, i: int, around: int = 0) -> str:
+    """The prompt of `needles` with another code word at depth number `i`, and with other words in place of the filler
+    words among about `around` words next to it.
+    """
+    changed = [*CODE_WORDS[:i], OTHER_WORDS[i], *CODE_WORDS[i + 1 :]]
+    text = needles(words, changed).split()
+    centre = text.index(f"{OTHER_WORDS[i]}.")
+    near = range(max(0, centre - around // 2), min(len(text), centre + around // 2))
+    for n, index in enumerate(i_word for i_word in near if text[i_word] == "word"):
+        text[index] = OTHER_WORDS[n % len(OTHER_WORDS)]
+    return " ".join(text)
+
+
+CONTEXT_CHECKS = (
+    Check(
+        name="context", group="context", look=_long_prompt_check, quick=False, tokens=6_000,
+        why="A prompt that loses its beginning is a different question; long reasoning needs the whole stated context.",
+        mend="Look for a gateway that truncates prompts, and start the engine with the context that the server states.",
+    ),
+)  # fmt: skip
