@@ -11,6 +11,8 @@ this distance if only noise parts them (batches and kernels move logits from req
 
 Without log-probabilities, a message reached the model if the greedy reply changes without it. What a server adds is
 seen by its count of tokens.
+
+Long: the measure stands beside the two kinds of checks that decide by it.
 """
 
 from __future__ import annotations
