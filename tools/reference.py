@@ -40,10 +40,10 @@ from harness.runs.grades import Opinion
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.overrides import Override
 from harness.scoring.engine_figures import EngineFigures
+from harness.scoring.measures import TokenCounts, TokenStatistics
+from harness.scoring.observed import Speed
 from harness.scoring.score import Bounds, GroupScore, Score
 from harness.scoring.stats import Estimate
-from harness.scoring.tokens import TokenCounts, TokenStatistics
-from harness.scoring.workload import Speed
 from harness.sweeps.schema import json_schema
 from server_launchers.spec import ServerSpec
 

@@ -23,9 +23,8 @@ from harness.reports.scored import read_runs
 from harness.reports.tables import p_cell
 from harness.runs import RunFolder
 from harness.runs.recorded_settings import difference_in_words, is_checksum
-from harness.scoring.comparison import PairedComparison
+from harness.scoring.comparison import MeanComparison, PairedComparison
 from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
-from harness.scoring.means import MeanComparison
 from harness.scoring.opened import OpenRun
 from harness.scoring.stats import Interval
 from harness.scoring.uncertainty import point_cells, why_narrower

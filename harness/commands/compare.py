@@ -28,16 +28,14 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
-from harness.scoring.beside import overall_verdict
 from harness.scoring.comparison import PairedComparison, compare_runs, pairs
-from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
+from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict, overall_verdict
 from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.engine_figures import engines_beside
+from harness.scoring.measures import n_cut
 from harness.scoring.opened import OpenRun
-from harness.scoring.published.loading import load_published
-from harness.scoring.published.value import PublishedScore
+from harness.scoring.published import PublishedScore, load_published
 from harness.scoring.tally import QuestionTally
-from harness.scoring.tokens import n_cut
 from harness.scoring.uncertainty import accuracy_of
 
 

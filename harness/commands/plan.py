@@ -30,7 +30,7 @@ from harness.runs import read_samples
 from harness.runs.layout import imported_at, run_around, run_in_results
 from harness.runs.recorded_settings import recorded_prices
 from harness.scoring.comparison import most_possible
-from harness.scoring.published.loading import load_published
+from harness.scoring.published import load_published
 from harness.scoring.stats_differences import (
     MAX_PLANNED,
     DifferenceVariance,

@@ -20,7 +20,7 @@ from harness.reports.settings import checksum_table, failure_table, given_table,
 from harness.runs import Manifest, sweep_cell
 from harness.runs.layout import SHARDS, RunFolder, readable, runs_in
 from harness.runs.merging import unjoined_in_words
-from harness.scoring.published.loading import load_published
+from harness.scoring.published import load_published
 
 
 def report(sources: Sequence[Path]) -> Report:

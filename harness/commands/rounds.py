@@ -21,7 +21,7 @@ from harness.grading.verifier import TO_JUDGE
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
 from harness.scoring.pipeline import grade_run, publish
-from harness.scoring.stop import MIN_ROUNDS, next_rounds, reached_error
+from harness.scoring.stats_differences import MIN_ROUNDS, next_rounds, reached_error
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet

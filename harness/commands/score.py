@@ -179,7 +179,7 @@ def _judges_with_replies(folder: RunFolder) -> list[str]:
     manifest = Manifest.find(folder)
     if manifest is None or not (folder.path / "judge").is_dir():
         return []
-    from harness.scoring.judge_replies import judges_of
+    from harness.scoring.judging import judges_of
 
     names = {
         f"{judge.model}@{judge.benchmarks[benchmark].identity.get('prompt')}"

@@ -25,9 +25,9 @@ from harness.generation.dispatch.canary import BEGINNING
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
 from harness.scoring import gate
+from harness.scoring.measures import n_cut
 from harness.scoring.stats import Array, effective_samples
 from harness.scoring.tally import CORRECT, UNDECIDED, QuestionTally
-from harness.scoring.tokens import n_cut
 
 State = Literal["pass", "fail", "undecided", "missing", "truncated", "stopped", "canary", "probe", "same", "waived"]
 """How a benchmark stands; `Checked` says what each word means."""

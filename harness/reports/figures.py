@@ -23,9 +23,8 @@ from harness.reports.plots.repeats import repeats_plot, sizes_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot, steps_of
 from harness.runs.engine_pages import read_engine_pages
-from harness.scoring.beside import reported_scores
 from harness.scoring.comparison import pairs
-from harness.scoring.comparison_published import PublishedComparison
+from harness.scoring.comparison_published import PublishedComparison, reported_scores
 from harness.scoring.engine_figures import moments
 from harness.scoring.repeats import Counts, repeats_of, sizes_of
 

@@ -8,10 +8,8 @@ from harness.core.inert import visible
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import by_weight, differing_in_words, settings_beside
 from harness.runs.recorded_settings import in_words
-from harness.scoring.beside import in_order, reported_scores
-from harness.scoring.comparison_published import PublishedComparison, compare_published
-from harness.scoring.published.loading import matching
-from harness.scoring.published.value import PublishedScore
+from harness.scoring.comparison_published import PublishedComparison, compare_published, in_order, reported_scores
+from harness.scoring.published import PublishedScore, matching
 
 MAX_NAME_CHARS = 40
 """A source's name is cut to this length in a cell."""

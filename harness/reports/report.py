@@ -42,7 +42,7 @@ from harness.scoring.comparison import compare_runs
 from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.deciding import RunPair
 from harness.scoring.graded_by import grading_warnings
-from harness.scoring.published.value import PublishedScore
+from harness.scoring.published import PublishedScore
 from harness.scoring.score import Score
 
 Repeat: TypeAlias = Callable[[Manifest, str, Sequence[Score]], Sequence[str]]

@@ -23,7 +23,7 @@ from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.merging import unjoined
 from harness.runs.record import KeySet
 from harness.runs.sweep_cell import JOIN, names_in_sweep
-from harness.scoring.judge_replies import rubric_of
+from harness.scoring.judging import rubric_of
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import Score, warned
 from harness.scoring.tally import QuestionTally, slim, tally

@@ -32,7 +32,7 @@ from harness.runs.recorded_settings import (
 )
 from harness.scoring.comparison_published import UNKNOWN
 from harness.scoring.graded_by import graders_in_force, grading_settings
-from harness.scoring.workload import Workload
+from harness.scoring.observed import Workload
 
 if TYPE_CHECKING:
     from harness.reports.scored import ScoredBenchmark, ScoredRun

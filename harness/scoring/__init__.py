@@ -1,5 +1,5 @@
 """Aggregates over grades: accuracy with its two errors, pass@k, maj@k, comparison.
 
 Formulas are in `docs/method/statistics.md`. Enter by `pipeline.score_run` for a run's score, by `compare_runs` in
-`comparison` for two runs; `stats`, `stats_draws` and `stats_differences` are functions on numbers.
+`comparison` for two runs; `stats` and `stats_differences` are functions on numbers.
 """

@@ -1,4 +1,4 @@
-"""Compares two runs on the same questions, paired.
+"""Compares two runs on the same questions, paired; means over several benchmarks, each with the same weight.
 
 The formulas are in `stats_differences`. Pairing: a question counts if both runs have it under the same id with the same
 row digest. Each pair gives p_q of the first run minus p_q of the second; the mean over questions is the difference.
@@ -6,26 +6,33 @@ row digest. Each pair gives p_q of the first run minus p_q of the second; the me
 Missing samples are neither right nor wrong. The comparison is made for the two extremes: every missing sample right in
 one run and wrong in the other, and the reverse. The interval is the union of both, the p value the larger, and a
 verdict stands only if both extremes agree.
+
+Means are of one model's scores, or of the differences of two runs. Samples of different benchmarks are independent, so
+variances add. The line is about the same questions, asked again.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from harness.core.errors import UsageError
-from harness.scoring.stats import Array, Estimate, Interval, normal_two_sided, t_two_sided
+from harness.scoring.score import Score
+from harness.scoring.stats import Array, Estimate, Interval, IntervalEnds, mean_limits, normal_two_sided, t_two_sided
 from harness.scoring.stats_differences import (
     DifferenceVariance,
     difference_variance,
+    mean_difference_limits,
     question_difference,
     sampling_difference_limits,
     score_variance,
     smallest_difference,
+    variance_of_mean,
 )
 from harness.scoring.tally import QuestionTally, cluster_numbers
 from harness.scoring.uncertainty import Scale, squares_of
@@ -267,3 +274,84 @@ def _extreme(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any]) -> 
 def _union(intervals: Sequence[Interval]) -> Interval:
     """The smallest interval that holds all of these."""
     return Interval(min(interval.low for interval in intervals), max(interval.high for interval in intervals))
+
+
+class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """First run minus second run, mean over the benchmarks that both have. Fractions.
+
+    p_sampling: same questions, asked again of both; no interval is for other questions. detection_variance,
+    detection_growth: the numbers from which `smallest` computes the smallest difference.
+    """
+
+    benchmarks: tuple[str, ...]
+    first_accuracy: float
+    second_accuracy: float
+    difference: Estimate
+    p_sampling: float
+    detection_variance: float
+    detection_growth: float
+
+    def smallest(self, n_tests: int = 1) -> float | None:
+        """The smallest true difference of the means that these samples find in 80 % of repetitions, if every benchmark
+        differs by it; None if they find none that the second run's mean allows.
+
+        n_tests: number of p values that are corrected together.
+        """
+        alone = float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
+        return if_possible(alone, self.second_accuracy)
+
+
+def mean_comparison(pairs: Sequence[PairedComparison]) -> MeanComparison | None:
+    """The mean of the comparisons of two runs on different benchmarks; None if samples of any are missing."""
+    if not pairs or any(pair.n_missing for pair in pairs):
+        return None
+    n = len(pairs)
+    values = [pair.difference.value for pair in pairs]
+    difference = math.fsum(values) / n
+    error = math.hypot(*(pair.sampling_error for pair in pairs)) / n
+    low, high = np.array([pair.difference.sampling for pair in pairs]).T
+    limits = mean_difference_limits(np.array(values), IntervalEnds(low, high))
+    variance, growth = variance_of_mean(
+        [DifferenceVariance(np.asarray(pair.detection_variance), np.asarray(pair.detection_growth)) for pair in pairs]
+    )
+    return MeanComparison(
+        benchmarks=tuple(pair.benchmark for pair in pairs),
+        first_accuracy=math.fsum(pair.first_accuracy for pair in pairs) / n,
+        second_accuracy=math.fsum(pair.second_accuracy for pair in pairs) / n,
+        difference=Estimate(
+            value=difference, sampling=limits.interval(), at_most=any(pair.difference.at_most for pair in pairs)
+        ),
+        p_sampling=normal_two_sided(difference / error) if error else 1.0,
+        detection_variance=float(variance),
+        detection_growth=float(growth),
+    )
+
+
+def mean_score(scores: Sequence[Score | None]) -> Estimate | None:
+    """The mean of the scores, one of each benchmark; None if one has no accuracy, and without any.
+
+    Errors of different benchmarks are independent. An interval is None if it is unknown for one benchmark, or if
+    samples are missing, since these may have any result. The sampling interval is the widest that it can be (`at_most`)
+    if that of one benchmark is.
+    """
+    accuracies = [score.accuracy for score in scores if score is not None and score.accuracy is not None]
+    if not accuracies or len(accuracies) < len(scores):
+        return None
+    # The interval of a benchmark's score does not hold the results that its own run misses.
+    whole = not any(score is not None and score.n_missing for score in scores)
+    values = [estimate.value for estimate in accuracies]
+    return Estimate(
+        value=fmean(values),
+        sampling=_interval(values, [estimate.sampling for estimate in accuracies]) if whole else None,
+        question=_interval(values, [estimate.question for estimate in accuracies]) if whole else None,
+        at_most=any(estimate.at_most for estimate in accuracies),
+    )
+
+
+def _interval(values: Sequence[float], intervals: Sequence[Interval | None]) -> Interval | None:
+    """The 95 % interval of the mean of independent `values`; None if the interval of any value is unknown."""
+    stated = [interval for interval in intervals if interval is not None]
+    if len(stated) < len(values):
+        return None
+    low, high = np.array(stated).T
+    return mean_limits(np.array(values), IntervalEnds(low, high)).interval()

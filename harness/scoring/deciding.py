@@ -13,8 +13,7 @@ from typing import Literal
 import msgspec
 
 from harness.scoring.audit import JudgeShift
-from harness.scoring.comparison import PairedComparison
-from harness.scoring.means import MeanComparison, mean_comparison
+from harness.scoring.comparison import MeanComparison, PairedComparison, mean_comparison
 from harness.scoring.stats import Z_95, Estimate, Interval, normal_two_sided
 from harness.scoring.stats_differences import holm
 

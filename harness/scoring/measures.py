@@ -1,4 +1,4 @@
-"""What the authors of a benchmark report beside the accuracy.
+"""What a score reports beside the accuracy: the measures of a benchmark's authors, tokens, and accuracy by budget.
 
     measure                  is
     share of parts           mean over samples of the fraction of parts that are right
@@ -12,15 +12,20 @@
 A grader states the parts of an answer (`harness.grading.verifier.Parts`): ZebraLogic's cells, RULER's texts, the
 instructions of IFEval and IFBench. Both shares are of all questions, also of those whose grader says only right or
 wrong: such an answer is one part. So a share of parts is never below the accuracy of the same samples.
+
+The accuracy within a budget b counts a sample as right if it is right and took at most b tokens. From a run with a
+larger limit this estimates without bias the accuracy of a run with `max_tokens = b` in which every cut reply counts as
+wrong. A reply cut at b may hold its answer already: where cut replies are graded too, the estimate is a lower bound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.benchmarks.judge_forms import JudgeForm
 from harness.core.inert import quoted
@@ -30,13 +35,17 @@ from harness.grading.verdict import JUDGE_RULE
 from harness.scoring.stats import (
     Array,
     Estimate,
+    Interval,
+    effective_clusters,
     effective_samples,
+    quantile,
     sampling_limits,
     sampling_limits_of,
     sampling_variance_of_mean,
+    t_factor,
 )
-from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import accuracy, g_pass_at, mean_question_interval, rate, sample_counts
+from harness.scoring.tally import QuestionTally, SampleColumns
+from harness.scoring.uncertainty import accuracy, g_pass_at, mean_question_interval, rate, sample_counts, squares_of
 
 G_PASS_SHARES = (0.5, 0.75)
 """Shares of k right samples for which G-Pass@k is reported; that of 1 is pass^k."""
@@ -203,3 +212,220 @@ def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
         question=question,
         at_most=at_most,
     )
+
+
+MIN_BUDGET = 256
+"""Smallest budget in the table, in tokens; each further budget is twice the one before."""
+
+
+MIN_FREEDOM = 2.0
+"""Fewest degrees of freedom of a mean of tokens that has an interval: with one, its factor of 12.7 says nothing."""
+
+
+class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of the n samples whose server stated them.
+
+    p50, p99: the smallest number that so many percent of the samples do not exceed.
+    """
+
+    n: int
+    mean: Estimate
+    p50: float
+    p99: float
+
+
+class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Completion tokens (reasoning included) of all samples, of the right ones, of the others; reasoning tokens of all.
+
+    None where no server stated them.
+    """
+
+    completion: TokenCounts | None
+    completion_right: TokenCounts | None
+    completion_wrong: TokenCounts | None
+    reasoning: TokenCounts | None
+
+
+class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
+    """Accuracy if every reply longer than a budget had counted as wrong. cut: fraction of longer samples."""
+
+    accuracy: Estimate
+    cut: float
+
+
+def token_statistics(
+    columns: SampleColumns, reasoning: NDArray[np.float64] | None, clusters: NDArray[np.intp]
+) -> TokenStatistics:
+    """Return the token statistics of a score: of completions of all, right and wrong samples, and of reasoning.
+
+    reasoning: reasoning tokens by position of the grade, NaN if not stated;
+    None if no sample states them. clusters: the number of the cluster of each question of the columns.
+    """
+
+    def counts(tokens: NDArray[np.float64], which: NDArray[np.bool_] | None = None) -> TokenCounts | None:
+        return _counts(tokens if which is None else np.where(which, tokens, np.nan), columns.question, clusters)
+
+    right = columns.correct
+    return TokenStatistics(
+        completion=counts(columns.tokens),
+        completion_right=counts(columns.tokens, right),
+        completion_wrong=counts(columns.tokens, ~right),
+        reasoning=None if reasoning is None else counts(reasoning[columns.position]),
+    )
+
+
+def n_cut(items: Iterable[QuestionTally]) -> int | None:
+    """The samples of these questions that max_tokens cut; None where it is not stated of every sample."""
+    counts = [item.n_cut for item in items]
+    return None if None in counts else sum(filter(None, counts))
+
+
+def accuracy_of_finished(items: Sequence[QuestionTally]) -> Estimate | None:
+    """Mean over questions of the fraction correct among the samples that `max_tokens` did not cut.
+
+    Questions without such a sample are left out, so this number is no score of the model: it says how often an answer
+    is right once it is given. None if every sample was cut, or it is not known which were.
+    """
+    if n_cut(items) is None:
+        return None
+    answered = [item for item in items if item.uncut]
+    if not answered:
+        return None
+    hits, samples = [item.uncut_right for item in answered], [item.uncut for item in answered]
+    return rate(answered, hits, samples, squares_of(answered, (item.uncut_squares for item in answered)))
+
+
+def budget_scores(items: Sequence[QuestionTally], columns: SampleColumns) -> dict[int, BudgetScore]:
+    """A score for each budget in `budgets_of`. columns: of the items.
+
+    Empty if a sample's tokens are unknown, or a question has no sample.
+    """
+    if np.isnan(columns.tokens).any() or not all(item.n for item in items):
+        return {}
+    return {budget: _budget_score(items, columns, budget) for budget in budgets_of(columns.tokens)}
+
+
+def budgets_of(tokens: NDArray[np.float64]) -> list[int]:
+    """The budgets 256, 512 …, from the first that some reply fits into to the first that all replies fit into."""
+    budgets = [MIN_BUDGET]
+    while budgets[-1] < tokens.max():
+        budgets.append(2 * budgets[-1])
+    return [budget for budget in budgets if budget >= tokens.min()]
+
+
+def _budget_score(items: Sequence[QuestionTally], columns: SampleColumns, budget: int) -> BudgetScore:
+    """The accuracy if every reply longer than `budget` tokens counted as wrong.
+
+    Every question has samples, and all have a token count.
+    """
+    within = columns.tokens <= budget
+    right = np.where(within, columns.right, 0.0)
+    hits, squares = (np.bincount(columns.question, right**power, len(items)) for power in (1, 2))
+    return BudgetScore(
+        accuracy=rate(items, hits.tolist(), squares=squares_of(items, squares)), cut=int((~within).sum()) / len(within)
+    )
+
+
+def _counts(
+    tokens: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]
+) -> TokenCounts | None:
+    """The counts of the stated tokens; None without any. NaN = not stated, or left out.
+
+    question: the number of each sample's question; clusters: as in `token_statistics`.
+    """
+    n = int((~np.isnan(tokens)).sum())
+    if not n:
+        return None
+    p50, p99 = (int(quantile(tokens[~np.isnan(tokens)], q) or 0) for q in (0.5, 0.99))
+    return TokenCounts(n=n, mean=mean_of_tokens(tokens, question, clusters), p50=p50, p99=p99)
+
+
+def mean_of_tokens(values: NDArray[np.float64], question: NDArray[np.integer], clusters: NDArray[np.intp]) -> Estimate:
+    """The mean of `values`, of which NaN are left out; not all may be NaN.
+
+    An interval is None if its variance has fewer than `MIN_FREEDOM` degrees of freedom: too few values, or clusters,
+    show how far the values vary.
+
+    The mean is a ratio, and a rerun changes both of its parts: the sum of the values, and the number of samples that
+    are not left out (such as the right ones). So its variance is that of r = value − mean, with r = 0 for a sample that
+    is left out (linearisation; Cochran 1977, Sampling Techniques, 6.4):
+
+        same questions, asked again: Σ_q n_q var_q(r) / n²; a question with one sample takes the mean of the others'
+        var; where all have one, that of all samples stands in, the largest it can be ("at most")
+        other questions: G/(G − 1) Σ_g (Σ_{g} r)² / n² over the clusters g
+
+    Lengths have long tails: few of them make the variance, and the mean is skew. So both intervals are taken on the
+    scale of logarithms, with t at the degrees of freedom of `_freedom`.
+    """
+    present = ~np.isnan(values)
+    n = int(present.sum())
+    mean = math.fsum(values[present]) / n
+    residuals = np.where(present, values - mean, 0.0)
+    variance, freedom, at_most = _sampling_variance(residuals, question, len(clusters))
+    groups = np.bincount(clusters, np.bincount(question, residuals, len(clusters))).astype(np.float64)
+    of_questions = None
+    if len(groups) > 1:
+        error = math.sqrt((groups**2).sum() * len(groups) / (len(groups) - 1)) / n
+        n_clusters = effective_clusters(np.bincount(clusters)) // 1
+        of_questions = _skew_interval(mean, error, min(max(1.0, n_clusters - 1), _freedom(groups, 1)))
+    return Estimate(
+        value=mean,
+        sampling=_skew_interval(mean, math.sqrt(variance) / n, freedom if n > MIN_FREEDOM else 0.0),
+        question=of_questions,
+        at_most=at_most,
+        unit="tokens",
+    )
+
+
+def _sampling_variance(
+    residuals: NDArray[np.float64], question: NDArray[np.integer], n_questions: int
+) -> tuple[float, float, bool]:
+    """The variance of the sum of the residuals if the same questions were asked again, its degrees of freedom, and
+    whether it is only an upper bound, since every question has one sample.
+
+    A question with one sample takes the mean variance of the others. residuals: r of `mean_of_tokens`, of each sample.
+    question: the number of each sample's question.
+    """
+    counts = np.bincount(question, minlength=n_questions)
+    repeated = counts > 1
+    if not repeated.any():
+        return float((residuals**2).sum()), _freedom(residuals, 1), True
+    sums, squares = (np.bincount(question, weights, n_questions) for weights in (residuals, residuals**2))
+    # A question with one sample has no spread: `maximum` keeps it from dividing by 0, and `where` leaves it out.
+    within = np.where(repeated, squares - sums**2 / np.maximum(counts, 1), 0.0) / np.maximum(counts - 1, 1)
+    variance = float((counts * np.where(repeated, within, within[repeated].mean())).sum())
+    # Each residual minus its question's mean; in steps, so that one array of all samples is held and not three.
+    deviations = (-sums / np.maximum(counts, 1))[question]
+    deviations += residuals
+    deviations = deviations[repeated[question]]
+    n_means = int(repeated.sum())
+    # Rounding may leave a sum just below 0 where all values are equal.
+    return max(0.0, variance), _freedom(deviations, n_means), False
+
+
+def _freedom(deviations: NDArray[np.float64], n_means: int) -> float:
+    """Degrees of freedom of the sum of the squares of m deviations from `n_means` means: 1 / (1/K − 1/f), from 2 to f.
+
+    f = m − n_means; K = (Σ d²)² / Σ d⁴ · f/m is the number of equal squares that would be as uncertain. Of normal
+    deviations K is f/2; it is less with long tails, where a few squares make most of the sum. Satterthwaite (1946,
+    Biometrics Bulletin 2:110) takes 2 K instead, as of a χ² with the mean and the variance of the squares; his
+    intervals cover 2 points less, because a part of a long tail that no sample hit is missing in the squares (`make
+    simulate`).
+    """
+    squares, free = deviations**2, len(deviations) - n_means
+    fourth = float((squares**2).sum())
+    if free < MIN_FREEDOM or not fourth:
+        return float(free)
+    equal = float(squares.sum()) ** 2 / fourth * free / len(deviations)
+    return min(float(free), max(MIN_FREEDOM, 1 / max(1 / equal - 1 / free, 1 / free)))
+
+
+def _skew_interval(mean: float, error: float, freedom: float) -> Interval | None:
+    """The interval of a skew mean, mean · exp(± t · error / mean): it is symmetric for the logarithm of the mean.
+
+    None with fewer degrees of freedom than `MIN_FREEDOM`.
+    """
+    if freedom < MIN_FREEDOM:
+        return None
+    factor = math.exp(t_factor(int(freedom)) * error / mean) if mean else 1.0
+    return Interval(mean / factor, mean * factor)

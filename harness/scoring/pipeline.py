@@ -49,15 +49,17 @@ from harness.scoring.observed import (
     Observed,
     Rows,
     answerer_warnings,
+    endpoint_scores,
     hidden_limit,
     salvage_warnings,
+    speed,
     takeover_warning,
     tool_use,
+    workload,
 )
 from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
-from harness.scoring.workload import endpoint_scores, speed, workload
 
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""

@@ -34,18 +34,19 @@ from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.engine_figures import EngineFigures, Speculation
 from harness.scoring.judging import Judging
-from harness.scoring.measures import measures, uneven_parts
-from harness.scoring.observed import ToolUse
-from harness.scoring.stats import Estimate, Interval
-from harness.scoring.tally import GradeKind, QuestionTally, cluster_numbers, slim, tally
-from harness.scoring.tokens import (
+from harness.scoring.measures import (
     BudgetScore,
     TokenStatistics,
     accuracy_of_finished,
     budget_scores,
+    measures,
     n_cut,
     token_statistics,
+    uneven_parts,
 )
+from harness.scoring.observed import EndpointScore, Speed, ToolUse, Workload
+from harness.scoring.stats import Estimate, Interval
+from harness.scoring.tally import GradeKind, QuestionTally, cluster_numbers, slim, tally
 from harness.scoring.twins import ORIGINAL, TWIN_OF, TwinDrop
 from harness.scoring.uncertainty import (
     MAX_LABEL_CHARS,
@@ -60,7 +61,6 @@ from harness.scoring.uncertainty import (
     value_cell,
     with_interval,
 )
-from harness.scoring.workload import EndpointScore, Speed, Workload
 
 MAX_SCORES_BYTES = 16 * 1024 * 1024
 """Largest scores.json that is read, in bytes."""

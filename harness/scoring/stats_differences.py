@@ -1,4 +1,5 @@
-"""The formulas of two runs: the error and interval of their difference, tests, and what so many samples can show.
+"""The formulas of two runs: the error and interval of their difference, tests, and what so many samples can show; and
+when a run has enough samples for the error that the option `target_error` names.
 
 Pure functions on arrays of fractions; the last axis runs over questions. The variance of a test is that of two equally
 good runs; intervals come from the variance of each run by itself, so that an interval may touch 0 where p is just below
@@ -358,3 +359,32 @@ def least_variance(accuracy: float, n_questions: int) -> float:
     """
     rest = accuracy * n_questions % 1.0
     return rest * (1 - rest) / n_questions
+
+
+MIN_ROUNDS = 8
+"""Smallest number of samples of each question before a sampling interval may stop a run.
+
+A stop where samples happen to agree biases the accuracy; after eight rounds the bias is at most about one sample's
+worth (`make simulate`, table "stopping").
+"""
+
+
+def reached_error(correct: Array, rounds: int) -> float:
+    """Half-width of the sampling interval divided by 1.96, a fraction: the error that is compared with the target.
+
+    correct: samples graded correct of each question, all with `rounds` samples ≥ 1.
+    """
+    low, high = sampling_limits(correct, np.full(correct.shape, float(rounds)))
+    return float(high - low) / 2 / Z_95
+
+
+def next_rounds(error: float, rounds: int, target: float) -> int:
+    """The number of samples of each question at which to test the error next.
+
+    rounds: the present number, at least `MIN_ROUNDS`, with an `error` above `target`. The error falls with the root of
+    the samples, so rounds · (error/target)² should be enough. A number more than a third above `rounds` is a rough
+    guess, so the next test comes at nine tenths of it.
+    """
+    assert error > target > 0
+    needed = rounds * (error / target) ** 2
+    return max(rounds + 1, math.ceil(needed if rounds >= 0.75 * needed else 0.9 * needed))

@@ -32,7 +32,7 @@ from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, NearMiss, Question, VerdictName
 from harness.runs.record import n_planned
 from harness.scoring.anomalies import Copies, copies_among
-from harness.scoring.stats_draws import VoteGroup
+from harness.scoring.stats import VoteGroup
 
 MAX_MISSING_SHARE = 0.01
 """An unfinished run that misses more than this fraction of its samples is scored on its complete rounds only."""

@@ -1,6 +1,6 @@
 """Errors and intervals of accuracy, pass@k, pass^k and maj@k from counted questions (`QuestionTally`).
 
-The formulas stand in `stats` and `stats_draws`, each once. The sampling error (same questions, asked again) is the root
+The formulas stand in `stats`, each once. The sampling error (same questions, asked again) is the root
 of `sampling_variance_of_mean`; the question error (other questions of this kind) is the root of `between`. At the
 end: how tables, reports and the viewer print accuracies and intervals in percent.
 """
@@ -21,15 +21,18 @@ from harness.scoring.stats import (
     Array,
     Estimate,
     Interval,
+    at_least_of_k,
     between,
     draw_limits,
     effective_clusters,
     effective_samples,
+    maj_at_k,
+    maj_jackknife,
     question_limits,
     sampling_limits,
     sampling_variance_of_mean,
+    without_one,
 )
-from harness.scoring.stats_draws import at_least_of_k, maj_at_k, maj_jackknife, without_one
 from harness.scoring.tally import QuestionTally, cluster_numbers, cluster_of
 
 MAX_LABEL_CHARS = 80

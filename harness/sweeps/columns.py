@@ -13,7 +13,7 @@ from types import MappingProxyType
 from harness.core.inert import visible
 from harness.reports import published
 from harness.reports.tables import AT_MOST, engine_cell
-from harness.scoring import beside
+from harness.scoring import comparison_published
 from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.score import Score, accuracy_cell
 from harness.scoring.uncertainty import ABSENT, pass_at, percent
@@ -160,19 +160,19 @@ Text = Callable[[CellResult, int, Notes], str]
 
 Choose = Callable[[Sequence[PublishedComparison], str, str], PublishedComparison | None]
 """Returns the comparison to show, for (a cell's comparisons with published numbers, a metric, the suite's address): a
-function of `harness.scoring.beside`.
+function of `harness.scoring.comparison_published`.
 """
 
 COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(
     {
         "samples": ("samples", lambda cell, _k, _notes: ABSENT if cell.samples is None else str(cell.samples)),
         "accuracy": ("pass@1", lambda cell, _k, notes: score_text(cell, notes)),
-        "reported": ("reported", _published(beside.nearest)),
+        "reported": ("reported", _published(comparison_published.nearest)),
         "pass_at_k": ("pass@{k}", _at_k),
-        "reported_at_k": ("reported", _published(beside.nearest, "pass@{k}")),
+        "reported_at_k": ("reported", _published(comparison_published.nearest, "pass@{k}")),
         "sources": ("reported by", _sources),
-        "vendor": ("by the model's authors", _published(beside.vendor)),
-        "quoted": ("quoted", _published(beside.quotation)),
+        "vendor": ("by the model's authors", _published(comparison_published.vendor)),
+        "quoted": ("quoted", _published(comparison_published.quotation)),
         "verdict": ("verdict", lambda cell, _k, _notes: cell.standing or ABSENT),
         "error": ("sampling error", _scored(lambda score: percent(score.sampling_error))),
         "error_per_question": ("error per question", _error_per_question),

@@ -23,12 +23,11 @@ from harness.reports.history import RunHistory
 from harness.reports.scored import ScoredBenchmark, read_runs
 from harness.reports.series import settings_apart
 from harness.runs import RunFolder
-from harness.scoring import beside
-from harness.scoring.comparison import PairedComparison, compare_runs
+from harness.scoring import comparison_published
+from harness.scoring.comparison import PairedComparison, compare_runs, mean_comparison, mean_score
 from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
 from harness.scoring.deciding import LEVEL
-from harness.scoring.means import mean_comparison, mean_score
-from harness.scoring.published.loading import load_published
+from harness.scoring.published import load_published
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.stats_differences import holm
@@ -50,13 +49,13 @@ class CellResult:
     reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. against_base: the
     cell minus its base cell; None without a comparison. p: of the difference, for the same questions asked again,
     corrected by Holm. published: comparisons with published scores, the nearest settings first, as
-    `harness.scoring.beside` orders them. standing: the verdict over all of them; None without any. suite: address of
-    the suite's own source; empty without one. other_questions: why scores published under the benchmark's name are not
-    compared; empty if they are. remark: that the files of the model or the server's entry are no longer those that made
-    the samples, that the step repeats the step before, or that more reasoning made no reply longer; often empty.
-    apart: how the settings of a step differ from those of its curve, so that it is compared with no other step; else
-    empty. likelihood: what its server makes of its base's replies; unread: why it cannot read them. history: what the
-    log of its run records.
+    `harness.scoring.comparison_published` orders them. standing: the verdict over all of them; None without any. suite:
+    address of the suite's own source; empty without one. other_questions: why scores published under the benchmark's
+    name are not compared; empty if they are. remark: that the files of the model or the server's entry are no longer
+    those that made the samples, that the step repeats the step before, or that more reasoning made no reply longer;
+    often empty. apart: how the settings of a step differ from those of its curve, so that it is compared with no other
+    step; else empty. likelihood: what its server makes of its base's replies; unread: why it cannot read them. history:
+    what the log of its run records.
     """
 
     cell: Cell
@@ -109,7 +108,7 @@ class CellResult:
     @property
     def nearest(self) -> PublishedComparison | None:
         """The comparison with the published pass@1 that stands beside the cell; None without one."""
-        return beside.nearest(self.published, "pass@1", self.suite)
+        return comparison_published.nearest(self.published, "pass@1", self.suite)
 
 
 class Aggregate(NamedTuple):
@@ -272,6 +271,6 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
     mean = mean_score([result.score for result in listed])
     pairs = [result.against_base for result in listed if result.against_base is not None]
     compared = mean_comparison(pairs) if len(pairs) == len(listed) else None
-    reported = beside.mean_over([result.published for result in listed], "pass@1")
+    reported = comparison_published.mean_over([result.published for result in listed], "pass@1")
     difference, p = (None, None) if compared is None else (compared.difference.value, compared.p_sampling)
     return Aggregate(point, mean, missing, difference, p, reported)

@@ -11,7 +11,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Key, SampleRecord, VerdictName
 from harness.scoring.by_hand import with_verdicts_by_hand
-from harness.scoring.judge_replies import rubric_of
+from harness.scoring.judging import rubric_of
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import Score
 from harness.scoring.tally import QuestionTally

@@ -30,7 +30,7 @@ from harness.grading.verdict import JUDGE_RULE, Verdict, why_undecided
 from harness.presets.tool import NAME, code_of
 from harness.presets.tool import recorded as recorded_tool
 from harness.runs.manifest import BenchmarkRecord
-from harness.scoring.judge_replies import JudgeReply, replies_about
+from harness.scoring.judging import JudgeReply, replies_about
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import MAX_GRADER_CHARS
 from harness.viewer.rows import SIGNS, WORDS, ListedSample, QuestionRow, Vote, facts_of, sample_row, shown_text, votes

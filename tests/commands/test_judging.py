@@ -1,6 +1,6 @@
 """A run judged through real HTTP: what the judge is asked, what its verdicts change, what a second scoring costs.
 
-For: harness.cli.judge, harness.commands.score, harness.scoring.judge_replies, harness.viewer.printed.
+For: harness.cli.judge, harness.commands.score, harness.scoring.judging, harness.viewer.printed.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import harness as reasoning_harness
-from harness.scoring.published.loading import load_published
+from harness.scoring.published import load_published
 from harness.scoring.stats import normal_two_sided, t_two_sided
 from harness.scoring.stats_differences import (
     SampleSpread,

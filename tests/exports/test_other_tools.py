@@ -26,7 +26,7 @@ from harness.foreign import outputs
 from harness.runs import Journal, RunFolder, grades, read_samples
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
-from harness.scoring.published.loading import load_published
+from harness.scoring.published import load_published
 from harness.scoring.score import Score
 from tests.cli.test_again import parsed
 from tests.exports.graded_runs import complete, question, sample, varied, write_run

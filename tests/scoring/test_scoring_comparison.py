@@ -17,12 +17,17 @@ from harness.reports.comparison_tables import paired_table
 from harness.reports.looks import ANSWERED_ONCE, COMPLETE_FIRST, open_points
 from harness.reports.tables import AT_MOST
 from harness.scoring.audit import JudgeShift
-from harness.scoring.beside import in_order
 from harness.scoring.comparison import compare_runs, pairs
-from harness.scoring.comparison_published import compare_published
+from harness.scoring.comparison_published import compare_published, in_order
 from harness.scoring.deciding import RunPair, decide
-from harness.scoring.published.loading import load_published, matching, published_folder, short_name
-from harness.scoring.published.value import PublishedScore, Source
+from harness.scoring.published import (
+    PublishedScore,
+    Source,
+    load_published,
+    matching,
+    published_folder,
+    short_name,
+)
 from harness.scoring.score import score_benchmark
 from harness.scoring.stats import normal_two_sided, t_two_sided
 from harness.scoring.tally import QuestionTally, tally

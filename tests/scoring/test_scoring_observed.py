@@ -25,10 +25,9 @@ from harness.reports.tables import endpoint_table
 from harness.runs import RunFolder, grades, read_samples
 from harness.runs.line_file import write_lines
 from harness.scoring.journal_grades import basis
-from harness.scoring.observed import Column, Flag, Observed, salvage_warnings, takeover_warning
+from harness.scoring.observed import Column, Flag, Observed, endpoint_scores, salvage_warnings, takeover_warning
 from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
-from harness.scoring.workload import endpoint_scores
 from tests.runs import recorded
 from tests.scoring.graded import grade, question
 

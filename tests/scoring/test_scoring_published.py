@@ -3,8 +3,7 @@
 The tables of five projects: each number that their authors print is shipped, digit by digit and with its settings.
 `five_tables.csv` holds the 289 numbers as they are printed, but for the numbers of tries.
 
-For: harness.extensions.published_records, harness.scoring.published, harness.scoring.published.tables,
-harness.scoring.published.value.
+For: harness.extensions.published_records, harness.scoring.published.
 """
 
 from __future__ import annotations
@@ -28,9 +27,7 @@ from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
 from harness.extensions import published_records
-from harness.scoring.published import loading
-from harness.scoring.published.loading import load_published, published_folder, short_name
-from harness.scoring.published.value import PublishedScore
+from harness.scoring.published import PublishedScore, load_published, published_folder, short_name
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 
@@ -177,7 +174,7 @@ def test_a_folder_is_read_with_all_below_it_up_to_a_bound(tmp_path: Path, monkey
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "again.yaml").write_bytes((tmp_path / "scores.yaml").read_bytes())
     assert len(load_published(tmp_path)) == 2
-    monkeypatch.setattr(loading, "MAX_FILES", 1)
+    monkeypatch.setattr("harness.scoring.published.MAX_FILES", 1)
     with pytest.raises(UsageError, match="holds more than 1 files"):
         load_published(tmp_path)
 

@@ -9,7 +9,7 @@ import pytest
 
 from bench import simulate
 from harness.scoring import stats
-from harness.scoring.stop import reached_error
+from harness.scoring.stats_differences import reached_error
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,7 @@
 """Speed in a score: what the stamps of the samples say, and silence where they tell of the client; work of the servers;
 tokens of right and wrong samples, and the accuracy within a smaller budget.
 
-For: harness.scoring.workload, harness.scoring.tokens.
+For: harness.scoring.observed, harness.scoring.measures.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from harness.presets.grading import GradingOptions
 from harness.reports.formats import to_csv
 from harness.reports.report import report
 from harness.reports.tables import budget_table, speed_table
-from harness.scoring.observed import Observed
+from harness.scoring.measures import mean_of_tokens
+from harness.scoring.observed import Observed, Speed, Workload
+from harness.scoring.observed import workload as of_rows
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score, score_benchmark
 from harness.scoring.stats import t_factor
-from harness.scoring.tokens import mean_of_tokens
-from harness.scoring.workload import Speed, Workload
-from harness.scoring.workload import workload as of_rows
 from harness.viewer.rows import facts_of
 from tests.runs import recorded
 from tests.scoring.graded import grade, graded, question

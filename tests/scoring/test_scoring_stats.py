@@ -1,6 +1,6 @@
 """The formulas: a table of numbers worked by hand, brute force for few samples, and what must hold of any samples.
 
-For: harness.scoring.stats, harness.scoring.stats_draws, harness.scoring.stats_differences, harness.scoring.repeats.
+For: harness.scoring.stats, harness.scoring.stats_differences, harness.scoring.repeats.
 """
 
 from __future__ import annotations
@@ -18,7 +18,21 @@ from hypothesis import strategies as st
 
 from harness.scoring import stats
 from harness.scoring.repeats import deviation_limits, repeats_of, rerun_deviation, sizes_of
-from harness.scoring.stats import Array, Interval, IntervalEnds, between, question_limits, sampling_limits, t_factor
+from harness.scoring.stats import (
+    Array,
+    Interval,
+    IntervalEnds,
+    VoteGroup,
+    at_least_of_k,
+    between,
+    jackknife,
+    maj_at_k,
+    maj_jackknife,
+    question_limits,
+    sampling_limits,
+    t_factor,
+    without_one,
+)
 from harness.scoring.stats_differences import (
     DifferenceVariance,
     SampleSpread,
@@ -34,14 +48,6 @@ from harness.scoring.stats_differences import (
     score_variance,
     smallest_difference,
     smoothed_variance,
-)
-from harness.scoring.stats_draws import (
-    VoteGroup,
-    at_least_of_k,
-    jackknife,
-    maj_at_k,
-    maj_jackknife,
-    without_one,
 )
 from tests.budget import examples
 

@@ -1,0 +1,317 @@
+"""Scores that papers, repositories and other tools report, with their source.
+
+`results/published/` holds the shipped scores, one YAML file a source. Enter by `load_published` and `matching`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+import pydantic
+
+from harness.core import files, yaml_file
+from harness.core.errors import UsageError
+from harness.core.inert import visible
+from harness.core.part import HTTPS, Part, TextForm
+from harness.core.validation import validated
+
+Settings = dict[str, str | int | float | bool | list[int | float]]
+"""Name → value. A list: the score is the mean over runs that have one of these values each."""
+
+_HUBS = ("github.com", "raw.githubusercontent.com", "huggingface.co")
+"""Hosts whose addresses begin with the owner and the name of a repository."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """The source of published scores.
+
+    url: empty where the source has none. engine: the engine that served the model.
+    """
+
+    title: str
+    url: str
+    engine: str = ""
+    note: str = ""
+
+    @property
+    def named(self) -> str:
+        """Title and address in one text."""
+        return f"{self.title}, {self.url}" if self.url else self.title
+
+    @property
+    def repository(self) -> str:
+        """A name short enough for a table's cell.
+
+        It is the repository's name for an address on GitHub or the Hugging Face hub, the host for any other address,
+        and the title of a source without an address.
+        """
+        parts = urlsplit(self.url)
+        names = [name for name in parts.path.split("/") if name and name not in ("datasets", "spaces")]
+        if parts.netloc in _HUBS and len(names) > 1:
+            return names[1]
+        return parts.netloc or self.title
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedScore:
+    """One reported number. value: a fraction. metric: "pass@1" (also what papers call avg@n, and a mean of points),
+    "pass@k", "maj@k", "F1".
+
+    samples: number for each question. unit: value of the last printed digit, a fraction; 0 where the source prints all
+    digits. previous: the score of the earlier state of the art that the source prints beside this one, as printed, in
+    %. training_samples: of the model, as printed. run_deviation: standard deviation of one run's accuracy over the
+    `samples` runs. standard_error: a fraction, of whatever error the source states. Few runs estimate the deviation
+    badly, and sources mean different errors: so both only show whether `samples` can be true. mean_tokens: of a reply.
+    by: "authors" of this model, or "others" who measured it; a source may be both, each of other models. quoted: the
+    source quotes somebody else for this number; `by` is then said of the number that it quotes. settings: of the file,
+    overridden by those of the row. stated: whether the source states the settings of this very number; False: they are
+    a guess, taken from elsewhere in the source. A field that is None is not stated.
+    """
+
+    model: str
+    benchmark: str
+    metric: str
+    value: float
+    n_questions: int | None
+    samples: int | None
+    unit: float = 0.001
+    run_deviation: float | None
+    standard_error: float | None = None
+    mean_tokens: float | None = None
+    previous: str = ""
+    training_samples: str = ""
+    by: Literal["authors", "others"] = "others"
+    quoted: bool = False
+    stated: bool = True
+    note: str = ""
+    settings: Settings
+    source: Source
+
+    @property
+    def printed(self) -> str:
+        """The number in %, with the digits that the source printed: `72.60`."""
+        return f"{100 * self.value:.{decimals(100 * self.unit)}f}" if self.unit else f"{100 * self.value:g}"
+
+    @property
+    def improvement(self) -> str:
+        """This score minus the earlier state of the art, in points and signed: `+50.6`; empty without such a score."""
+        if not self.previous:
+            return ""
+        return f"{decimal.Decimal(self.printed) - decimal.Decimal(self.previous):+f}"
+
+    @property
+    def states_settings(self) -> bool:
+        """Whether the source states settings for this very number: not none, and not a guess."""
+        return bool(self.settings) and self.stated
+
+    @property
+    def averaged(self) -> list[str]:
+        """Names of the settings over whose values the score is a mean; empty for the score of one run."""
+        return [name for name, value in self.settings.items() if isinstance(value, list)]
+
+    @property
+    def kind(self) -> str:
+        """The kind of the metric: "pass", "maj" or "F1"."""
+        return self.metric.partition("@")[0]
+
+    @property
+    def k(self) -> int:
+        """The k of pass@k or maj@k; else 1."""
+        return int(self.metric.partition("@")[2] or 1)
+
+
+def last_digit(number: int | float | str) -> float:
+    """The value of a 1 in the last digit: 1 for 56, 0.1 for 56.0, 0.01 for 55.83 and for the text 72.60."""
+    text = number if isinstance(number, str) else repr(number)
+    return 10.0 ** int(decimal.Decimal(text).as_tuple().exponent)
+
+
+def decimals(unit: float) -> int:
+    """Digits behind the point of a number whose last digit has this unit: 0 for 1, 2 for 0.01."""
+    return max(0, round(-math.log10(unit)))
+
+
+SUFFIXES = (".yaml", ".yml")
+"""Suffixes of the files of published scores."""
+
+MAX_FILES = 10_000
+"""Largest number of files in a folder of published scores, subfolders included; a folder with more is refused as
+another folder.
+"""
+
+
+def published_folder() -> Path:
+    """The scores shipped with the project: in the checkout, or inside the installed package."""
+    return files.shipped_folder("published", "results/published")
+
+
+def load_published(path: Path | None = None, models: Iterable[str] | None = None) -> list[PublishedScore]:
+    """The scores of a file, or of all such files of a folder tree, sorted by name.
+
+    path: None = the shipped folder. models: names of the models whose scores are wanted; None = all. Raises
+    `UsageError` naming file and field.
+    """
+    names = None if models is None else frozenset(short_name(model) for model in models)
+    return list(_shipped_scores(published_folder(), names)) if path is None else _scores_in(path, names)
+
+
+def matching(scores: Iterable[PublishedScore], model: str, benchmark: str) -> list[PublishedScore]:
+    """The scores of this benchmark and this model; `org/name`, `name` and a path that ends in it are the same model."""
+    name = short_name(model)
+    return [score for score in scores if score.benchmark == benchmark and short_name(score.model) == name]
+
+
+def short_name(model: str) -> str:
+    """The part of a model's name that is compared: after the last slash, in lower case."""
+    return model.rstrip("/").rsplit("/", 1)[-1].casefold()
+
+
+@lru_cache(maxsize=64)
+def _shipped_scores(folder: Path, names: frozenset[str] | None) -> tuple[PublishedScore, ...]:
+    """The scores of these models in the shipped folder; None: all. Read once in a process, for all runs of a sweep or a
+    report: the YAML takes a hundredth of a second, that of all models a tenth.
+    """
+    return tuple(_scores_in(folder, names))
+
+
+def _scores_in(path: Path, names: frozenset[str] | None) -> list[PublishedScore]:
+    """The scores of these models in a file or a folder tree. names: as `short_name` returns them; None: all models."""
+    # `read` only skips lines without any of the names, which may stand in a longer name; here they must be equal.
+    loaded = [score for file in _files(path) for score in read(file, names)]
+    return [score for score in loaded if names is None or short_name(score.model) in names]
+
+
+def _files(path: Path) -> list[Path]:
+    """The files of published scores at this path. Raises `UsageError`."""
+    if path.is_file() and path.suffix in SUFFIXES:
+        return [path]
+    named = (file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+    # The list is bounded before it is sorted, because the folder may be a whole disk.
+    paths = sorted(islice(named, MAX_FILES + 1))
+    if len(paths) > MAX_FILES:
+        raise UsageError(f"{visible(str(path), 200)} holds more than {MAX_FILES:,} files; give a folder inside it")
+    if not paths:
+        what = "is another file" if path.exists() else "is not there"
+        if path.is_dir():
+            what = "holds none"
+        raise UsageError(
+            f"expected a file of published scores (.yaml), or a folder of such; {visible(str(path), 200)} {what}. "
+            "docs/deciding.md shows such a file, and how a record of Every Eval Ever (.json) becomes one"
+        )
+    return paths
+
+
+MAX_FILE_BYTES = 1024 * 1024
+"""Largest file that is read, in bytes; published scores are a short table."""
+
+
+class _SourceFields(Part):
+    """The source of a file's rows. by: of the rows that do not say it themselves. checked: the day on which every row
+    was last compared with it; None: never.
+    """
+
+    title: str
+    url: Annotated[str, HTTPS]
+    by: Literal["authors", "others"]
+    engine: str = ""
+    note: str = ""
+    checked: datetime.date | None = None
+
+
+_PERCENT = r"100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?"
+"""A percentage as a text, from 0 to 100."""
+
+Percent = Annotated[str, TextForm(_PERCENT, "a number from 0 to 100, such as 61.2")]
+"""A percentage as its source prints it; as a text it keeps the zeros at its end."""
+
+
+def _percentage(value: object) -> int | float | str:
+    """The percentage of a row, a number or a text. Raises `ValueError`."""
+    if isinstance(value, str) and re.fullmatch(_PERCENT, value):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100:
+        return value
+    raise ValueError("expected per cent from 0 to 100, such as 55.0")
+
+
+class _ScoreRow(Part):
+    """One row. previous: the score of the earlier state of the art beside it. standard_error: in points, as printed.
+    by: whether the model's authors state this number; None: as the file says of its source.
+    """
+
+    model: str
+    benchmark: str
+    metric: Annotated[str, TextForm(r"(pass|maj)@[1-9][0-9]*|F1", "pass@K, maj@K or F1, such as pass@1")]
+    percent: Annotated[int | float | str, pydantic.PlainValidator(_percentage)]
+    previous: Percent | Literal[""] = ""
+    training_samples: str = pydantic.Field(default="", max_length=20)
+    standard_error: float | None = pydantic.Field(default=None, ge=0, le=100)
+    samples: int | None = pydantic.Field(default=None, ge=1)
+    run_deviation: float | None = pydantic.Field(default=None, ge=0, le=100)
+    mean_tokens: float | None = pydantic.Field(default=None, ge=0)
+    by: Literal["authors", "others"] | None = None
+    quoted: bool = False
+    stated: bool = True
+    note: str = ""
+    settings: Settings = pydantic.Field(default_factory=dict)
+
+
+class _ScoreFile(Part):
+    schema_: Literal[1] = pydantic.Field(alias="schema")
+    source: _SourceFields
+    settings: Settings = pydantic.Field(default_factory=dict)
+    questions: dict[str, int | None]
+    scores: list[_ScoreRow] | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _every_benchmark_has_its_size(self) -> _ScoreFile:
+        for row in self.scores or ():
+            if row.benchmark not in self.questions:
+                raise ValueError(
+                    f"the benchmark {row.benchmark} is missing in `questions`; give its number of questions"
+                )
+        return self
+
+
+_ROW = re.compile(r"\s*- \{.*\}\s*$")
+"""A line that holds a whole row of the table."""
+
+
+def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
+    """The scores of the file. Raises `UsageError` that names the file and the field.
+
+    names: model names in lower case; None: all scores. A row that stands on one line without any of these names is
+    skipped before YAML parses it, because files are long and a run has one model.
+    """
+
+    def may_match(line: str) -> bool:
+        return names is None or not _ROW.match(line) or any(name in line.casefold() for name in names)
+
+    content = yaml_file.read_mapping(path, "published scores", MAX_FILE_BYTES, may_match)
+    file = validated(_ScoreFile, content, str(path))
+    source = Source(**file.source.model_dump(exclude={"by", "checked"}))
+    return [
+        PublishedScore(
+            **row.model_dump(exclude={"percent", "run_deviation", "standard_error", "settings", "by"}),
+            value=float(f"{row.percent}e-2"),  # 0.781, where a division of 78.1 gives 0.7809999999999999
+            n_questions=file.questions[row.benchmark],
+            unit=last_digit(row.percent) / 100,
+            run_deviation=None if row.run_deviation is None else row.run_deviation / 100,
+            standard_error=None if row.standard_error is None else row.standard_error / 100,
+            settings={**file.settings, **row.settings},
+            source=source,
+            by=row.by or file.source.by,
+        )
+        for row in file.scores or ()
+    ]
