@@ -39,8 +39,7 @@ from harness.gates import policy as policies
 from harness.gates import running, written
 from harness.gates.decide import Gated, Halt
 from harness.gates.policy import Policy
-from harness.reports.history import RunHistory
-from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.reports.scored import RunHistory, ScoredBenchmark, ScoredRun
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder
 from harness.runs.manifest import Provenance
 from harness.scoring import gate

@@ -44,7 +44,7 @@ from harness.preparing.server_start import launched, spec_of
 from harness.probes.findings import ProbeReport
 from harness.probes.probe import probe as probe_server
 from harness.progress.watching import Collecting, OnProgress, Watcher
-from harness.reports.plots import draw
+from harness.reports.plots.plot import write_plots
 from harness.reports.report import Report
 from harness.results import Run, Scores, Swept
 from harness.runs import RunFolder
@@ -209,7 +209,7 @@ def report(
         raise UsageError("name at least one run", field="runs")
     built = report_of(sources)
     if report_options.plots is not None:
-        draw.write_plots(built.plots(), report_options.plots)
+        write_plots(built.plots(), report_options.plots)
     if report_options.out is not None:
         built.write(report_options.out)
     return built

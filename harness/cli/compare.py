@@ -18,7 +18,7 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageEr
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.options.deciding import CompareCommand
-from harness.reports.looks import open_points
+from harness.reports.comparisons import open_points
 from harness.reports.scored import read_runs
 from harness.reports.tables import p_cell
 from harness.runs import RunFolder

@@ -10,7 +10,7 @@ from harness.core.about import install_line
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoreError
 from harness.core.inert import visible
 from harness.options.finished import ReportCommand
-from harness.reports.plots import draw
+from harness.reports.plots.plot import EXTRA, makes_png, write_plots
 from harness.reports.report import BREAKDOWNS
 from harness.reports.settings import cost_of_judges, cost_of_sessions
 
@@ -23,11 +23,11 @@ def carry_out(options: ReportCommand) -> int:
     table = report(options.runs)
     if options.plots is not None:
         plots = list(table.plots())
-        draw.write_plots(plots, options.plots)
+        write_plots(plots, options.plots)
         for plot in plots:
             if plot.name.endswith(_PRINTED_SUMMARIES):
                 click.echo(f"{visible(plot.name)}: {plot.summary}")
-        png = ", PNG" if draw.makes_png() else f"; as PNG, too: {install_line(draw.EXTRA)}"
+        png = ", PNG" if makes_png() else f"; as PNG, too: {install_line(EXTRA)}"
         click.echo(f"plots: {len(plots)} in {options.plots}, each as SVG, CSV{png}")
     try:
         page = table.write((options.out or default_folder(options.runs)).absolute())

@@ -13,7 +13,7 @@ from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.options.deciding import VerifyCommand
-from harness.reports.published import label_of, settings_in_words
+from harness.reports.comparisons import label_of, settings_in_words
 from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.stats import Z_95
 

@@ -20,10 +20,9 @@ from harness.commands.known_questions import known_as
 from harness.core.errors import StoreError, UsageError, near_names
 from harness.core.inert import visible
 from harness.options.deciding import CompareOptions, VerifyOptions
+from harness.reports.comparisons import beside, look_warnings, other_questions, owed_samples, published_of, reported_by
 from harness.reports.figures import ticks_of
-from harness.reports.looks import look_warnings, owed_samples
 from harness.reports.plots.accuracy import Labelled, accuracy_plot
-from harness.reports.published import beside, other_questions, published_of, reported_by
 from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference

@@ -23,7 +23,7 @@ from harness.core.nouns import Prices, in_percent, prices_in
 from harness.core.records import MAX_SAMPLES
 from harness.generation.forecast import Forecast, forecast
 from harness.options.deciding import PlanOptions
-from harness.reports.plots import draw
+from harness.reports.plots.plot import write_plots
 from harness.reports.plots.repeats import plan_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.runs import read_samples
@@ -189,7 +189,7 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
         noun = "difference" if options.margin is None else "margin"
         target = None if options.points is None else options.points / 100
         curves = {needed.benchmark: needed.by_samples for needed in plans}
-        draw.write_plots([plan_plot(noun, target, curves)], options.plots)
+        write_plots([plan_plot(noun, target, curves)], options.plots)
     return plans
 
 

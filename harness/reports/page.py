@@ -23,11 +23,10 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.reports import figures
 from harness.reports.figures import RunBenchmark
-from harness.reports.overview_tables import breakdown_table
 from harness.reports.plots.plot import DARK_STYLE, Plot
 from harness.reports.scored import ScoredRun
 from harness.reports.settings import checksum_table, failure_table, rubrics, run_table, settings_table
-from harness.reports.tables import Table, endpoint_table, samples_cell, short
+from harness.reports.tables import Table, breakdown_table, endpoint_table, samples_cell, short
 from harness.runs.manifest import UNKNOWN_MODEL
 from harness.scoring.score import Score
 from harness.scoring.uncertainty import cells, percent, value_cell

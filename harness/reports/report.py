@@ -14,18 +14,25 @@ from rich.console import RenderableType
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import remove, write_atomically
 from harness.core.inert import csv_file, visible
-from harness.reports.comparison_tables import paired_table, published_table, twin_table
+from harness.reports.comparisons import (
+    beside,
+    look_warnings,
+    other_questions,
+    owed_samples,
+    paired_table,
+    published_of,
+    published_table,
+    twin_table,
+)
 from harness.reports.figures import every_plot
 from harness.reports.formats import commands_in_markdown, to_breakdown_csv, to_csv, to_latex, to_markdown, to_terminal
-from harness.reports.looks import look_warnings, owed_samples
-from harness.reports.overview_tables import breakdown_table, summary_table
 from harness.reports.plots.plot import Plot
-from harness.reports.published import beside, other_questions, published_of
 from harness.reports.scored import KnownAs, Remarks, ScoredBenchmark, ScoredRun, read_runs
 from harness.reports.series import training_tables
 from harness.reports.settings import differing_table
 from harness.reports.tables import (
     Table,
+    breakdown_table,
     budget_table,
     engine_table,
     measure_table,
@@ -34,6 +41,7 @@ from harness.reports.tables import (
     score_table,
     short,
     speed_table,
+    summary_table,
     token_table,
 )
 from harness.runs.layout import RunFolder
@@ -159,7 +167,7 @@ class Report:
         )
 
     def plots(self) -> Iterator[Plot]:
-        """Every plot, each with its own name; `plots.draw.write_plots` writes them to files."""
+        """Every plot, each with its own name; `plots.plot.write_plots` writes them to files."""
         yield from every_plot(self.runs, self._beside)
 
     def write(self, folder: Path) -> Path:

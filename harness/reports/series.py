@@ -1,7 +1,7 @@
 """A series of models, such as the checkpoints of a training run: accuracy against the step, as a plot and a table.
 
 steps = [Step("aime24", 500, score), Step("aime24", 1000, other)]
-draw.write_plots([series_plot(steps)], folder)
+write_plots([series_plot(steps)], folder)
 to_markdown([series_table(steps)])
 """
 

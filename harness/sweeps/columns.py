@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from harness.core.inert import visible
-from harness.reports import published
+from harness.reports import comparisons
 from harness.reports.tables import AT_MOST, engine_cell
 from harness.scoring import comparison_published
 from harness.scoring.comparison_published import PublishedComparison
@@ -67,7 +67,7 @@ def published_text(comparison: PublishedComparison | None, samples: float | None
     """
     if comparison is None:
         return ABSENT + notes.mark(why)
-    return published.as_printed(comparison, samples) + notes.mark(_source(comparison))
+    return comparisons.as_printed(comparison, samples) + notes.mark(_source(comparison))
 
 
 def pass_at_k(result: CellResult, k: int) -> float | None:
@@ -86,7 +86,7 @@ def _source(comparison: PublishedComparison) -> str:
     """The footnote of a published number: its source, and the settings that differ."""
     reference = comparison.published
     quoted = "quoted by " if reference.quoted else ""
-    parts = [f"{quoted}{visible(reference.source.named)}", *published.settings_in_words(comparison)]
+    parts = [f"{quoted}{visible(reference.source.named)}", *comparisons.settings_in_words(comparison)]
     if reference.samples is None and not reference.quoted:
         parts.append("number of samples not stated")
     return "; ".join(parts)
@@ -147,7 +147,7 @@ def _training_samples(result: CellResult, _k: int, _notes: Notes) -> str:
 
 def _sources(result: CellResult, _k: int, _notes: Notes) -> str:
     """Every source's number for the cell: `LLMEval 78.65 · vendor 79.5`; or why the published numbers do not apply."""
-    reported = published.reported_by(result.published, result.suite, result.samples)
+    reported = comparisons.reported_by(result.published, result.suite, result.samples)
     return result.other_questions or reported or ABSENT
 
 

@@ -19,8 +19,7 @@ from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
 from harness.probes.likelihood import Likelihood
-from harness.reports.history import RunHistory
-from harness.reports.scored import ScoredBenchmark, read_runs
+from harness.reports.scored import RunHistory, ScoredBenchmark, read_runs
 from harness.reports.series import settings_apart
 from harness.runs import RunFolder
 from harness.scoring import comparison_published

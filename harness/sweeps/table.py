@@ -21,9 +21,8 @@ from harness.core.nouns import count_noun
 from harness.probes import points
 from harness.reports.figures import ticks_of
 from harness.reports.formats import to_latex, to_markdown
-from harness.reports.plots import draw
 from harness.reports.plots.accuracy import Labelled, accuracy_plot
-from harness.reports.plots.plot import Plot
+from harness.reports.plots.plot import Plot, files_of, write_plots
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.tables import Table, short
 from harness.runs import RunFolder
@@ -97,11 +96,11 @@ def write(results: Results) -> list[Path]:
         write_atomically(written[-1], csv_file(_csv(mean_records(results))))
     folder = out / "plots"
     if pictures:
-        written += draw.write_plots(pictures, folder, png=False)
+        written += write_plots(pictures, folder, png=False)
     _note_pairs(results)
     if results.sweep.checkpoints:
         names = [benchmark_plot_name(entry.name) for entry in results.sweep.axes["benchmarks"]]
-        for path in {path for name in names for path in draw.files_of(name, folder)}.difference(written):
+        for path in {path for name in names for path in files_of(name, folder)}.difference(written):
             path.unlink(missing_ok=True)
     return written
 

@@ -1,7 +1,7 @@
 """`harness compare` and `harness verify` as a user gives them: verdicts, warnings by name, exit codes of a gate.
 
 For: harness.cli.compare, harness.cli.judge, harness.cli.verify, harness.scoring.comparison,
-harness.viewer.differ, harness.commands.comparison_warnings, harness.reports.looks.
+harness.viewer.differ, harness.commands.comparison_warnings, harness.reports.comparisons.
 """
 
 from __future__ import annotations

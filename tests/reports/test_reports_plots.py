@@ -19,7 +19,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.core.inert import visible
-from harness.reports.plots import draw
 from harness.reports.plots.accuracy import MAX_ROWS, Labelled, PublishedTick, accuracy_plot
 from harness.reports.plots.plot import (
     DARK_STYLE,
@@ -32,6 +31,7 @@ from harness.reports.plots.plot import (
     label,
     lines_plot,
     round_values,
+    write_plots,
 )
 from harness.reports.report import Report, report
 from tests.reports.payloads import PAYLOADS
@@ -198,7 +198,7 @@ def test_hostile_texts_are_text_in_every_file_of_every_plot(tmp_path: Path) -> N
     ]
     hostiles = [*report(runs).plots()]
     assert all(drawn(plot, alone=True) is not None for plot in hostiles)
-    for file in draw.write_plots(hostiles, tmp_path / "plots"):
+    for file in write_plots(hostiles, tmp_path / "plots"):
         assert file.parent == tmp_path / "plots"
         if file.suffix == ".csv":
             cells = [cell for row in csv.reader(io.StringIO(file.read_text("utf-8"))) for cell in row]
@@ -210,7 +210,7 @@ def test_a_plot_comes_as_a_picture_and_its_data_and_with_the_extra_of_twice_its_
     tmp_path: Path, plots: dict[str, Plot], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plot = plots["base-demo-curves"]
-    svg, table, png = draw.write_plots([plot], tmp_path / "new" / "folder")
+    svg, table, png = write_plots([plot], tmp_path / "new" / "folder")
     width, height = struct.unpack(">II", png.read_bytes()[16:24])
     assert width == 2 * WIDTH
     assert height > 400
@@ -218,5 +218,5 @@ def test_a_plot_comes_as_a_picture_and_its_data_and_with_the_extra_of_twice_its_
     assert tuple(rows[0]) == plot.columns
     assert [float(row[2]) for row in rows[1:]] == [row[2] for row in plot.rows]
     assert "More samples" in "".join(ET.fromstring(svg.read_text("utf-8")).itertext())
-    monkeypatch.setattr(draw, "makes_png", lambda: False)
-    assert [file.suffix for file in draw.write_plots([plot], tmp_path / "without")] == [".svg", ".csv"]
+    monkeypatch.setattr("harness.reports.plots.plot.makes_png", lambda: False)
+    assert [file.suffix for file in write_plots([plot], tmp_path / "without")] == [".svg", ".csv"]

@@ -10,8 +10,7 @@ import pytest
 from harness.commands.compare import compare
 from harness.core.records import ServerFacts
 from harness.options.deciding import CompareOptions
-from harness.reports.history import read_history
-from harness.reports.scored import read_runs
+from harness.reports.scored import read_history, read_runs
 from harness.reports.settings import (
     by_weight,
     checksum_table,

@@ -13,8 +13,7 @@ import pytest
 
 from harness.benchmarks import catalogue
 from harness.core.errors import UsageError
-from harness.reports.comparison_tables import paired_table
-from harness.reports.looks import ANSWERED_ONCE, COMPLETE_FIRST, open_points
+from harness.reports.comparisons import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
 from harness.reports.tables import AT_MOST
 from harness.scoring.audit import JudgeShift
 from harness.scoring.comparison import compare_runs, pairs

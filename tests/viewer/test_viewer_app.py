@@ -1,6 +1,6 @@
 """The viewer's server: who is let in, what it hands out, what it stores.
 
-For: harness.cli.view, harness.viewer, harness.commands.report, harness.reports.history.
+For: harness.cli.view, harness.viewer, harness.commands.report, harness.reports.scored.
 """
 
 from __future__ import annotations

@@ -1,20 +1,24 @@
 """A plot as a value: rows of data, a sentence that describes them, and marks in the units of the data, drawn as SVG.
 
-Pure, and without a package (docs/decisions.md). Every picture is `WIDTH` pixels wide, so that its text keeps its size
-on a telephone, in a grid on a screen, and in print. Text stays text, inert and escaped. Colours are attributes, which a
-style sheet replaces in the dark (`DARK_STYLE`).
+Drawn without a package (docs/decisions.md). `write_plots` writes files: SVG and CSV always, PNG where vl-convert is
+installed (the extra `report`). Every picture is `WIDTH` pixels wide, so that its text keeps its size on a telephone, in
+a grid on a screen, and in print. Text stays text, inert and escaped. Colours are attributes, which a style sheet
+replaces in the dark (`DARK_STYLE`).
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from markupsafe import escape
 
-from harness.core.inert import csv_text, visible
+from harness.core.files import write_atomically
+from harness.core.inert import csv_file, csv_text, safe_name, visible
 
 Cell = str | float | int | None
 """A value of a plot's data."""
@@ -330,3 +334,41 @@ def _legend(entries: Sequence[tuple[str, Dot]], top: float) -> tuple[list[str], 
         parts.append(dot + _text(x + 14, y + FONT_PX, "\n".join(lines), INK))
         x, y = (x + width, y) if len(lines) == 1 else (WIDTH, y + LINE_PX * (len(lines) - 1))
     return parts, y + LINE_PX + 4 if entries else y
+
+
+EXTRA = "report"
+"""The optional dependencies that make PNG files."""
+
+PNG_SCALE = 2.0
+"""Pixels of a PNG for each pixel of the plot, horizontally and vertically, so that it is sharp on dense screens."""
+
+
+def makes_png() -> bool:
+    """Whether plots are also written as PNG, for a document that cannot show SVG."""
+    return importlib.util.find_spec("vl_convert") is not None
+
+
+def as_png(picture: str) -> bytes:
+    """An SVG as PNG. Nothing is fetched, and no font of the system is needed."""
+    import vl_convert
+
+    drawn: bytes = vl_convert.svg_to_png(picture, scale=PNG_SCALE)
+    return drawn
+
+
+def files_of(name: str, folder: Path) -> list[Path]:
+    """The files that the plot of this name may have: SVG, CSV and PNG."""
+    return [folder / f"{safe_name(name)}.{suffix}" for suffix in ("svg", "csv", "png")]
+
+
+def write_plots(plots: Iterable[Plot], folder: Path, *, png: bool = True) -> list[Path]:
+    """Write the files of each plot to `folder`; return their paths. png: also as PNG. Raises `StoreError`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for plot in plots:
+        picture = plot.svg(alone=True)
+        contents = [picture.encode(), csv_file(plot.csv()), *([as_png(picture)] if png and makes_png() else [])]
+        for path, content in zip(files_of(plot.name, folder), contents, strict=False):
+            written.append(path)
+            write_atomically(path, content)
+    return written

@@ -1,0 +1,365 @@
+"""A run beside another run, beside published scores, and twins beside their originals: tables, and words of restraint.
+
+A comparison may be one of several looks at growing runs, and it leaves things open: sentences say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from harness.core.inert import visible
+from harness.core.nouns import are, count_noun, in_percent
+from harness.reports.scored import ScoredBenchmark, ScoredRun
+from harness.reports.settings import by_weight, differing_in_words, settings_beside
+from harness.reports.tables import AT_MOST, Table, note, p_cell, short
+from harness.runs.recorded_settings import in_words
+from harness.scoring.comparison_published import PublishedComparison, compare_published, in_order, reported_scores
+from harness.scoring.deciding import Decision, RunPair, decide
+from harness.scoring.published import PublishedScore, matching
+from harness.scoring.score import Score
+from harness.scoring.stats import Estimate
+from harness.scoring.twins import TwinDrop
+from harness.scoring.uncertainty import ABSENT, percent, point_cells, why_narrower
+
+MAX_NAME_CHARS = 40
+"""A source's name is cut to this length in a cell."""
+
+
+def published_of(
+    run: ScoredRun, benchmark: ScoredBenchmark, scores: Sequence[PublishedScore], model: str = ""
+) -> list[PublishedScore]:
+    """The published scores of this benchmark and of `model`, out of `scores`. model: empty means the run's own.
+
+    If the benchmark holds other questions than the card of its name, they are those of the card (`other_questions`).
+    """
+    return matching(scores, model or run.manifest.model, benchmark.known_as or benchmark.name)
+
+
+def beside(
+    run: ScoredRun, benchmark: ScoredBenchmark, references: Iterable[PublishedScore]
+) -> list[PublishedComparison]:
+    """Compare a scored benchmark of a run with each of these published scores; the nearest come first (`in_order`).
+
+    Empty if the run asked other questions than the benchmark has; `other_questions` then says so.
+    """
+    assert benchmark.score is not None
+    if benchmark.known_as is None:
+        return []
+    compared = [
+        compare_published(
+            benchmark.score, benchmark.questions, reference, settings_beside(run, benchmark.name, reference.settings)
+        )
+        for reference in references
+    ]
+    return in_order(compared, run.suite.source, benchmark.record.plan.samples)
+
+
+def other_questions(benchmark: ScoredBenchmark, references: Sequence[PublishedScore]) -> str:
+    """Why the published scores are not compared: the run asked other questions under the benchmark's name.
+
+    Empty if they are compared, or if `references` is empty.
+    """
+    if benchmark.known_as is not None or not references:
+        return ""
+    name = visible(benchmark.name, MAX_NAME_CHARS)
+    return (
+        f"no published score stands beside this run: its questions are not known to be those of {name}; if they are, "
+        f"`harness benchmarks fetch {name}` lets them be compared"
+    )
+
+
+def label_of(benchmark: str, comparisons: Sequence[PublishedComparison]) -> str:
+    """The benchmark, and in brackets the one whose questions it holds: `my_questions (aime24)`."""
+    names = dict.fromkeys(entry.published.benchmark for entry in comparisons)
+    others = [visible(name, MAX_NAME_CHARS) for name in names if name != benchmark]
+    return visible(benchmark) + (f" ({', '.join(others)})" if others else "")
+
+
+def differences(comparison: PublishedComparison, samples: float | None) -> list[str]:
+    """The settings of a published score that differ from the run's, in words to show with its number.
+
+    These are the attention budget, token budget, prompt and number of samples. samples: per question, in the run;
+    None: unknown.
+    """
+    words = []
+    for name, (_, theirs) in sorted(comparison.differing.items(), key=by_weight):
+        if name == "attention_budget":
+            words.append("full attention" if theirs is None else f"attention to {in_words(theirs)} tokens")
+        elif name == "tool":
+            words.append("without a tool" if theirs is None else f"with {in_words(theirs)}")
+        elif name == "max_tokens":
+            words.append(f"{in_words(theirs)} tokens")
+        elif name in ("prompt", "system_prompt"):
+            words.append("another prompt")
+    stated = comparison.published.samples
+    if None not in (stated, samples) and stated != samples:
+        words.append("1 sample" if stated == 1 else f"{stated} samples")
+    return list(dict.fromkeys(words))
+
+
+def settings_in_words(comparison: PublishedComparison) -> list[str]:
+    """The settings that may explain a difference from a published score, a phrase for each that differs.
+
+    If the verdict is "not compatible", a source that states no settings gets a phrase that says so.
+    """
+    words = differing_in_words(comparison.differing)
+    published = comparison.published
+    if comparison.verdict == "not compatible" and not published.states_settings:
+        theirs = "a guess" if published.settings else "none stated"
+        words.append(f"settings: {theirs} there, so the difference may come from them")
+    return words
+
+
+def as_printed(comparison: PublishedComparison, samples: float | None) -> str:
+    """A published number as its source printed it, with what differs in brackets: `80 (1 sample)`."""
+    differing = "; ".join(differences(comparison, samples))
+    return comparison.published.printed + (f" ({differing})" if differing else "")
+
+
+def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", samples: float | None = None) -> str:
+    """Each source with its pass@1: `LLMEval 78.65 · vendor 79.5`; empty where nothing is published.
+
+    comparisons: as `beside` returns them. suite: address of the suite's source. samples: per question, in the run.
+    """
+    return " · ".join(
+        f"{visible(name, MAX_NAME_CHARS)} {as_printed(comparison, samples)}"
+        for name, comparison in reported_scores(comparisons, "pass@1", suite)
+    )
+
+
+def owed_samples(benchmark: ScoredBenchmark) -> int:
+    """Number of planned samples that the score lacks and that the same `harness run` command adds before a comparison.
+
+    0 for a file, which gets no more samples.
+    """
+    return 0 if benchmark.score is None or benchmark.record.imported else benchmark.score.n_missing
+
+
+def look_warnings(
+    run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_baseline: ScoredBenchmark
+) -> list[str]:
+    """Warnings if one of two compared runs is unfinished, or was sampled by a race, which stops because of its scores.
+
+    benchmark, of_baseline: what is compared of the run and of its baseline.
+    """
+    sides = {
+        f"the run {visible(run.label)}": (run, benchmark),
+        f"the baseline {visible(baseline.label)}": (baseline, of_baseline),
+    }
+    warnings = [
+        _missing_samples(which, scored)
+        for which, (_, scored) in sides.items()
+        if scored.score is not None and scored.score.n_missing
+    ]
+    raced = [which for which, (compared, _) in sides.items() if compared.history.raced]
+    if raced:
+        warnings.append(
+            f"{' and '.join(raced)} {'was' if len(raced) == 1 else 'were'} sampled by `harness race`, which stops when "
+            "a difference appears: this difference is too large on average, and its p too small. Take the verdict and "
+            "the interval that the race printed; the same `harness race` command prints them again"
+        )
+    return warnings
+
+
+def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
+    """The warning of a run that lacks samples. scored: has its score."""
+    score = scored.score
+    assert score is not None
+    if scored.record.imported:
+        return (
+            f"{which} was made from a file that has no row for {count_noun(score.n_missing, 'sample')}. If only the "
+            "others were set, score by a file of the others as the benchmark"
+        )
+    wide = "The intervals allow for any result of missing samples, so they are wide. " if score.partial else ""
+    return (
+        f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
+        f"{wide}The same `harness run` command again completes the run. "
+        "The 5 % rate of false differences holds for one look; repeated looks at a growing run find more. "
+        "To look after every round, use `harness race`"
+    )
+
+
+ANSWERED_ONCE = (
+    "the answers were read from a file: if the same questions cannot be asked again, as in a class, only more "
+    "questions of this kind tell more"
+)
+"""This sentence stands in place of the advice on new runs where a side of the comparison was read from a file."""
+
+COMPLETE_FIRST = "complete the run first, by the same `harness run` command"
+"""This advice stands in place of all other where a run owes planned samples."""
+
+
+def open_points(decision: Decision) -> list[str]:
+    """The sentences on what a comparison leaves open, for `harness compare` and reports; empty if it leaves nothing."""
+    lines, is_open = [], decision.verdict == "no difference seen"
+    if is_open:
+        missed = "the largest difference that is possible would be missed in more than one comparison of five"
+        if (points := decision.detectable) is not None:
+            seen = f"a true difference of {in_percent(points)} points is missed in one comparison of five"
+            missed = f"{seen}, a smaller one more often"
+        lines.append(f"this does not mean equal: {missed}")
+    n_missing, effect = decision.paired.n_missing, "the intervals allow for any result of them"
+    if not n_missing:
+        n_missing, effect = decision.n_owed, "their rounds are left out"
+    if n_missing:
+        advice = f": {COMPLETE_FIRST}" if decision.n_owed else ""
+        return [*lines, f"{count_noun(n_missing, 'sample')} {are(n_missing)} missing, and {effect}{advice}"]
+    if is_open or (decision.margin is not None and decision.margin.verdict == "open"):
+        lines.append(ANSWERED_ONCE if decision.imported else "`harness plan` says how large two new runs must be")
+    return lines
+
+
+def paired_table(
+    baselines: Mapping[str, str], comparisons: Sequence[RunPair], uncompared: Sequence[tuple[str, str, str]] = ()
+) -> Table:
+    """The table of differences, question by question, of each run from the baseline of its benchmark.
+
+    All p values of the table are corrected together (Holm). baselines: benchmark → name of the run that the others are
+    compared with. comparisons: their warnings become notes. uncompared: (name of the run, benchmark, why it is not
+    compared).
+    """
+    decisions = decide(comparisons)
+    notes = []
+    if any(decision.paired.difference.at_most for decision in decisions):
+        notes.append(AT_MOST)
+    rows: list[tuple[str, ...]] = []
+    for decision in decisions:
+        label, comparison = decision.run, decision.paired
+        remarks = [*decision.warnings, *why_narrower(comparison.difference, imported=decision.imported)]
+        remarks += open_points(decision)
+        other = baselines.get(comparison.benchmark, decision.baseline) != decision.baseline
+        label += f" (with {decision.baseline})" * other
+        n_same = comparison.n_questions - comparison.better - comparison.worse
+        rows.append(
+            (
+                short(label),
+                short(comparison.benchmark) + note(notes, label, comparison.benchmark, remarks),
+                *_difference_cells(comparison.difference, decision),
+                f"{comparison.better} / {comparison.worse} / {n_same}",
+            )
+        )
+    rows += _mean_rows(decisions, notes)
+    for label, benchmark, why in uncompared:
+        rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
+    columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
+    title = (
+        f"Paired with {_name_of(baselines)}, in points, with 95 % intervals (same questions, asked again; new "
+        "questions of this kind); p corrected for all comparisons of this table (Holm); detectable: the smallest true "
+        "difference seen in 80 % of repetitions"
+    )
+    return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
+
+
+def _difference_cells(difference: Estimate, tests: Decision | TwinDrop) -> tuple[str, ...]:
+    """The difference with the interval and p value for the same questions and for new ones, and the smallest that is
+    found. tests: has the p values.
+    """
+    value, same, new = point_cells(difference)
+    p_new = ABSENT if tests.p_question is None else p_cell(tests.p_question)
+    return value, same, p_cell(tests.p_sampling), new, p_new, percent(tests.detectable)
+
+
+def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tuple[str, ...]]:
+    """A row for each run that shares several benchmarks with one baseline: the mean of their differences.
+
+    notes: gets the reason where samples are missing and the mean is not compared.
+    """
+    by_run: dict[tuple[str, str], list[Decision]] = {}
+    for decision in decisions:
+        by_run.setdefault((decision.run, decision.baseline), []).append(decision)
+    for (label, _), of_run in by_run.items():
+        if len(of_run) < 2:
+            continue
+        name, mean = f"mean of {len(of_run)} benchmarks", of_run[0].mean
+        if mean is None:
+            remark = note(notes, label, name, ["not compared, since samples are missing"])
+            yield (short(label), name + remark, *[ABSENT] * 7)
+            continue
+        value, same, _ = point_cells(mean.compared.difference)
+        p, detectable = p_cell(mean.p_sampling), percent(mean.detectable)
+        yield (short(label), name, value, same, p, ABSENT, ABSENT, detectable, ABSENT)
+
+
+def _name_of(baselines: Mapping[str, str]) -> str:
+    """The baseline's name; if the benchmarks have several baselines, each with its benchmark."""
+    if len(set(baselines.values())) == 1:
+        return short(next(iter(baselines.values())))
+    each = "; ".join(f"{short(benchmark)}: {short(label)}" for benchmark, label in baselines.items())
+    return f"the first run of each benchmark ({each})"
+
+
+def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reasons: Iterable[str] = ()) -> Table:
+    """The table of runs beside published scores of the same model and benchmark, a row for each comparison.
+
+    The last column names the settings that differ, those that move a score most first. comparisons: (name of the run,
+    its comparison with a published score). reasons: why scores stand beside no run, for the notes.
+    """
+    notes: list[str] = []
+    rows = []
+    for label, comparison in comparisons:
+        reference = comparison.published
+        source = reference.source
+        by = "reported by the authors" if reference.by == "authors" else "measured by others"
+        quoted = "quoted by " if reference.quoted else ""
+        by_whom = f"{quoted}{source.named}, {by}" + (f": {source.note}" if source.note else "")
+        notes += [by_whom] if by_whom not in notes else []
+        rows.append(
+            (
+                short(label),
+                short(reference.benchmark),
+                reference.metric,
+                percent(comparison.ours),
+                f"{reference.printed} [{notes.index(by_whom) + 1}]",
+                ABSENT if comparison.p is None else p_cell(comparison.p),
+                percent(comparison.detectable),
+                comparison.verdict + (f": {comparison.reason}" if comparison.reason else ""),
+                "; ".join(settings_in_words(comparison)) or "none known",
+            )
+        )
+    columns = ("run", "benchmark", "metric", "this run", "published", "p", "detectable", "verdict")
+    measured = ", in %; detectable: the smallest true difference seen in 80 % of repetitions" if rows else ""
+    return Table(
+        f"Beside published scores{measured}",
+        (*columns, "settings that differ"),
+        tuple(rows),
+        (*notes, *reasons),
+        frozenset(range(3, 7)),
+    )
+
+
+def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
+    """The table of how much lower the accuracy is on twins than on their originals; None if there are no twins.
+
+    Twins are the same questions with other numbers. scores: (run label, score).
+    """
+    rows = []
+    notes: list[str] = []
+    for label, score in scores:
+        drop = score.twins
+        if drop is None:
+            continue
+        remarks = []
+        if drop.n_unpaired:
+            remarks.append(f"{drop.n_unpaired} questions have no twin or original here and count in neither accuracy")
+        if drop.n_missing:
+            missing = count_noun(drop.n_missing, "sample")
+            remarks.append(f"{missing} {are(drop.n_missing)} missing; intervals and p allow for any result of these")
+        rows.append(
+            (
+                short(label),
+                short(score.benchmark) + note(notes, label, score.benchmark, remarks),
+                short(drop.original),
+                f"{drop.n_originals} : {drop.n_twins}",
+                percent(drop.original_accuracy),
+                percent(drop.twin_accuracy),
+                *_difference_cells(drop.drop, drop),
+            )
+        )
+    columns = ("run", "twins", "originals", "questions", "originals %", "twins %", "drop", "same questions", "p")
+    title = (
+        "Same skill, other numbers: accuracy of the originals minus that of their twins, in points, with 95 % "
+        "intervals (same questions and twins, asked again; other questions of this kind, other numbers); detectable: "
+        "the smallest true drop seen in 80 % of repetitions"
+    )
+    heads = (*columns, "other questions", "p", "detectable")
+    return Table(title, heads, tuple(rows), tuple(notes), frozenset(range(3, 12))) if rows else None
