@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from harness.answers.bounds import LAST_LETTER
-from harness.answers.grammar.characters import plain_latex
+from harness.answers.grammar.notation import plain_latex
 from harness.answers.patterns import regex
 
 _MAX_CHARS = 2_000

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from harness.answers.grammar.characters import plain_latex
+from harness.answers.grammar.notation import plain_latex
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.grammar.units import is_counted, unit_of
 

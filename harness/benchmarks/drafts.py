@@ -93,7 +93,7 @@ def kind_of(reference: str) -> AnswerKind:
     if plain := _PLAIN.fullmatch(reference):
         return cast("AnswerKind", plain.lastgroup)
     from harness.answers.boxed import without_boxes
-    from harness.answers.grammar.literals import Unreadable
+    from harness.answers.grammar.numerals import Unreadable
     from harness.answers.grammar.parse import parse
     from harness.answers.letters import letter_of
     from harness.answers.words import is_words, numeral_as_digits

@@ -29,8 +29,8 @@ from harness.core.records import UNSTATED_REASON, AnswerKind, Grade, GradeRules,
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
+from harness.grading.find.beside import parts_of
 from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
-from harness.grading.find.several import parts_of
 from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
 
 VERSION = "44"
@@ -591,9 +591,9 @@ def _reading(text: str, kind: AnswerKind) -> str:
     """Return how `text` is parsed, on one line, with its exact value if it has one; `words (reason)` if it cannot be
     parsed.
     """
-    from harness.answers.grammar.literals import Unreadable
+    from harness.answers.grammar.numerals import Unreadable
     from harness.answers.grammar.parse import parse
-    from harness.answers.grammar.shown import show
+    from harness.answers.grammar.tree import show
     from harness.grading.compare.exact import exact, written
 
     try:

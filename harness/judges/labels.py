@@ -25,8 +25,7 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.nouns import Prices, count_noun
 from harness.core.records import Key, Message, Question, VerdictName
-from harness.grading.second.judge_messages import text_for_judge
-from harness.grading.second.judge_prompts import shown_answer
+from harness.grading.second.judge_messages import shown_answer, text_for_judge
 from harness.grading.second.judge_rulings import JudgeRuling
 from harness.judges.audit import read_lines
 from harness.judges.costs import ExpectedRequests

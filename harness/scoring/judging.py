@@ -16,8 +16,7 @@ from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.nouns import Prices, count_noun, usd_in_words
 from harness.core.records import Grade, Key, Question, Sample
-from harness.grading.second.judge_messages import prompt_of, text_for_judge, vote
-from harness.grading.second.judge_prompts import is_about, rule_in, shown_answer
+from harness.grading.second.judge_messages import is_about, prompt_of, rule_in, shown_answer, text_for_judge, vote
 from harness.grading.second.judge_rulings import JudgeRuling
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs import Manifest, RunFolder, read_samples

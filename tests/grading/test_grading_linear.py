@@ -2,7 +2,7 @@
 And one meaning on every Python: no pattern of the package has a construct in which versions of `re` differ.
 
 For: harness.grading.find, harness.grading.verdict, harness.answers.boxed, harness.answers.letters,
-harness.answers.grammar.numerals, harness.answers.grammar.characters, harness.answers.grammar.tokens,
+harness.answers.grammar.numerals, harness.answers.grammar.notation, harness.answers.grammar.tokens,
 harness.answers.grammar.units, harness.answers.patterns.
 """
 

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.numerals import Unreadable
 from harness.answers.grammar.parse import parse
 from harness.answers.grammar.tree import is_scalar, symbols
 from harness.grading.compare.numeric import number_of

@@ -4,7 +4,7 @@ Each pair is a sum of terms and the same sum with one change of a size between 1
 sum with its terms in another order, which is never called different.
 
 For: harness.grading.compare.numeric, harness.grading.compare.point, harness.grading.compare.identities,
-harness.grading.compare.modular, harness.grading.compare.rounding.
+harness.grading.compare.modular, harness.grading.compare.exact.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Enter by `parse.parse`; code that works on trees imports `tree`, code that compares units imports `units`.
 
-    source · characters   the characters brought to plain LaTeX
-    tokens                characters → tokens; literals, vocabulary and units say what a number, a name, a unit is
+    notation              the characters brought to plain LaTeX
+    tokens                characters → tokens; numerals, notation and units say what a number, a name, a unit is
     parser · operators    tokens → expressions: each operator by how tightly it binds
     operands              what an expression begins with: numbers, letters, words, commands, brackets
     parse                 what stands above expressions: relations, conditions, lists
-    tree · shown          the nodes, and a tree written on one line
+    tree                  the nodes, and a tree written on one line
 """

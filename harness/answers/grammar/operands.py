@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.answers.grammar.literals import Unreadable, places_of
+from harness.answers.grammar.numerals import Unreadable, places_of
 from harness.answers.grammar.operators import applied, applies_function, times
 from harness.answers.grammar.parser import CLOSING, OPENING, POWER, PRODUCT, SIDE, Parser
 from harness.answers.grammar.remarks import leads_to_value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.numerals import Unreadable
 from harness.answers.grammar.parser import (
     CLOSING,
     OPENING,

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from harness.answers.bounds import MAX_DEPTH
-from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.numerals import Unreadable
 from harness.answers.grammar.tokens import MathToken
 from harness.answers.grammar.tree import Node, neg, num, sym
 

@@ -8,7 +8,7 @@ What depends on characters is decided here, so that the grammar sees only tokens
     cmd     a function or other command     sin, \sin, \frac, \pi, \sum
     text    words, a unit, a currency       \text{cm}, apples, \$; digits of a base: 1F
     sep     and, or, 且, ∧, ∨               joins items
-    rel     the sign of `vocabulary`        =, <, \le, \in
+    rel     the sign of `notation`          =, <, \le, \in
     op      a sign, a bracket, ","          + ^ ( lset rset row ° …; "lset" is \{
     begin, end   the environment            \begin{cases}
 
@@ -25,10 +25,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from harness.answers.bounds import MAX_TOKENS
-from harness.answers.grammar.literals import Unreadable, number_value, repeating_value
-from harness.answers.grammar.tree import names
-from harness.answers.grammar.units import unit_of
-from harness.answers.grammar.vocabulary import (
+from harness.answers.grammar.notation import (
     COMMANDS,
     FUNCTIONS,
     IGNORED,
@@ -38,6 +35,9 @@ from harness.answers.grammar.vocabulary import (
     WORDS,
     split_run_on_command,
 )
+from harness.answers.grammar.numerals import Unreadable, number_value, repeating_value
+from harness.answers.grammar.tree import names
+from harness.answers.grammar.units import unit_of
 
 
 class MathToken(NamedTuple):

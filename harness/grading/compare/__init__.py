@@ -4,11 +4,10 @@ ones.
 Enter by `equivalence.equal`; `canonical.canonical` gives the form by which an answer votes.
 
     equivalence    two texts: integers, choices, words, else two trees
-    structures     two trees of any kind, part by part; with alternatives (±), assignments (x = 1, y = 2), equations,
-                   families (kπ), labels, matrices, ratios, realsets, relations, rewriting for each kind
+    structures     two trees of any kind, part by part; with equations and assignments (x = 1, y = 2), families (kπ,
+                   free constants), ratios, realsets, rewriting (±) for each kind
     scalars        two numbers or expressions with their units, by methods that are tried in this order until one
                    decides:  exact → modular → numeric · identities
     words          two answers in words
-    constants      free constants of antiderivatives;  rounding: rounded values in a chain
     conventions    what a card may switch on or off;  forms: "as a fraction", "in simplest form"
 """

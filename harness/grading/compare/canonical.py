@@ -18,21 +18,20 @@ from fractions import Fraction
 from functools import lru_cache
 
 from harness.answers.boxed import without_boxes
-from harness.answers.grammar.literals import Unreadable
-from harness.answers.grammar.numerals import number_in_words
+from harness.answers.grammar.numerals import Unreadable, number_in_words
 from harness.answers.grammar.parse import parse
-from harness.answers.grammar.shown import show
-from harness.answers.grammar.tree import Node, symbols
+from harness.answers.grammar.tree import Node, show, symbols
 from harness.answers.grammar.units import is_counted, noun_of, unit_of
 from harness.answers.letters import letter_of
 from harness.answers.words import as_compared, counted_in_words, is_words, without_layout, words_of
 from harness.core.records import Question
-from harness.grading.compare.assignments import assignments
-from harness.grading.compare.equations import is_equation, statement
+from harness.grading.compare.equations import assignments, is_equation, statement
 from harness.grading.compare.equivalence import option_of
 from harness.grading.compare.exact import exact, written
 from harness.grading.compare.modular import NotModular, Residues
+from harness.grading.compare.numeric import number_of
 from harness.grading.compare.plain_numbers import plain_number
+from harness.grading.compare.point import NotNumeric
 from harness.grading.compare.realsets import NotASet, real_set
 
 _DIGITS = 30
@@ -152,9 +151,6 @@ def _form_of_digits(node: Node) -> str | None:
 
     If the digits are those of a simple fraction, the text is that fraction, as 1 for `(π + 1)/(π + 1)`.
     """
-    from harness.grading.compare.numeric import number_of
-    from harness.grading.compare.point import NotNumeric
-
     try:
         number = number_of(node, _DIGITS)
     except NotNumeric:

@@ -6,11 +6,16 @@
 `statement` tells the kinds apart; the name of a statement may be dropped. Two equations proper are equal if their
 differences left − right are equal up to a constant factor, if need be after multiplication by the denominators. An
 equation that is linear in a letter also equals the expression that it gives for this letter.
+
+Assignments are answers that give a value to each of several names, as `p = 2, q = 7`. A name that occurs again begins
+the next assignment: `x = 1, y = 2, x = 2, y = 1` is two. Two assignments are compared name by name; the order of
+several assignments does not count. Compared with values without names, an assignment is the tuple of its values:
+x, y, z, w in this order, other names in the order in which they were written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import eq
 from typing import NamedTuple
 
@@ -18,6 +23,7 @@ from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, 
 from harness.answers.words import words_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
+from harness.grading.compare.identities import identical, proportional
 
 _EQUALITY = frozenset(("=", "≈"))
 """Signs of a relation that is an equation."""
@@ -86,8 +92,6 @@ def statement(node: Node) -> Statement | None:
 
 def _same_everywhere(values: tuple[Node, ...]) -> bool:
     """Whether all parts are one expression written in several ways: `(x+1)^2 = x^2 + 2x + 1`."""
-    from harness.grading.compare.identities import identical
-
     if not all(is_scalar(value) for value in values):
         return False
     return all(identical(values[0], value) is True for value in values[1:])
@@ -107,8 +111,6 @@ def same_equations(reference: Node, answer: Node) -> bool:
     # Without unknowns any two differences are proportional: 1 = 2 would equal 3 = 5.
     if left is None or right is None or _unknowns(left) != _unknowns(right) or not _unknowns(left):
         return False
-    from harness.grading.compare.identities import proportional
-
     if proportional(left, right) is not None:
         return True
     (top, _), (other_top, _) = _fraction(left), _fraction(right)
@@ -124,8 +126,6 @@ def same_union(equations: Sequence[Node], answer: Node) -> bool:
     product = Node("mul", tuple(zero for zero in zeros if zero is not None))
     if _unknowns(product) != _unknowns(difference_of_answer):
         return False
-    from harness.grading.compare.identities import proportional
-
     return proportional(product, difference_of_answer) is not None
 
 
@@ -179,8 +179,6 @@ def same_when_solved(equation: Node, solved: Statement) -> bool:
     zero = difference(equation)
     if zero is None or label.op != "sym" or symbols(zero) != symbols(value) | {label.args[0]}:
         return False
-    from harness.grading.compare.identities import identical
-
     solution = solve_for(equation, value)
     return solution is not None and identical(solution, value) is True
 
@@ -203,8 +201,6 @@ def solve_for(equation: Node, expression: Node) -> Node | None:
     at0, at1 = (substitute(zero, variable, num(value)) for value in (0, 1))
     slope = Node("add", (at1, neg(at0)))
     line = Node("add", (at0, Node("mul", (slope, variable))))
-    from harness.grading.compare.identities import identical
-
     if identical(zero, line) is not True:
         return None
     return neg(Node("div", (at0, slope)))
@@ -321,3 +317,107 @@ def _is_variables(argument: Node) -> bool:
     """Whether an argument is a small letter, or several. A capital may be an event or a set: P(A) is not P(B)."""
     parts = argument.args if argument.op in ("list", "tuple") else (argument,)
     return all(part.op == "sym" and not part.args[0][0].isupper() for part in parts)
+
+
+Same = Callable[[Node, Node], bool | None]
+"""Function that says whether two values are equal; None if no rule can tell."""
+
+_COORDINATES = "xyzw"
+
+
+class Assignment(NamedTuple):
+    """A value for each of several distinct names."""
+
+    names: tuple[Node, ...]
+    values: tuple[Node, ...]
+
+    def in_order(self) -> tuple[Node, ...]:
+        """Return the values in the order of the coordinates x, y, z, w, or as written if a name is no coordinate."""
+        if not all(name.op == "sym" and name.args[0] in _COORDINATES for name in self.names):
+            return self.values
+        ranked = sorted(range(len(self.names)), key=lambda index: _COORDINATES.index(self.names[index].args[0]))
+        return tuple(self.values[index] for index in ranked)
+
+
+def assignments(node: Node, *, spread: bool = False) -> list[Assignment] | None:
+    """Return the assignments of an answer, each with the same two or more names; None if the answer is anything else.
+
+    spread: read `m = n = 3` as a value of m and of n; otherwise only n, the last letter, gets the value.
+    """
+    items = node.args if node.op in ("list", "tuple", "cases") else (node,)
+    names: list[Node] = []
+    values: list[Node] = []
+    for item in items:
+        if not is_equation(item) or (parts := statement(item)) is None or not parts.labels:
+            return None
+        label, value = parts.labels[-1], parts.values[-1]
+        if label.op == "tuple":
+            if value.op != "tuple" or len(value.args) != len(label.args):
+                return None
+            names += label.args
+            values += value.args
+        else:
+            labels = parts.labels if spread and all(name.op == "sym" for name in parts.labels) else (label,)
+            names += labels
+            values += [value] * len(labels)
+    groups: list[Assignment] = []
+    start = 0  # index of the first name of the next group, which ends before a name that it already has
+    for end in range(1, len(names) + 1):
+        if end == len(names) or names[end] in names[start:end]:
+            groups.append(Assignment(tuple(names[start:end]), tuple(values[start:end])))
+            start = end
+    # A single name is an ordinary equation, which `equations` compares.
+    if len(groups[0].names) < 2 or any(set(group.names) != set(groups[0].names) for group in groups):
+        return None
+    return groups
+
+
+def names_several(node: Node) -> bool:
+    """Whether an answer gives one value to each of several unknowns: a point, or `x = 7, y = 3`; `x_1 = 7, x_2 = 3`
+    numbers the values of one unknown.
+    """
+    groups = assignments(node)
+    if groups is None:
+        return node.op == "tuple"
+    letters = {str(name.args[0]).partition("_")[0] for name in groups[0].names}
+    return len(groups) == 1 and len(letters) > 1
+
+
+def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignment], same: Same) -> bool | None:
+    """Whether the assignments of two answers can be paired so that each pair is equal; None if no rule can tell."""
+    if len(reference) != len(answer) or len(reference[0].names) != len(answer[0].names):
+        return False
+    unpaired = list(answer)
+    unsure = False
+    for assignment in reference:
+        for candidate in unpaired:
+            values = _align(assignment, candidate)
+            if values is None:
+                return None
+            verdicts = [same(mine, theirs) for mine, theirs in zip(assignment.values, values, strict=True)]
+            # An undecided value beside a different one does not leave the pair open.
+            unsure = unsure or (None in verdicts and False not in verdicts)
+            if all(verdicts):
+                unpaired.remove(candidate)
+                break
+        else:
+            return None if unsure else False
+    return True
+
+
+def _align(reference: Assignment, answer: Assignment) -> tuple[Node, ...] | None:
+    """Return the answer's values in the order of the reference's names; None if the answer has other names.
+
+    Names are compared without case, unless a side has both A and a.
+    """
+    reference_names, answer_names = (list(map(_lower_case, side.names)) for side in (reference, answer))
+    if len(set(reference_names)) < len(reference_names) or len(set(answer_names)) < len(answer_names):
+        reference_names, answer_names = list(reference.names), list(answer.names)  # A and a are two names here
+    if set(reference_names) == set(answer_names):
+        return tuple(answer.values[answer_names.index(name)] for name in reference_names)
+    return None
+
+
+def _lower_case(name: Node) -> Node:
+    """Return `name` in lower case."""
+    return Node(name.op, tuple(part.casefold() if isinstance(part, str) else part for part in name.args))

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from harness.answers.bounds import LAST_LETTER
 from harness.answers.boxed import without_boxes
-from harness.answers.grammar.characters import escape_prices
-from harness.answers.grammar.literals import Unreadable
+from harness.answers.grammar.notation import escape_prices
+from harness.answers.grammar.numerals import Unreadable
 from harness.answers.grammar.parse import connectives, parse
 from harness.answers.grammar.parser import WITH_UNIT
 from harness.answers.grammar.tree import Node, num, sym
@@ -34,14 +34,13 @@ from harness.answers.words import (
 )
 from harness.core.records import Form, GradeRules, NearMiss
 from harness.grading.bounds import MIN_ROUNDED
-from harness.grading.compare.alternatives import items_of
-from harness.grading.compare.assignments import names_several
-from harness.grading.compare.constants import same_with_constant
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.equations import is_equation
+from harness.grading.compare.equations import is_equation, names_several
 from harness.grading.compare.exact import exact
+from harness.grading.compare.families import same_with_constant
 from harness.grading.compare.forms import keeps_form
 from harness.grading.compare.plain_numbers import plain_number
+from harness.grading.compare.rewriting import items_of
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
 

@@ -13,6 +13,7 @@ from math import gcd, prod
 from harness.answers.grammar.tree import Node, neg, symbols, walk
 from harness.core.records import Form
 from harness.grading.bounds import MAX_TRIAL_DIVISOR
+from harness.grading.compare.modular import NotModular, Residues
 
 _ADDITIVE = ("add", "pm", "mp")
 """Kinds of nodes that are a sum."""
@@ -196,8 +197,6 @@ def _same_factors(answer: Node, reference: Node) -> bool:
 
 def _factors(node: Node) -> Counter[int]:
     """Return the residue of each factor with letters → how often the factor occurs, in whatever way it is written."""
-    from harness.grading.compare.modular import NotModular, Residues
-
     count: Counter[int] = Counter()
     for factor, times in _flatten(node, 1):
         if symbols(factor):

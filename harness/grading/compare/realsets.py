@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from harness.answers.grammar.tree import INFINITY, Node, is_scalar, neg, num, substitute, symbols
 from harness.grading.compare.exact import exact
+from harness.grading.compare.numeric import real_of
+from harness.grading.compare.point import NotNumeric
 
 _ORDERED = frozenset(("<", ">", "<=", ">="))
 """Signs of inequalities."""
@@ -311,9 +313,6 @@ def _sort_key(node: Node) -> Any:
         return float("-inf")
     if (value := exact(node)) is not None:
         return value
-    from harness.grading.compare.numeric import real_of
-    from harness.grading.compare.point import NotNumeric
-
     try:
         number = real_of(node, 2 * _DECIMALS, _DECIMALS)
     except NotNumeric as error:

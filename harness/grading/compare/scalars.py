@@ -25,7 +25,6 @@ from math import ceil, floor
 from typing import Any, NamedTuple
 
 from harness.answers.grammar.numerals import numeral
-from harness.answers.grammar.shown import show
 from harness.answers.grammar.tree import (
     INFINITY,
     LEFT_OPEN,
@@ -35,6 +34,7 @@ from harness.answers.grammar.tree import (
     bound_letters,
     is_scalar,
     num,
+    show,
     substitute,
     sym,
     symbols,
@@ -45,7 +45,10 @@ from harness.core.records import GradeRules
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact, is_undefined
+from harness.grading.compare.identities import identical
 from harness.grading.compare.modular import identical_in_field
+from harness.grading.compare.numeric import real_of, same_number
+from harness.grading.compare.point import NotNumeric
 from harness.grading.compare.rewriting import without_degree_signs
 
 # Dimensions of units (`units.Unit`).
@@ -414,11 +417,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 def _compare_numbers(reference: Node, answer: Node, rules: GradeRules) -> bool | None:
     """Whether two expressions are equal, by numbers; None if that cannot be decided."""
     if symbols(reference) or symbols(answer):
-        from harness.grading.compare.identities import identical
-
         return identical(reference, answer, positive=allows(rules, "positive_variables"))
-    from harness.grading.compare.numeric import same_number
-
     return same_number(reference, answer)
 
 
@@ -502,9 +501,6 @@ def _decimal(node: Node, value: Fraction | None) -> Fraction | None:
     """Return `value`, the exact value of `node`, if it has one, else its value to 30 digits; None if it is not real or
     cannot be computed.
     """
-    from harness.grading.compare.numeric import real_of
-    from harness.grading.compare.point import NotNumeric
-
     try:
         return real_of(node, 30, _DECIMALS) if value is None else value
     except NotNumeric:

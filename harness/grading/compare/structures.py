@@ -30,26 +30,27 @@ from harness.answers.grammar.remarks import defines_only
 from harness.answers.grammar.tree import INFINITY, SETS, STRUCTURES, I, Node, is_scalar, substitute, sym, symbols, walk
 from harness.answers.grammar.units import qualifies
 from harness.core.records import GradeRules
-from harness.grading.compare.alternatives import has_signs, items_of, values_of_signs
-from harness.grading.compare.assignments import Assignment, assignments, names_several, same_assignments
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.equations import (
+    Assignment,
     Statement,
+    assignments,
     is_equation,
     labels_agree,
+    names_several,
     rename_variables,
+    same_assignments,
     same_equations,
     same_union,
     same_when_solved,
     solve_for,
     statement,
 )
-from harness.grading.compare.exact import exact
+from harness.grading.compare.exact import exact, is_same_or_rounded
 from harness.grading.compare.families import PARAMETER, integer_letter, parameter_of, same_family, without_conditions
 from harness.grading.compare.ratios import same_base, same_classes, same_ratios, with_modulus
 from harness.grading.compare.realsets import NotASet, is_inequality, letters, real_set, same_sets
-from harness.grading.compare.rewriting import without_ellipsis
-from harness.grading.compare.rounding import is_same_or_rounded
+from harness.grading.compare.rewriting import has_signs, items_of, values_of_signs, without_ellipsis
 from harness.grading.compare.scalars import Comparison, contains_nan, same_scalar
 
 _UNREAD = Comparison(None, "structure")

@@ -3,11 +3,9 @@
 Enter by `verdict`. Everything here is pure, takes time linear in the text, and parses no mathematics.
 
     extract     the answer in the final part
-    labels      words and marks that announce an answer
-    beside      what belongs to the value of a box
-    sentence    whether a sentence states its value
+    beside      what belongs to the value of a box; boxes that together are one answer
+    statements  words and marks that announce an answer; whether a sentence states its value
     guards      words that deny, doubt, suppose or take back
-    several     boxes that together are one answer
     choice      the letter of a multiple choice
     values      numbers, formulas and sentences
 """

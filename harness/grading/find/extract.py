@@ -11,7 +11,7 @@ the answer right: it does not know the reference.
     6  the last formula, then the last number                         not truncated  `formula`, `number`
 
 An answer *stands* unless a guard word touches it (`find.guards`), it is only a part of a larger expression
-(`find.beside`), no sentence states it (`find.sentence`), or the text behind it takes it back; else its method is
+(`find.beside`), no sentence states it (`find.statements`), or the text behind it takes it back; else its method is
 `sentence`, which leaves it undecided. A value that the text behind it states as an answer must get the same verdict.
 
 A response that the token budget cut off (truncated) may end in the middle of a calculation, so that only forms 1, 3 and
@@ -27,17 +27,15 @@ import unicodedata
 from collections.abc import Iterator
 
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, opening_behind, unclosed_box, without_boxes
-from harness.answers.grammar.characters import has_only_prices
+from harness.answers.grammar.notation import has_only_prices
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
 from harness.answers.letters import letter_of, letters_of
 from harness.answers.patterns import regex
 from harness.core.inert import visible
 from harness.grading.bounds import MAX_EXTRACTED_CHARS, TAIL_CHARS
-from harness.grading.find.beside import beside_box, unit_behind
+from harness.grading.find.beside import beside_box, join_boxes, parts_of, unit_behind, with_box_before
 from harness.grading.find.guards import correction, guards_box, is_guarded_in_prose
-from harness.grading.find.labels import in_json, is_doubted, labels
-from harness.grading.find.sentence import concluded, is_refused, statement_end
-from harness.grading.find.several import join_boxes, parts_of, with_box_before
+from harness.grading.find.statements import concluded, in_json, is_doubted, is_refused, labels, statement_end
 from harness.grading.find.values import (
     COMMAND,
     FORMULA,
