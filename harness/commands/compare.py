@@ -22,7 +22,7 @@ from harness.core.inert import visible
 from harness.options.deciding import CompareOptions, VerifyOptions
 from harness.reports.comparisons import beside, look_warnings, other_questions, owed_samples, published_of, reported_by
 from harness.reports.figures import ticks_of
-from harness.reports.plots.accuracy import Labelled, accuracy_plot
+from harness.reports.plots.pictures import Labelled, accuracy_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference

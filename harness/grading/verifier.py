@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 from harness.core import plugins
 from harness.core.errors import UsageError
@@ -124,13 +124,16 @@ def failure(rule: str) -> str | None:
     return rule.removeprefix("verifier ") if rule.startswith((RAISED, _RETURNED, _LATE, ENDED)) else None
 
 
-def late(grader: str, seconds: float) -> str:
-    """The rule of a grade whose worker was stopped at the deadline of `seconds`.
+def unanswered(grader: str, cause: Literal["time", "crash"], seconds: float) -> str:
+    """The rule of a grade whose worker was stopped at the deadline of `seconds`, or on whose answer two workers in turn
+    ended without a reply.
 
-    A user's own verifier is named as the cause, since its author can make it faster or allow more time. For the rules
-    and the verifiers of the harness, the cause is a hard answer, and the rule is "time".
+    For the rules and the verifiers of the harness, the reason is a hard answer, and the rule is the cause. A user's own
+    verifier is named: its author can make it faster or allow more time, and it must have ended the process.
     """
-    return "time" if grader == RULES or _is_shipped(grader) else f"{_LATE}{seconds:g} s"
+    if grader == RULES or _is_shipped(grader):
+        return cause
+    return f"{_LATE}{seconds:g} s" if cause == "time" else ENDED
 
 
 def is_late(rule: str) -> bool:
@@ -144,13 +147,6 @@ def seconds_of(rule: str) -> float | None:
         return float(rule.removeprefix(_LATE).removesuffix(" s")) if is_late(rule) else None
     except ValueError:  # the grades of a stranger's folder may say anything
         return None
-
-
-def crash_rule(grader: str) -> str:
-    """The rule of a grade on whose answer two workers in turn ended without a reply: "crash", but `ENDED` for a user's
-    own verifier, which must have ended the process.
-    """
-    return "crash" if grader == RULES or _is_shipped(grader) else ENDED
 
 
 def ask(question: Question, answer: str) -> Ruling:

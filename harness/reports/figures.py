@@ -9,17 +9,18 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.codec import digest
-from harness.reports.plots.accuracy import (
+from harness.reports.plots.pictures import (
     Labelled,
     PublishedTick,
     accuracy_plot,
     budget_plot,
     curve_plot,
     load_plots,
+    repeats_plot,
     scatter_plot,
+    sizes_plot,
 )
 from harness.reports.plots.plot import Plot
-from harness.reports.plots.repeats import repeats_plot, sizes_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot, steps_of
 from harness.runs.engine_pages import read_engine_pages
@@ -66,7 +67,7 @@ def overview(runs: Sequence[ScoredRun], beside: Beside) -> list[Plot]:
             ticks = ticks_of(beside.get((run.label, benchmark.name), ()), run.suite.source)
             scored.append(Labelled(label, benchmark.score.accuracy, ticks))
     by_benchmark = list(steps_of(runs).items())[:MAX_PAIRS]
-    return _present([accuracy_plot(scored), *(benchmark_plot(name, steps) for name, steps in by_benchmark)])
+    return [*filter(None, (accuracy_plot(scored), *(benchmark_plot(name, steps) for name, steps in by_benchmark)))]
 
 
 def ticks_of(comparisons: Sequence[PublishedComparison], suite: str) -> list[PublishedTick]:
@@ -88,7 +89,7 @@ def of_benchmark(present: Sequence[RunBenchmark]) -> list[Plot]:
     first, *others = present
     shared = ((part, pairs(first.benchmark.questions, part.benchmark.questions)) for part in others)
     scatters = [scatter_plot(first.run.label, part.run.label, paired) for part, paired in shared if paired]
-    return _present([budget_plot(scored), *scatters])
+    return [*filter(None, (budget_plot(scored), *scatters))]
 
 
 def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
@@ -102,7 +103,7 @@ def of_run(part: RunBenchmark, *, alone: bool) -> list[Plot]:
         return []
     is_first = part.benchmark is next(iter(part.run.benchmarks.values()))
     load = load_plots(moments(read_engine_pages(part.run.folder))) if is_first and score.engine else []
-    return [*_present([curve_plot(score), budget_plot([(part.benchmark.name, score)]) if alone else None]), *load]
+    return [*filter(None, (curve_plot(score), budget_plot([(part.benchmark.name, score)]) if alone else None)), *load]
 
 
 def every_plot(runs: Sequence[ScoredRun], beside: Beside) -> Iterator[Plot]:
@@ -172,8 +173,3 @@ def _counts(runs: Sequence[RunBenchmark]) -> tuple[Counts, Counts]:
     questions = [part.benchmark.questions for part in runs]
     correct = np.array([[item.right for item in of_run] for of_run in questions])
     return correct, np.array([[item.n for item in of_run] for of_run in questions])
-
-
-def _present(plots: Sequence[Plot | None]) -> list[Plot]:
-    """The plots that could be made: the list without its None."""
-    return [plot for plot in plots if plot is not None]

@@ -327,19 +327,13 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
     yield "cost of the samples", None if cost is None else usd_in_words(cost)
 
 
-def _hedge(run: ScoredRun) -> str:
-    """Stands before the tokens and the cost of a run's sessions, if some of their requests stated none."""
-    spent = run.history.spent
-    if spent["n_unstated"] or spent["n_bounded"]:
-        return "at most "
-    return "about " if spent["n_estimated"] else ""
-
-
 def cost_of_sessions(run: ScoredRun) -> str | None:
     """What all ended sessions of a run cost, in USD, with fingerprints and replies not stored; None without prices."""
     spent = run.history.spent
     cost = _usd(run, spent["prompt_tokens"], spent["completion_tokens"]) if spent else None
-    return None if cost is None else f"{_hedge(run)}{usd_in_words(cost)}"
+    # Some requests stated no tokens.
+    hedge = "at most " if spent["n_unstated"] or spent["n_bounded"] else "about " if spent["n_estimated"] else ""
+    return None if cost is None else f"{hedge}{usd_in_words(cost)}"
 
 
 def cost_of_judges(run: ScoredRun) -> str | None:

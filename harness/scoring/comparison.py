@@ -34,7 +34,7 @@ from harness.scoring.stats_differences import (
     smallest_difference,
     variance_of_mean,
 )
-from harness.scoring.tally import QuestionTally, cluster_numbers
+from harness.scoring.tally import QuestionTally, cluster_numbers, shows_no_spread
 from harness.scoring.uncertainty import Scale, squares_of
 
 
@@ -144,7 +144,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
             value=difference,
             sampling=_union([extreme.sampling for extreme in extremes]),
             question=_union(questions) if questions else None,
-            at_most=_shows_no_spread([a for a, _ in seen]) or _shows_no_spread([b for _, b in seen]),
+            at_most=shows_no_spread([a for a, _ in seen]) or shows_no_spread([b for _, b in seen]),
         ),
         p_sampling=max(*(extreme.p_sampling for extreme in extremes), least_p),
         p_question=max(*p_questions, least_p) if p_questions else None,
@@ -157,13 +157,6 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         worse=sum(a < b for a, b in rates),
     )
     return msgspec.structs.replace(compared, detectable=compared.smallest())
-
-
-def _shows_no_spread(items: Sequence[QuestionTally]) -> bool:
-    """Whether a run has one sample of each question only, or copies among its samples: they hide how far its answers
-    vary, so that an interval is only an upper bound (`Estimate.at_most`).
-    """
-    return all(item.n == 1 for item in items) or any(item.has_copies for item in items)
 
 
 class Samples(NamedTuple):

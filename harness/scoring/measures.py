@@ -36,6 +36,7 @@ from harness.scoring.stats import (
     Array,
     Estimate,
     Interval,
+    IntervalEnds,
     effective_clusters,
     effective_samples,
     quantile,
@@ -44,7 +45,7 @@ from harness.scoring.stats import (
     sampling_variance_of_mean,
     t_factor,
 )
-from harness.scoring.tally import QuestionTally, SampleColumns
+from harness.scoring.tally import QuestionTally, SampleColumns, shows_no_spread
 from harness.scoring.uncertainty import accuracy, g_pass_at, mean_question_interval, rate, sample_counts, squares_of
 
 G_PASS_SHARES = (0.5, 0.75)
@@ -167,12 +168,18 @@ def _ratio(items: Sequence[QuestionTally], gain: float, base: float) -> Estimate
     variance = sampling_variance_of_mean(sums * shrink, independent, squares=squares * shrink)
     # right / below · gain is a share of so many answers: of the attempted ones, or half of all and half of those.
     answers = effective_samples(independent) * total / len(items) / gain
-    limits = sampling_limits_of(np.asarray(ratio), variance * (len(items) / total) ** 2, answers).interval()
-    at_most = bool((independent == 1).all()) or any(item.has_copies for item in items)
-    return Estimate(
-        value=ratio, sampling=question if at_most and question is not None else limits, question=question,
-        at_most=at_most,
-    )  # fmt: skip
+    limits = sampling_limits_of(np.asarray(ratio), variance * (len(items) / total) ** 2, answers)
+    return _estimate(items, ratio, limits, question)
+
+
+def _estimate(
+    items: Sequence[QuestionTally], value: float, limits: IntervalEnds, question: Interval | None
+) -> Estimate:
+    """The estimate with these intervals, for the same questions (`limits`) and for other ones."""
+    at_most = shows_no_spread(items)
+    # Other questions differ by their difficulty, too, so their interval bounds that of the same questions.
+    same = question if at_most and question is not None else limits.interval()
+    return Estimate(value=value, sampling=same, question=question, at_most=at_most)
 
 
 def uneven_parts(items: Sequence[QuestionTally]) -> str:
@@ -203,15 +210,8 @@ def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
     squares = np.array([item.squares for item in items]) * independent / counts
     means, weight = shares / independent, weights / weights.sum()
     question = mean_question_interval(means, items, None if (weights == weights[0]).all() else weights)
-    at_most = bool((independent == 1).all()) or any(item.has_copies for item in items)
-    limits = sampling_limits(shares, independent, weight, squares).interval()
-    # Other questions differ by their difficulty, too, so their interval bounds that of the same questions.
-    return Estimate(
-        value=float((weight * means).sum()),
-        sampling=question if at_most and question is not None else limits,
-        question=question,
-        at_most=at_most,
-    )
+    limits = sampling_limits(shares, independent, weight, squares)
+    return _estimate(items, float((weight * means).sum()), limits, question)
 
 
 MIN_BUDGET = 256

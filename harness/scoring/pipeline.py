@@ -137,8 +137,7 @@ def grade_run(
     records = {name: record for name, record in manifest.benchmarks.items() if only in (None, name)}
     planned = {name: _planned_questions(folder.benchmark(name), record) for name, record in records.items()}
     for name in records:
-        if folder.benchmark(name).overrides.exists():
-            overrides.read(folder.benchmark(name))
+        overrides.read(folder.benchmark(name))
     if only is None:  # the graders of one benchmark are looked at before its first grade
         pool.grader_names(chain.from_iterable(questions for questions, _ in planned.values()), grading.sandbox)
     return (_grade_benchmark(folder, name, records[name], *planned.pop(name), grading, on_graded) for name in records)
@@ -243,7 +242,17 @@ def score_of(graded: GradedBenchmark) -> Score:
         reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )
-    # All that follows adds fields to it: facts of the samples, other accuracies, corrections, the audit.
+    model, pages = str(graded.record.identity.get("model")), read_engine_pages(RunFolder(graded.folder.path.parent))
+    used, figures = tool_use(observed, graded.counted_rows), engine_figures(pages, model)
+    spec_tokens, spec_steps = observed.columns["spec_tokens"], observed.columns["spec_steps"]
+    acceptance, with_reasoning = None, None
+    if spec_steps.stated:
+        replies = [grade.question_id for grade in counted]
+        acceptance = speculation(spec_tokens.of(rows), spec_steps.of(rows), replies)
+    if graded.from_reasoning is not None:
+        from_reasoning = graded.counted(graded.from_reasoning)
+        with_reasoning = accuracy_of(tally(graded.questions, from_reasoning, graded.record.planned).questions)
+    # The rest adds fields to it: facts of the samples, other accuracies, corrections, the audit.
     score = msgspec.structs.replace(
         score,
         hidden_limit=limit,
@@ -254,28 +263,13 @@ def score_of(graded: GradedBenchmark) -> Score:
         endpoints={} if graded.record.imported else endpoint_scores(observed, rows, counted),
         judge_errors=graded.judge_errors,
         judging=graded.judging,
+        tool=used or msgspec.UNSET,
+        engine=figures if figures is not None and figures.engine else msgspec.UNSET,
+        speculation=acceptance or msgspec.UNSET,
+        accuracy_from_reasoning=with_reasoning,
+        warnings=(*score.warnings, *warned("calls", [] if used is None else [used.warning(model)])),
     )
-    if (used := tool_use(observed, graded.counted_rows)) is not None:
-        lost = warned("calls", [used.warning(str(graded.record.identity.get("model")))])
-        score = msgspec.structs.replace(score, tool=used, warnings=(*score.warnings, *lost))
-    pages = read_engine_pages(RunFolder(graded.folder.path.parent))
-    figures = engine_figures(pages, str(graded.record.identity.get("model")))
-    if figures is not None and figures.engine:
-        score = msgspec.structs.replace(score, engine=figures)
-    if observed.columns["spec_steps"].stated:
-        replies = [grade.question_id for grade in counted]
-        acceptance = speculation(
-            observed.columns["spec_tokens"].of(rows), observed.columns["spec_steps"].of(rows), replies
-        )
-        score = msgspec.structs.replace(score, speculation=acceptance or msgspec.UNSET)
-    if graded.from_reasoning is not None:
-        with_reasoning = tally(graded.questions, graded.counted(graded.from_reasoning), graded.record.planned).questions
-        score = msgspec.structs.replace(score, accuracy_from_reasoning=accuracy_of(with_reasoning))
-    score = with_errors(score, graded.judged_failures)
-    has_verdicts = graded.folder.overrides.exists()
-    if not has_verdicts and score.judge_errors is None:
-        return score
-    by_hand = overrides.read(graded.folder) if has_verdicts else []
+    score, by_hand = with_errors(score, graded.judged_failures), overrides.read(graded.folder)
     return with_verdicts_by_hand(score, graded.tallied if by_hand else (), by_hand)
 
 

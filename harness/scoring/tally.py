@@ -431,6 +431,13 @@ class SampleColumns:
         return replace(self, question=numbers[self.question])
 
 
+def shows_no_spread(items: Sequence[QuestionTally]) -> bool:
+    """Whether a run has one sample of each question only, or copies among its samples: they hide how far its answers
+    vary, so that an interval is only an upper bound (`Estimate.at_most`).
+    """
+    return all(item.n == 1 for item in items) or any(item.has_copies for item in items)
+
+
 def cluster_of(question: Question) -> str:
     """The label of the question's cluster; the questions of a cluster are not independent.
 

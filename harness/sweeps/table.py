@@ -21,7 +21,7 @@ from harness.core.nouns import count_noun
 from harness.probes import points
 from harness.reports.figures import ticks_of
 from harness.reports.formats import to_latex, to_markdown
-from harness.reports.plots.accuracy import Labelled, accuracy_plot
+from harness.reports.plots.pictures import Labelled, accuracy_plot
 from harness.reports.plots.plot import Plot, files_of, write_plots
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.tables import Table, short

@@ -1,6 +1,6 @@
 """Repeats of a run, made by a sweep, and the two pictures of its error.
 
-For: harness.reports.figures, harness.reports.plots.repeats, harness.sweeps.cells.
+For: harness.reports.figures, harness.reports.plots.pictures, harness.sweeps.cells.
 """
 
 from __future__ import annotations

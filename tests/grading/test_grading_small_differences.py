@@ -3,7 +3,7 @@
 Each pair is a sum of terms and the same sum with one change of a size between 10⁻³⁰⁰ and 10³⁰⁰. The right twin is the
 sum with its terms in another order, which is never called different.
 
-For: harness.grading.compare.numeric, harness.grading.compare.point, harness.grading.compare.identities,
+For: harness.grading.compare.numeric, harness.grading.compare.point, harness.grading.compare.numeric,
 harness.grading.compare.modular, harness.grading.compare.exact.
 """
 

@@ -19,7 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.core.inert import visible
-from harness.reports.plots.accuracy import MAX_ROWS, Labelled, PublishedTick, accuracy_plot
+from harness.reports.plots.pictures import MAX_ROWS, Labelled, PublishedTick, accuracy_plot
 from harness.reports.plots.plot import (
     DARK_STYLE,
     LABEL_CHARS,

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.facts.metrics import parse
-from harness.reports.plots.accuracy import MOMENTS, load_plots
+from harness.reports.plots.pictures import MOMENTS, load_plots
 from harness.runs.engine_pages import EnginePage, EngineReading
 from harness.scoring.engine_figures import (
     EngineFigures,

@@ -7,7 +7,7 @@ Enter by `equivalence.equal`; `canonical.canonical` gives the form by which an a
     structures     two trees of any kind, part by part; with equations and assignments (x = 1, y = 2), families (kπ,
                    free constants), ratios, realsets, rewriting (±) for each kind
     scalars        two numbers or expressions with their units, by methods that are tried in this order until one
-                   decides:  exact → modular → numeric · identities
+                   decides:  exact → modular → numeric
     words          two answers in words
     conventions    what a card may switch on or off;  forms: "as a fraction", "in simplest form"
 """

@@ -23,7 +23,7 @@ from harness.answers.grammar.tree import Node, is_scalar, neg, num, substitute, 
 from harness.answers.words import words_of
 from harness.core.records import GradeRules
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.identities import identical, proportional
+from harness.grading.compare.numeric import identical, proportional
 
 _EQUALITY = frozenset(("=", "≈"))
 """Signs of a relation that is an equation."""

@@ -9,7 +9,7 @@ A pair of values is decided by the first of these methods that can tell; cheap o
     identical   the trees are the same                              proves equality
     exact       both have an exact value (`exact`)                  decides
     field       residues in a finite field (`modular`)              decides rational functions, proves others
-    numeric     values with many digits (`numeric`, `identities`)   decides nearly all the rest, but no limits
+    numeric     values with many digits (`numeric`)                 decides nearly all the rest, but no limits
 
 A card's tolerances, or a float printed in full, can turn "different" into "equal". Expressions that use different
 letters are never "different": the letters may be named otherwise (None).
@@ -45,9 +45,8 @@ from harness.core.records import GradeRules
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.conventions import allows
 from harness.grading.compare.exact import exact, is_undefined
-from harness.grading.compare.identities import identical
 from harness.grading.compare.modular import identical_in_field
-from harness.grading.compare.numeric import real_of, same_number
+from harness.grading.compare.numeric import identical, real_of, same_number
 from harness.grading.compare.point import NotNumeric
 from harness.grading.compare.rewriting import without_degree_signs
 

@@ -399,22 +399,18 @@ class _Worker:
         self.deadline.close()
 
 
-def _here(start: Callable[[], _Worker]) -> _Worker:
-    """Start a worker in the calling thread."""
-    return start()
-
-
 class Pool:
     """Decides jobs in worker processes, which start when they are needed. A context manager; for one thread only.
 
-    deadline: seconds for each answer; it may change, up to `longest_deadline`. start: is given the function that
-    starts a worker, and calls it in a thread of its choice. workers: the live workers, at most `size`. queue: jobs that
-    were sent to no worker. decisions: key of a job → its verdict, None while the verdict is due; in the order in which
-    jobs were last asked. At most `MAX_DECISIONS` are kept, except that a verdict that is due is never dropped.
+    deadline: seconds for each answer; it may change, up to `longest_deadline`. start: is given the function that starts
+    a worker, and calls it in a thread of its choice, by default the calling one. workers: the live workers, at most
+    `size`. queue: jobs that were sent to no worker. decisions: key of a job → its verdict, None while the verdict is
+    due; in the order in which jobs were last asked. At most `MAX_DECISIONS` are kept, except that a verdict that is due
+    is never dropped.
     """
 
     def __init__(
-        self, workers: int, deadline: float, *, start: Callable[[Callable[[], _Worker]], _Worker] = _here
+        self, workers: int, deadline: float, *, start: Callable[[Callable[[], _Worker]], _Worker] = lambda make: make()
     ) -> None:
         if workers < 1:
             raise UsageError("expected 1 worker or more", field="workers", value=workers)
@@ -625,7 +621,7 @@ class Pool:
             self._died_once.discard(job.key)
             grader = job.question.rules.grader
             # The rule of the grade: the cause itself, or words that blame a user's own verifier, "verifier …".
-            rule = verifier.late(grader, self.deadline) if cause == "time" else verifier.crash_rule(grader)
+            rule = verifier.unanswered(grader, cause, self.deadline)
             steps = (f"the {rule}",) if verifier.failure(rule) is not None else ()
             vote = job.answer[:MAX_VOTE_CHARS] or None
             self.decisions[job.key] = Verdict("undecided", rule, vote=vote, steps=steps)
