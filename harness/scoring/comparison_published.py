@@ -335,7 +335,7 @@ def in_order(
         stated = published.settings if published.stated else {}
         differences = len(comparison.differing) + sum(name not in stated for name in NEEDED)
         differences += samples is None or published.samples != samples
-        others = not _same_authors(published.source.url, suite)
+        others = not suite or _owner(published.source.url) != _owner(suite)
         return kind(comparison, suite), published.quoted, others, not comparison.same_settings, differences
 
     return sorted(comparisons, key=key)
@@ -469,11 +469,7 @@ def _is_of(suite: str, published: PublishedScore) -> bool:
     return published.source.url == suite and not published.quoted
 
 
-def _same_authors(url: str, suite: str) -> bool:
-    """Whether both addresses are of one host and one owner: `github.com/OWNER/…`."""
-    return bool(suite) and _owner(url) == _owner(suite)
-
-
 def _owner(url: str) -> tuple[str, str]:
+    """The host and the owner of an address, `github.com/OWNER/…`."""
     parts = urlsplit(url)
     return parts.netloc.casefold(), parts.path.strip("/").partition("/")[0].casefold()

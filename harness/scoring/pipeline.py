@@ -96,11 +96,9 @@ class GradedBenchmark:
     @property
     def counted_positions(self) -> Rows:
         """Indices in `grades` of those that the score counts."""
-        return (
-            np.arange(len(self.grades))
-            if self.grading.salvaged
-            else np.flatnonzero(~self.observed.flagged("salvaged", self.rows))
-        )
+        if self.grading.salvaged:
+            return np.arange(len(self.grades))
+        return np.flatnonzero(~self.observed.flagged("salvaged", self.rows))
 
     def counted(self, grades: Sequence[Grade]) -> Sequence[Grade]:
         """Return those of `grades` that the score counts. grades: in the order of the benchmark's grades."""

@@ -622,9 +622,7 @@ def _member_set(node: Node) -> Node:
 
 def _is_set_like(node: Node) -> bool:
     """Whether `node` is a set, or may be read as one: an inequality, two numbers in square brackets, ℝ."""
-    return (
-        node.op in SETS or node.op in ("bracket",) or is_inequality(node) or (node.op == "sym" and node.args[0] == "R")
-    )
+    return node.op in SETS or node.op == "bracket" or is_inequality(node) or node == sym("R")
 
 
 def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:

@@ -414,8 +414,7 @@ class Pool:
     ) -> None:
         if workers < 1:
             raise UsageError("expected 1 worker or more", field="workers", value=workers)
-        if deadline <= 0:
-            raise UsageError(f"a deadline of {deadline} s leaves no time to grade; give a positive number")
+        check_deadline(deadline)
         self.size = workers
         self.deadline = self.longest_deadline = deadline
         self._start_worker = start

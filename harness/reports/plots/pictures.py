@@ -285,9 +285,8 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
     seen = [(size.n, size.deviation) for size in sizes if size.deviation is not None]
     stated, observed = key_of(1), key_of(2)
     marks += [Stroke([(size.n, size.own_low), (size.n, size.own_high)], stated.colour, opacity=0.45) for size in sizes]
-    marks += [replace(stated, at=(size.n, size.own)) for size in sizes] + [
-        replace(observed, at=point) for point in seen
-    ]
+    marks += [replace(stated, at=(size.n, size.own)) for size in sizes]
+    marks += [replace(observed, at=point) for point in seen]
     top = 1.05 * max([few.predicted, *(size.own_high for size in sizes), *(deviation for _, deviation in seen)])
     kinds = ["predicted, falls with √n", "stated by a run of n", *(["observed between repeats"] if seen else [])]
     return Plot(

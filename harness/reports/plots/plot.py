@@ -302,10 +302,6 @@ def _number(cell: Cell) -> float:
     return cell
 
 
-def _in_pixels(point: Point) -> Point:
-    return point
-
-
 def _straight(x: float, y: float, x_end: float, y_end: float, colour: str) -> str:
     """A thin line between two points, in pixels."""
     return f'<path d="M{x:.1f} {y:.1f}L{x_end:.1f} {y_end:.1f}" stroke="{colour}"/>'
@@ -330,7 +326,7 @@ def _legend(entries: Sequence[tuple[str, Dot]], top: float) -> tuple[list[str], 
         width = 26 + CHAR_PX * max(map(len, lines))
         if x > 2 and (x + width > WIDTH or len(lines) > 1):
             x, y = 2.0, y + LINE_PX
-        dot = replace(key, at=(x + 5, y + 7)).svg(_in_pixels)
+        dot = replace(key, at=(x + 5, y + 7)).svg(lambda point: point)
         parts.append(dot + _text(x + 14, y + FONT_PX, "\n".join(lines), INK))
         x, y = (x + width, y) if len(lines) == 1 else (WIDTH, y + LINE_PX * (len(lines) - 1))
     return parts, y + LINE_PX + 4 if entries else y
