@@ -39,6 +39,7 @@ from harness.generation.runner import Listener, ServerSide, generate, stated_con
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
 from harness.grading import verifier
 from harness.grading.second.judge_messages import (
+    JudgeRuling,
     Scope,
     answer_for_judge,
     apply_ruling,
@@ -49,7 +50,6 @@ from harness.grading.second.judge_messages import (
     text_for_judge,
     vote,
 )
-from harness.grading.second.judge_rulings import JudgeRuling
 from harness.grading.second.second_opinion import Agreement, agreement
 from harness.grading.verdict import JUDGE_RULE
 from harness.options.judge import JudgeOptions

@@ -25,8 +25,7 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.nouns import Prices, count_noun
 from harness.core.records import Key, Message, Question, VerdictName
-from harness.grading.second.judge_messages import shown_answer, text_for_judge
-from harness.grading.second.judge_rulings import JudgeRuling
+from harness.grading.second.judge_messages import JudgeRuling, shown_answer, text_for_judge
 from harness.judges.audit import read_lines
 from harness.judges.costs import ExpectedRequests
 from harness.judges.judge import Cases, JudgeRequests, judge_of

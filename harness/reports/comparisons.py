@@ -127,6 +127,9 @@ def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", sam
     )
 
 
+# ---- what restricts a comparison
+
+
 def owed_samples(benchmark: ScoredBenchmark) -> int:
     """Number of planned samples that the score lacks and that the same `harness run` command adds before a comparison.
 
@@ -207,6 +210,9 @@ def open_points(decision: Decision) -> list[str]:
     if is_open or (decision.margin is not None and decision.margin.verdict == "open"):
         lines.append(ANSWERED_ONCE if decision.imported else "`harness plan` says how large two new runs must be")
     return lines
+
+
+# ---- tables
 
 
 def paired_table(

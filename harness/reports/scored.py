@@ -283,6 +283,8 @@ def _n_ungraded(
     return record.plan.n_stored(ungraded, [question.question_id for question in questions])
 
 
+# ---- the log
+
 MAX_CAUSES = 200
 """Largest number of causes of failure that a report lists."""
 

@@ -393,6 +393,8 @@ def _milliseconds(seconds: float | None) -> str:
     return f"{1000 * seconds:.3g}" if seconds < 0.1 else f"{1000 * seconds:.0f}"
 
 
+# ---- all runs, and groups of questions
+
 NO_SCORE = "it is not scored yet; `harness score` does that"
 """The footnote of a benchmark without a score."""
 

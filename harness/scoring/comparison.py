@@ -269,6 +269,9 @@ def _union(intervals: Sequence[Interval]) -> Interval:
     return Interval(min(interval.low for interval in intervals), max(interval.high for interval in intervals))
 
 
+# ---- means over several benchmarks
+
+
 class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
     """First run minus second run, mean over the benchmarks that both have. Fractions.
 

@@ -289,6 +289,8 @@ def _test(own: Draws, published: PublishedScore, samples: int) -> _PublishedTest
     )
 
 
+# ---- several published scores
+
 NEEDED = ("temperature", "top_p", "max_tokens")
 """Settings that every measurement has. If a source does not state such a setting, its value may be anything."""
 

@@ -16,8 +16,15 @@ from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.core.nouns import Prices, count_noun, usd_in_words
 from harness.core.records import Grade, Key, Question, Sample
-from harness.grading.second.judge_messages import is_about, prompt_of, rule_in, shown_answer, text_for_judge, vote
-from harness.grading.second.judge_rulings import JudgeRuling
+from harness.grading.second.judge_messages import (
+    JudgeRuling,
+    is_about,
+    prompt_of,
+    rule_in,
+    shown_answer,
+    text_for_judge,
+    vote,
+)
 from harness.grading.verdict import JUDGE_RULE
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.runs import questions as question_file
@@ -103,6 +110,9 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
                 "same `harness score` command asks it again"
             )
         return ""
+
+
+# ---- stored replies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -214,6 +214,8 @@ def _share(items: Sequence[QuestionTally], weights: Array) -> Estimate:
     return _estimate(items, float((weight * means).sum()), limits, question)
 
 
+# ---- tokens and budgets
+
 MIN_BUDGET = 256
 """Smallest budget in the table, in tokens; each further budget is twice the one before."""
 

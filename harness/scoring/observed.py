@@ -359,6 +359,9 @@ def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:
     return ToolUse(n_samples=len(rows), with_call=with_call, prompt_tokens=prompt, new_tokens=new, **sums)
 
 
+# ---- the work of the servers
+
+
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """Sums over the n_samples covered.
 
@@ -483,6 +486,9 @@ def _rates(observed: Observed, rows: Rows, first: Array) -> Array:
     seconds = observed.columns["last_token"].of(rows) - first
     timed = (tokens >= 2) & (seconds > 0) & ~observed.flagged("summary", rows)  # False where a number is NaN.
     return (tokens[timed] - 1) / seconds[timed]
+
+
+# ---- endpoints
 
 
 class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):

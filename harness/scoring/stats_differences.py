@@ -361,6 +361,8 @@ def least_variance(accuracy: float, n_questions: int) -> float:
     return rest * (1 - rest) / n_questions
 
 
+# ---- when a run has enough samples
+
 MIN_ROUNDS = 8
 """Smallest number of samples of each question before a sampling interval may stop a run.
 

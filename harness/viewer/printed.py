@@ -24,8 +24,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.grading.processes import pool
-from harness.grading.second.judge_messages import without_judge
-from harness.grading.second.judge_rulings import JudgeRuling
+from harness.grading.second.judge_messages import JudgeRuling, without_judge
 from harness.grading.verdict import JUDGE_RULE, Verdict, why_undecided
 from harness.presets.tool import NAME, code_of
 from harness.presets.tool import recorded as recorded_tool

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from harness.benchmarks.judge_forms import MAX_SHOWN_REPLY_CHARS, JudgeForm, form_named, form_names
 from harness.core.errors import UsageError
-from harness.grading.second.judge_messages import MAX_ANSWER_CHARS, render, shown_answer, shown_ending, shown_reply
-from harness.grading.second.judge_rulings import ruling_of
+from harness.grading.second.judge_messages import (
+    MAX_ANSWER_CHARS,
+    render,
+    ruling_of,
+    shown_answer,
+    shown_ending,
+    shown_reply,
+)
 
 VERDICT, LIMO = form_named("verdict"), form_named("limo")
 LINES = [VERDICT, LIMO]

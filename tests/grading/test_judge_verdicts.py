@@ -7,8 +7,14 @@ import pytest
 
 from harness.benchmarks.judge_forms import form_named
 from harness.core.records import Grade, Message, Question, VerdictName
-from harness.grading.second.judge_messages import answer_for_judge, apply_ruling, in_scope, judge_name, judge_question
-from harness.grading.second.judge_rulings import JudgeRuling
+from harness.grading.second.judge_messages import (
+    JudgeRuling,
+    answer_for_judge,
+    apply_ruling,
+    in_scope,
+    judge_name,
+    judge_question,
+)
 
 VERDICT = form_named("verdict")
 LIMO = form_named("limo")

@@ -15,8 +15,7 @@ import pytest
 
 from harness.benchmarks.judge_forms import Reading
 from harness.core.records import Grade, Key
-from harness.grading.second.judge_messages import apply_ruling
-from harness.grading.second.judge_rulings import JudgeRuling
+from harness.grading.second.judge_messages import JudgeRuling, apply_ruling
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
 from harness.runs import questions as question_file

@@ -224,6 +224,7 @@ def _undo_doubled_backslashes(source: str) -> str:
     return source
 
 
+# --- names ---
 FUNCTIONS = names(
     "sin cos tan cot sec csc sinh cosh tanh coth sech csch arcsin arccos arctan arccot arcsec arccsc arcsinh arccosh "
     "arctanh ln log lg exp gcd lcm max min det sgn deg Re Im arg floor ceil abs sqrt cbrt factorial binom binomial "

@@ -186,6 +186,7 @@ def numeral(words: str) -> int | None:
     return int(digits) if digits is not None and digits.isdigit() else None
 
 
+# --- literals ---
 _POINT = "."
 
 

@@ -329,6 +329,7 @@ def _colon(parts: list[Node]) -> Node:
     return Node("ratio", tuple(parts))
 
 
+# --- whole answers with a spelling of their own ---
 _TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 """A command that marks words; what it holds is read without it."""
 

@@ -137,6 +137,7 @@ def is_scalar(node: Node) -> bool:
     return True
 
 
+# --- on one line ---
 _SIGNS = {
     "add": " + ",
     "mul": "·",

@@ -319,6 +319,7 @@ def _is_variables(argument: Node) -> bool:
     return all(part.op == "sym" and not part.args[0][0].isupper() for part in parts)
 
 
+# --- assignments ---
 Same = Callable[[Node, Node], bool | None]
 """Function that says whether two values are equal; None if no rule can tell."""
 

@@ -263,6 +263,7 @@ _RULES: dict[str, Callable[[Node, int], Fraction]] = {
 }
 
 
+# --- rounded decimals ---
 def is_same_or_rounded(left: Node, right: Node) -> bool | None:
     """Whether two values are equal, or one is a rounded decimal of the other; None if that cannot be decided.
 

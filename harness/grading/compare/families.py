@@ -132,6 +132,7 @@ def _line(expression: Node) -> tuple[Node, Node]:
     return start, Node("add", (substitute(expression, PARAMETER, num(1)), neg(start)))
 
 
+# --- free constants ---
 _CONSTANT = re.compile(r"[CcKkD](?:_\w+)?")
 """Letters that may be the free constant of an antiderivative."""
 

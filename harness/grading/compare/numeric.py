@@ -141,6 +141,7 @@ def real_of(node: Node, digits: int, decimals: int) -> Fraction:
     return Fraction(int(number.real * 10**decimals), 10**decimals)
 
 
+# --- identities ---
 _INTEGER_NAMES = names("n m k j l i N M K p q r s")
 """Letters that often stand for integers."""
 

@@ -53,6 +53,7 @@ def without_degree_signs(node: Node) -> Node:
     return node
 
 
+# --- the signs ± and ∓ ---
 def has_signs(node: Node) -> bool:
     """Whether ± or ∓ stands in the tree."""
     return any(here.op in ("pm", "mp") for here in walk(node))

@@ -204,6 +204,7 @@ def _measures(name: str) -> bool:
     return factor != 1 and (not rest or unit_of(rest) is not None)
 
 
+# --- several boxes ---
 _MAX_GAP_CHARS = 80
 """Longest text between two boxes of one answer, in characters."""
 

@@ -199,6 +199,7 @@ def concluded(text: str, lo: int, hi: int) -> tuple[int, int] | None:
     return max(values, key=itemgetter(1), default=None)  # a number and a formula never end together
 
 
+# --- labels ---
 _COLON_LABELS = (
     "ответ|정답|답|答え|解答|回答"
     "|réponse|respuesta|antwort|lösung|risposta|resposta|odpowiedź|cevap|đáp án|jibu|উত্তর|సమాధానం"

@@ -215,6 +215,8 @@ def _plot(name: str, title: str, points: Sequence[tuple[str, float, float | None
     return lines_plot(name, title, "", columns, [(*point, None, None) for point in points], x, y)
 
 
+# ---- repeated and planned runs
+
 CURVE_POINTS = 120
 """Number of points by which a smooth curve is drawn."""
 

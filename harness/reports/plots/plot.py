@@ -332,6 +332,8 @@ def _legend(entries: Sequence[tuple[str, Dot]], top: float) -> tuple[list[str], 
     return parts, y + LINE_PX + 4 if entries else y
 
 
+# ---- files
+
 EXTRA = "report"
 """The optional dependencies that make PNG files."""
 
