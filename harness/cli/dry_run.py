@@ -156,7 +156,7 @@ def _judge_rows(
     if judge is None:
         return []
 
-    settings, _ = judge_of(judge)
+    settings = judge_of(judge)
     own = [settings.for_form(each.questions[0].rules.judge) for each in sets]
     scopes = {
         f"{each.scope}{', its verdict replaces that of the rules' if each.override else ''}": None for each in own

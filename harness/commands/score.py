@@ -138,7 +138,7 @@ def score(
     if judge is not None:
         from harness.judges.judge import judge_of, score_with_judge
 
-        settings, serving = judge_of(judge, watcher, prices)  # first: what it refuses leaves everything as it was
+        settings = judge_of(judge, watcher, prices)  # first: what it refuses leaves everything as it was
     folder = make_run(source, options) if is_outputs(source, options) else _run_at(source)
     if options.on is not None:
         grade_run(folder, grading)  # only its checks, before the cluster is asked
@@ -157,10 +157,7 @@ def score(
                 "grades back"
             )
         return Scored(folder=folder, scores=_with_drops(folder, graded))
-    judged = score_with_judge(
-        folder, grade_run(folder, grading, watcher.graded), settings, serving, on_progress=watcher.progressed,
-        resume_command=watcher.resume_command,
-    )  # fmt: skip
+    judged = score_with_judge(folder, grade_run(folder, grading, watcher.graded), settings, watcher)
     scores = _with_drops(folder, judged.scores)
     return Scored(folder=folder, scores=scores, judged=judged)
 

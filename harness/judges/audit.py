@@ -74,8 +74,7 @@ def audit(opened: OpenRun, options: AuditOptions) -> list[Audit]:
         lines = [*_verdicts(options.verdicts, rows, opened, options.benchmark)]
         for benchmark, row in lines:
             key = Key(row.question_id, row.sample_index)
-            why = WHY_UNDECIDED if row.undecided else WHY
-            _store(benchmark, key, row.verdict, options.who, why, row.points)
+            _store(benchmark, key, row.verdict, options.who, row.points, undecided=row.undecided)
         in_file = {row.benchmark for _, row in rows}
         names = [name for name in names if name in in_file]
         if all(row.undecided for _, row in rows):  # The file was written with `undecided`.
@@ -107,7 +106,7 @@ def judge(
     = the user of this machine. undecided: as in `AuditItem`. Raises `UsageError` if the name is empty or too long,
     `StoreError` when the disk refuses.
     """
-    _store(benchmark, key, verdict, who, WHY_UNDECIDED if undecided else WHY, points)
+    _store(benchmark, key, verdict, who, points, undecided=undecided)
     benchmark.refresh()
     auditing.take_in(benchmark)
 
@@ -117,15 +116,15 @@ def _store(
     key: Key,
     verdict: VerdictName | None,
     who: str | None,
-    why: str,
-    points: float | None = None,
+    points: float | None,
+    *,
+    undecided: bool,
 ) -> None:
     """Store a person's verdict or points, unless the person gave them before.
 
-    why: `WHY`, or `WHY_UNDECIDED` for a verdict that an audit must not count. Raises `UsageError` for points that
-    cannot be given.
+    undecided: whether an audit must not count the verdict. Raises `UsageError` for points that cannot be given.
     """
-    by_hand = benchmark.audits if why == WHY else benchmark.overrides
+    why, by_hand = (WHY_UNDECIDED, benchmark.overrides) if undecided else (WHY, benchmark.audits)
     override, grade = by_hand.get(key), benchmark.grade(key)
     most = msgspec.UNSET if grade is None or grade.points is msgspec.UNSET else grade.points[1]
     given: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET

@@ -68,7 +68,7 @@ def expected_judging(
     for name in STORING:
         if name in options.changed:
             raise UsageError("dry_run sends and stores nothing: leave it out", field=name)
-    settings, _ = judge_of(judge, watcher)
+    settings = judge_of(judge, watcher)
     of_each = {}
     for benchmark in grade_run(folder, options, watcher.graded):
         own = settings.for_form(benchmark.questions[0].rules.judge)

@@ -34,7 +34,6 @@ from harness.core.inert import visible
 from harness.core.nouns import Prices, count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
 from harness.generation.outcome import Outcome
-from harness.generation.run_progress import Progress
 from harness.generation.runner import Listener, ServerSide, generate, stated_context
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
 from harness.grading import verifier
@@ -82,11 +81,12 @@ class JudgeSettings:
     rules. prices: those of the judge's tokens; None if they are not known. key_variable: the environment variable that
     the user named for the key; None without one. given: the options that the user set. of_card: the
     benchmark's card names the form. jury: further judges, which rule with this one (`judge_messages.jury_ruling`).
-    serve: looks up a juror's own server; None: the caller does.
+    serve: looks up the judge's server; called for the trial, and when replies are missing.
     """
 
     model: str
     prompt: JudgeForm
+    serve: Serve
     scope: Scope = "undecided"
     override: bool = False
     temperature: float = 0.0
@@ -96,7 +96,6 @@ class JudgeSettings:
     given: frozenset[str] = frozenset()
     of_card: bool = False
     jury: tuple[JudgeSettings, ...] = ()
-    serve: Serve | None = None
 
     @property
     def members(self) -> list[JudgeSettings]:
@@ -159,22 +158,20 @@ class JudgeServer:
 
 
 Serve = Callable[[], JudgeServer]
-"""Looks up the judge's server; called for the trial, and when replies are missing."""
+"""Looks up a judge's server."""
 
 
-def judge_of(
-    options: JudgeOptions, watcher: Watcher | None = None, prices: Prices | None = None
-) -> tuple[JudgeSettings, Serve]:
-    """Return the judge's settings, and a function that looks up its server. prices: of its tokens.
+def judge_of(options: JudgeOptions, watcher: Watcher | None = None, prices: Prices | None = None) -> JudgeSettings:
+    """The judge's settings, with a function that looks up its server. prices: of its tokens.
 
     The judge's server is not contacted yet. Raises `UsageError`.
     """
     watcher = watcher or Watcher()
     assert options.model is not None
-    jury = [judge_of(juror, watcher, prices) for juror in options.jurors]
-    judge = JudgeSettings(
+    return JudgeSettings(
         model=options.model,
         prompt=form_named(options.prompt),
+        serve=cache(lambda: _server(options, watcher)),
         scope=options.scope,
         override=options.override,
         temperature=options.temperature or 0.0,
@@ -182,10 +179,8 @@ def judge_of(
         key_variable=servers.key_variable(options),
         prices=prices,
         given=frozenset(options.given),
-        jury=tuple(dataclasses.replace(juror, serve=cache(serve)) for juror, serve in jury),
+        jury=tuple(judge_of(juror, watcher, prices) for juror in options.jurors),
     )
-
-    return judge, lambda: _server(options, watcher)
 
 
 TRIAL = Question(
@@ -230,15 +225,14 @@ def try_judge(options: JudgeOptions, watcher: Watcher, forms: Iterable[str] = ()
     those that the cards of the run name, "" for none. may_start: the caller will start servers, of which one may be the
     judge; then a judge that cannot be asked yet is only a warning.
     """
-    judge, serve = judge_of(options, watcher)
+    judge = judge_of(options, watcher)
     named = {each.prompt.name: each for each in map(judge.for_form, dict.fromkeys(forms) or [""])}
-    once = cache(serve)
     try:
         for juror in (each for of_form in named.values() for each in of_form.members):
             name = visible(juror.model, 80)
             watcher.standing(f"trying the judge {name} on two answers")
             with TemporaryDirectory() as folder:
-                replies = _trial(juror, (juror.serve or once)(), RunFolder(Path(folder) / "trial"))
+                replies = _trial(juror, juror.serve(), RunFolder(Path(folder) / "trial"))
             _tell(juror, replies, watcher, name if len(named) == 1 else f"{name} ({juror.prompt.name})")
     except ServerError as error:
         if not may_start:
@@ -277,7 +271,7 @@ def _trial(judge: JudgeSettings, server: JudgeServer, folder: RunFolder) -> list
     server = dataclasses.replace(server, asker=dataclasses.replace(server.asker, deadlines=deadlines))
     make_folder(folder.path)
     try:
-        outcome = _ask(folder, {TRIAL.benchmark: questions}, judge, server, patience=TRIAL_PATIENCE)
+        outcome = _ask(folder, {TRIAL.benchmark: questions}, judge, server, Watcher(), TRIAL_PATIENCE)
     except Interrupted as error:
         # The session's own sentence says that its folder can be resumed, and this one is deleted.
         signum = error.exit_code - 128
@@ -369,28 +363,23 @@ def score_with_judge(
     run: RunFolder,
     by_rules: Iterable[GradedBenchmark],
     judge: JudgeSettings,
-    serve: Serve,
-    *,
-    on_progress: Callable[[Progress], None] | None = None,
-    resume_command: str = "",
+    watcher: Watcher | None = None,
 ) -> Judged:
     """Grade by the rules, ask the judge, then write grades and scores.
 
     by_rules: the benchmarks as `grade_run` grades them; those whose cards name one form are asked about in a session of
     their own. Stored scores stay as they are until the judge's sessions have ended. If one fails, a benchmark without a
     score gets that of the rules, with a warning that the judging has not ended. An answer with a judge's reply missing
-    keeps the rules' grade. Raises what `by_rules` and `generate` raise. on_progress: called with the progress of the
-    judge's session. resume_command: what the user types to continue.
+    keeps the rules' grade. Raises what `by_rules` and `generate` raise. watcher: is told of the judge's sessions.
     """
     graded = [*by_rules]
     groups: dict[str, list[GradedBenchmark]] = {}
     for benchmark in graded:
         groups.setdefault(benchmark.questions[0].rules.judge, []).append(benchmark)
     judgings = [_Judging(run, judge.for_form(form), benchmarks) for form, benchmarks in groups.items()]
-    server = cache(serve)
     try:
         for each in judgings:
-            each.requests.ask(server, on_progress, resume_command)
+            each.ask(watcher or Watcher())
     except (HarnessError, KeyboardInterrupt):
         for each in judgings:
             for benchmark in each.graded:
@@ -401,8 +390,8 @@ def score_with_judge(
     return Judged(
         scores=[written[benchmark.folder.name][0] for benchmark in graded],
         reports=[written[benchmark.folder.name][1] for benchmark in graded],
-        outcomes=tuple(outcome for each in judgings for outcome in each.requests.outcomes),
-        n_stored=sum(each.requests.n_stored for each in judgings),
+        outcomes=tuple(outcome for each in judgings for outcome in each.outcomes),
+        n_stored=sum(each.n_stored for each in judgings),
         mute=next(filter(None, (each.where_mute for each in judgings)), ""),
     )
 
@@ -440,7 +429,7 @@ class JudgeRequests:
             for cases, replies in pairs for case, question in cases.questions.items() if case in replies.owed
         ]  # fmt: skip
 
-    def ask(self, serve: Serve, on_progress: Callable[[Progress], None] | None, resume_command: str) -> None:
+    def ask(self, watcher: Watcher) -> None:
         """Ask for the missing replies, and once more for those that are not in the form asked for; one judge after the
         other, also if a server rejects some requests, until a session is stopped."""
         for number, time in product(range(len(self.members)), range(self.judge.prompt.requests)):
@@ -454,8 +443,7 @@ class JudgeRequests:
                 cases.benchmark: [*cases.questions.values(), *replies.again.values()]
                 for cases, replies in zip(self.cases, stored, strict=True)
             }
-            server = (member.serve or serve)()
-            outcome = _ask(folder, questions, member, server, on_progress=on_progress, resume_command=resume_command)
+            outcome = _ask(folder, questions, member, member.serve(), watcher)
             self.outcomes.append(outcome)
             self.of_each[number] = self._stored(number)
             if outcome.stopped:
@@ -482,19 +470,18 @@ def _of_all(form: JudgeForm, cases: Cases, of_each: Sequence[Replies]) -> Replie
     )
 
 
-class _Judging:
-    """The judging of the benchmarks of one form. graded: by the rules. requests: of the judge, or the jury."""
+class _Judging(JudgeRequests):
+    """The judging of the benchmarks of one form. graded: by the rules."""
 
     def __init__(self, run: RunFolder, judge: JudgeSettings, graded: Sequence[GradedBenchmark]) -> None:
-        self.run, self.judge, self.graded = run, judge, graded
-        self.cases = [cases_of(benchmark, judge) for benchmark in graded]
-        self.requests = JudgeRequests(run, judge, self.cases)
+        super().__init__(run, judge, [cases_of(benchmark, judge) for benchmark in graded])
+        self.graded = graded
 
     @property
     def mute(self) -> str:
         """A sentence if the judge gave no verdict on any answer; else empty. It names no folder: a score may move."""
         n_answers = sum(len(cases.questions) for cases in self.cases)
-        stored = self.requests.stored
+        stored = self.stored
         if not n_answers or any(replies.owed for replies in stored) or not _all_mute(stored):
             return ""
         return (
@@ -505,23 +492,23 @@ class _Judging:
     @property
     def where_mute(self) -> str:
         """The sentence `mute` with the place of the replies; else empty."""
-        jurors = zip(self.requests.folders, self.requests.of_each, strict=True)
-        of_mute = next((folder for folder, stored in jurors if _all_mute(stored)), self.requests.folders[0])
+        jurors = zip(self.folders, self.of_each, strict=True)
+        of_mute = next((folder for folder, stored in jurors if _all_mute(stored)), self.folders[0])
         shown = shlex.quote(str(of_mute.path))
         return self.mute and f"{self.mute}; its replies: harness show {shown}. To ask it again, delete {shown}"
 
     def publish(self) -> Iterator[tuple[Score, JudgeReport]]:
         """Write the grades and scores with the judge's rulings; yield each score and the report on the judge."""
-        requests, stored, model = self.requests, self.requests.stored, Manifest.load(self.run).model
+        stored, model = self.stored, Manifest.load(self.run).model
         agreeable, mute = _agreeable(stored), self.mute
         doubts = [
             f"the judge{f' {visible(each.model, 80)}' if self.judge.jury else ''}'s own run: {doubt}"
-            for each, of in zip(requests.members, requests.folders, strict=True) for doubt in reply_doubts(of)
+            for each, of in zip(self.members, self.folders, strict=True) for doubt in reply_doubts(of)
         ]  # fmt: skip
-        outcome = next((each for each in requests.outcomes if each.n_owed), None)
-        of_each = zip(*requests.of_each, strict=True)
+        outcome = next((each for each in self.outcomes if each.n_owed), None)
+        of_each = zip(*self.of_each, strict=True)
         for benchmark, cases, replies, own in zip(self.graded, self.cases, stored, of_each, strict=True):
-            after, report = _apply(benchmark, cases, replies, self.judge, requests.cost(cases.benchmark), own)
+            after, report = _apply(benchmark, cases, replies, self.judge, self.cost(cases.benchmark), own)
             warnings = [
                 _family_warning(self.judge, model) if cases.questions else "",
                 mute if cases.questions else "",
@@ -687,15 +674,13 @@ def _ask(
     questions: Mapping[str, list[Question]],
     judge: JudgeSettings,
     server: JudgeServer,
-    *,
-    on_progress: Callable[[Progress], None] | None = None,
-    resume_command: str = "",
+    watcher: Watcher,
     patience: Patience | None = None,
 ) -> Outcome:
     """Ask the judge for the missing replies of all benchmarks, in one session.
 
-    folder: the run folder of the replies. questions: to the judge, by benchmark. resume_command: what the user types to
-    continue. patience: when the session gives up; None: when a run does.
+    folder: the run folder of the replies. questions: to the judge, by benchmark. patience: when the session gives up;
+    None: when a run does.
     """
     owing = {name: of_benchmark for name, of_benchmark in questions.items() if of_benchmark}
     benchmark = BenchmarkSettings(samples=1, sampling=judge.sampling)
@@ -719,7 +704,7 @@ def _ask(
             settings,
             sets,
             servers=ServerSide(context_of=server.context_of),
-            listener=Listener(on_progress=on_progress, resume_command=resume_command),
+            listener=Listener(on_progress=watcher.progressed, resume_command=watcher.resume_command),
         )
     except ServerError as error:
         raise _of_judge(judge.model, error) from error
@@ -831,39 +816,39 @@ def _apply(
         n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
         cost=cost,
     )
-    errors = _errors(compared, report.n_decided, len(grades), judge.options | {"base_url": [*replies.servers]})
-    # Beside the settings: it decides no verdict, and two scores do not differ in it.
-    if errors is not None and judge.key_variable is not None:
-        errors = msgspec.structs.replace(errors, key_variable=judge.key_variable)
     failures = _failures(graded.counted(graded.grades), graded.counted(grades))
     judged = dataclasses.replace(
         graded,
         grades=grades,
         from_reasoning=None,
-        judge_errors=errors,
+        judge_errors=_errors(compared, report.n_decided, len(grades), judge, replies),
         judging=judge.judging(ended=not replies.owed, mute=_all_mute([replies]), cost=cost),
         judged_failures=failures,
     )
     return judged, report
 
 
-def _errors(compared: Agreement, n_judged: int, n_samples: int, settings: dict[str, Any]) -> JudgeErrors | None:
+def _errors(
+    compared: Agreement, n_judged: int, n_samples: int, judge: JudgeSettings, replies: Replies
+) -> JudgeErrors | None:
     """Count how often the judge differs from the rules, for the score; None if the judge decided no sample.
 
-    n_judged: samples whose verdict is the judge's, of n_samples. settings: as in `JudgeErrors`.
+    n_judged: samples whose verdict is the judge's, of n_samples.
     """
     if not n_judged:
         return None
     # (number of samples, whether rules and judge differ) for each pair of verdicts that both gave.
     both = [
-        (n, (rules == "correct") != (judge == "correct"))
-        for (rules, judge), n in compared.matrix.items()
-        if rules != "undecided" and judge != "no opinion"
+        (n, (rules == "correct") != (opinion == "correct"))
+        for (rules, opinion), n in compared.matrix.items()
+        if rules != "undecided" and opinion != "no opinion"
     ]
     return JudgeErrors(
         n_judged=n_judged,
         n_samples=n_samples,
         n_both=sum(n for n, _ in both),
         n_differing=sum(n for n, differs in both if differs),
-        settings=settings,
+        settings=judge.options | {"base_url": [*replies.servers]},
+        # Beside the settings: it decides no verdict, and two scores do not differ in it.
+        key_variable=judge.key_variable or msgspec.UNSET,
     )

@@ -126,7 +126,7 @@ class Measurement:
     """
 
     def __init__(self, labels: Path, options: JudgeOptions, watcher: Watcher, prices: Prices | None = None) -> None:
-        self.judge, self._serve = judge_of(options, watcher, prices)
+        self.judge = judge_of(options, watcher, prices)
         self._watcher, form = watcher, self.judge.prompt
         self.pairs = [*_labelled(labels, form)]
         asked = [(Key(str(number), 0), pair.asked, pair.shown(form)) for number, (pair, _) in enumerate(self.pairs)]
@@ -145,7 +145,7 @@ class Measurement:
 
     def ask(self) -> MeasuredJudge:
         """Ask for the missing replies, and return what they say. Raises what a run raises."""
-        self.requests.ask(self._serve, self._watcher.progressed, self._watcher.resume_command)
+        self.requests.ask(self._watcher)
         first, again, hostile = (
             {key: replies.rulings.get(case) for key, case in cases.case_of.items()}
             for cases, replies in zip(self.requests.cases, self.requests.stored, strict=True)

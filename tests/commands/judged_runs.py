@@ -103,8 +103,8 @@ def nobody() -> JudgeServer:
 
 
 def judge_run(folder: RunFolder, served: Serve, **settings: Any) -> Judged:
-    judge = JudgeSettings(model="judge", prompt=settings.pop("prompt", VERDICT), **settings)
-    return score_with_judge(folder, grade_run(folder, GradingOptions(workers=1)), judge, served)
+    judge = JudgeSettings(model="judge", prompt=settings.pop("prompt", VERDICT), serve=served, **settings)
+    return score_with_judge(folder, grade_run(folder, GradingOptions(workers=1)), judge)
 
 
 def graded(folder: RunFolder, benchmark: str = "prose") -> dict[tuple[str, int], Grade]:

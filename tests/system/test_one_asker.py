@@ -154,9 +154,9 @@ def ask_all(kind: Kind, server: FakeServer, folder: Path) -> dict[str, list[dict
     data = {"data": sums(folder, 1), "samples": 1, "drop": drop, "canary": False, "fingerprint": True}
     harness.run(**data, **who, out=folder / "run")  # type: ignore[arg-type]
     *fingerprints, run = asked(server)
-    judge, serve = judging.judge_of(JudgeOptions.of(**who))
+    judge = judging.judge_of(JudgeOptions.of(**who))
     judged = RunFolder(folder / "judged")
-    score_with_judge(judged, grade_run(judged, GradingOptions(workers=1)), judge, serve)
+    score_with_judge(judged, grade_run(judged, GradingOptions(workers=1)), judge)
     judges = asked(server)
     probe.probe(ProbeOptions.of(**who))
     return {"fingerprint": fingerprints, "run": [run], "judge": judges, "probe": asked(server)}

@@ -90,7 +90,7 @@ def objects(who: Mapping[str, Any], folder: Path, stack: ExitStack) -> dict[str,
     options = RunOptions.of(**data, **who)
     prepared = stack.enter_context(prepare(options, Watcher()))
     judge = JudgeOptions.of(**sent)
-    server = judge_of(judge)[1]()
+    server = judge_of(judge).serve()
     (subject,) = probed(WhichServer.of(**sent), Watcher(), HowWritten())
     reached = servers.find(options)
     return {
