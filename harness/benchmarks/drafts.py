@@ -33,7 +33,7 @@ from harness.core import codec, plugins
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
-from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, GradeRules, Message, metadata_of
+from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, Message, Question, metadata_of
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import AnswerForm, Card, CardKind, Names
@@ -223,28 +223,20 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 class Draft:
     """A question without its prompt, and the row that it comes from.
 
-    text: of the question, in the data's words. turns: the messages before it, of a conversation. form: the kind of
-    answer that goes into the checksum (`form_of`). index: the number, from 0, by which the row names its right option.
+    question: its messages are in the data's words, the question itself last. form: the kind of answer that goes into
+    the checksum (`form_of`). index: the number, from 0, by which the row names its right option.
     """
 
     row: Row
-    question_id: str
-    row_digest: str
-    text: str
-    references: tuple[str, ...]
-    kind: AnswerKind
+    question: Question
     form: AnswerKind
-    choices: tuple[str, ...]
-    rules: GradeRules
-    metadata: dict[str, Any]
-    turns: tuple[Message, ...] = ()
-    index: int | None = None
-    rubric: str | msgspec.UnsetType = msgspec.UNSET
+    index: int | None
 
     @property
     def identity(self) -> str:
         """Checksum of the row, its id, references and choices; the kind counts by its `form` (see `form_of`)."""
-        return digest([self.row_digest, self.question_id, self.references, self.form, self.choices])
+        asked = self.question
+        return digest([asked.row_digest, asked.question_id, asked.references, self.form, asked.choices])
 
 
 def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
@@ -257,7 +249,6 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     first = next(rows, None)
     if first is None:
         raise UsageError(f"{card.name} holds no rows")
-    ids = _QuestionIds(_id_column(card, first))
     columns = card.columns
     optional = [columns.context, columns.multiple, columns.tolerance, columns.unit]
     optional += [(name,) for name in (*columns.more_answers, *columns.metadata)]
@@ -265,12 +256,11 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     missing = [names for names in optional if names]
     # Readings of numbers besides the index from 0 that fit all rows so far → whether it names another option in any.
     readings, numbered = dict.fromkeys((_FROM_ONE, _AS_TEXT), False), None
-    for row in chain([first], rows):
+    for row, row_digest, question_id in _with_ids(_id_column(card, first), chain([first], rows)):
         missing = [names for names in missing if _first_column(names, row) is None]
-        row_digest = digest(row.value)
-        draft = _draft(card, row, ids.next(row, row_digest), row_digest)
+        draft = _draft(card, row, question_id, row_digest)
         if draft.index is not None and (card.address is not None or card.is_of_data):  # shipped cards know their rows
-            numbered, fitting = numbered or row, _other_readings(draft.index, draft.choices)
+            numbered, fitting = numbered or row, _other_readings(draft.index, draft.question.choices)
             readings = {
                 name: differs or fitting[name] != draft.index for name, differs in readings.items() if name in fitting
             }
@@ -296,32 +286,27 @@ def _other_readings(index: int, choices: tuple[str, ...]) -> dict[str, int]:
     return from_one | ({_AS_TEXT: choices.index(str(index))} if str(index) in choices else {})
 
 
-class _QuestionIds:
-    """The ids of a file's questions. column: the one that holds them; None: the row's checksum is the id.
-
-    _place_of: id → where its row stands. _equal_rows: checksum → number of rows with it so far.
+def _with_ids(column: str | None, rows: Iterable[Row]) -> Iterator[tuple[Row, str, str]]:
+    """Each row with its checksum and the id of its question. column: the one that holds the ids; None: the row's
+    checksum is the id. Raises `UsageError` for no id, and for that of an earlier row.
     """
-
-    def __init__(self, column: str | None) -> None:
-        self._column = column
-        self._place_of: dict[str, str] = {}
-        self._equal_rows: Counter[str] = Counter()
-
-    def next(self, row: Row, row_digest: str) -> str:
-        """The id of the next row. Raises `UsageError` for no id, and for that of an earlier row."""
-        if self._column is None:
-            self._equal_rows[row_digest] += 1
-            ordinal = self._equal_rows[row_digest]
+    place_of: dict[str, str] = {}  # id → where its row stands
+    equal_rows: Counter[str] = Counter()  # checksum → number of rows with it so far
+    for row in rows:
+        row_digest = digest(row.value)
+        if column is None:
+            equal_rows[row_digest] += 1
+            ordinal = equal_rows[row_digest]
             question_id = row_digest[:CHECKSUM_ID_CHARS] + (f"-{ordinal}" if ordinal > 1 else "")
         else:
-            question_id = _id_of(row, self._column)
-        if question_id in self._place_of:
+            question_id = _id_of(row, column)
+        if question_id in place_of:
             raise UsageError(
-                f"{row.where}: the id {visible(question_id, 100)!r} stands already at {self._place_of[question_id]}; "
+                f"{row.where}: the id {visible(question_id, 100)!r} stands already at {place_of[question_id]}; "
                 "ids must be distinct (leave out the id column to identify rows by checksum)"
             )
-        self._place_of[question_id] = row.where
-        return question_id
+        place_of[question_id] = row.where
+        yield row, row_digest, question_id
 
 
 def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
@@ -426,10 +411,20 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         answers, kind, form = _read_answers(card, row)
         if _cell_or_none(row, columns.multiple) in (True, "true", "True", 1):
             kind = form = "multiple"
-    rubric = _rubric(card, row) if columns.rubric else msgspec.UNSET
-    return Draft(
-        row, question_id, row_digest, text, answers, kind, form, choices, rules, metadata, turns, index, rubric
+    asked = Question(
+        benchmark=card.name,
+        question_id=question_id,
+        messages=(*turns, Message("user", text)),
+        references=answers,
+        kind=kind,
+        rules=rules,
+        choices=choices,
+        metadata=metadata,
+        row_digest=row_digest,
+        rubric=_rubric(card, row) if columns.rubric else msgspec.UNSET,
+        prompt_digest="",
     )
+    return Draft(row, asked, form, index)
 
 
 def _rubric(card: Card, row: Row) -> str:

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Self
 
+import msgspec
+
 from harness.benchmarks import drafts, prompts
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import Draft
@@ -156,7 +158,7 @@ def _from_source(card: Card, selection: _Selection, prompt: Prompt, system: str 
         n_all += 1
         columns = columns or tuple(draft.row.value)
         seen.add(draft)
-        text = draft.text
+        text = draft.question.messages[-1].content
         if prompt.instructs or system:
             text, had_instruction = prompts.without_instruction(text, prompt)
             n_with_instruction += had_instruction
@@ -164,7 +166,7 @@ def _from_source(card: Card, selection: _Selection, prompt: Prompt, system: str 
         if selection.takes(draft):
             if card.address is not None or card.given_data is not None:  # the rows of a shipped card are known
                 refuse_picture(draft.row)
-            selected.append(_question(card, draft, text, prompt, system, api))
+            selected.append(_question(draft, text, prompt, system, api))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source)]
     selection.check(seen.ids)
@@ -237,16 +239,17 @@ class _Seen:
 
     def add(self, draft: Draft) -> None:
         """Note the question of a row."""
+        asked = draft.question
         # 32 bytes instead of a text of 64 characters: there may be millions of rows.
-        self.rows.append(bytes.fromhex(draft.row_digest))
+        self.rows.append(bytes.fromhex(asked.row_digest))
         self.identities.append(bytes.fromhex(draft.identity))
-        self.ids[draft.question_id] = None
+        self.ids[asked.question_id] = None
         if self._answers is not None:
-            self._answers.append(draft.references)
+            self._answers.append(asked.references)
         if self._first is None or self.contradiction:
             return
-        answers = hash((draft.references, draft.choices))
-        first = self._first.setdefault(hash((draft.turns, draft.text, draft.choices)), (answers, draft.row.where))
+        answers = hash((asked.references, asked.choices))
+        first = self._first.setdefault(hash((asked.messages, asked.choices)), (answers, draft.row.where))
         if first[0] != answers:
             self.contradiction = (
                 f"{draft.row.where} has the question of {first[1]} with another answer: of equal replies, one is right "
@@ -259,30 +262,18 @@ class _Seen:
         return None if self._answers is None else answers_digest(self._answers)
 
 
-def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str | None, api: Api) -> Question:
+def _question(draft: Draft, text: str, prompt: Prompt, system: str | None, api: Api) -> Question:
     """The question that is sent for a draft: its text and choices put into the prompt.
 
     system: the system prompt; None: the prompt's own.
     """
-    listed = prompts.list_choices(draft.choices)
+    turns, listed = draft.question.messages[:-1], prompts.list_choices(draft.question.choices)
     try:
-        messages, raw = prompts.render(prompt, text, listed, api, system, draft.turns)
+        messages, raw = prompts.render(prompt, text, listed, api, system, turns)
     except ValueError as error:
         raise UsageError(f"{draft.row.where} {error}") from error
-    return Question(
-        benchmark=card.name,
-        question_id=draft.question_id,
-        messages=messages,
-        prompt=raw,
-        references=draft.references,
-        kind=draft.kind,
-        rules=draft.rules,
-        choices=draft.choices,
-        metadata=draft.metadata,
-        row_digest=draft.row_digest,
-        rubric=draft.rubric,
-        prompt_digest=digest([[message.role, message.content] for message in messages] if messages else raw),
-    )
+    prompt_digest = digest([[message.role, message.content] for message in messages] if messages else raw)
+    return msgspec.structs.replace(draft.question, messages=messages, prompt=raw, prompt_digest=prompt_digest)
 
 
 def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> list[str]:
@@ -362,7 +353,7 @@ class _Selection:
             if value != expected:
                 return False
             self._passed[index] += 1
-        if self._ids is not None and draft.question_id not in self._ids:
+        if self._ids is not None and draft.question.question_id not in self._ids:
             return False
         self._n_matching += 1
         return self._limit is None or self._n_matching <= self._limit
@@ -401,7 +392,7 @@ class _Selection:
         name, expected = name.strip(), expected.strip()
         if not equals or not name:
             raise UsageError(f"the filter {quoted(text)!r} must be of the form column=value, such as level=5")
-        columns = {*first.metadata, *first.row.value}
+        columns = {*first.question.metadata, *first.row.value}
         if name not in columns:
             raise UsageError(
                 f"{self._card.name} has no column {visible(name, 100)!r} to filter by; it has "
@@ -412,7 +403,7 @@ class _Selection:
 
 def _cell(draft: Draft, name: str) -> str:
     """The value of a column, written as in a filter (`true`, not `True`)."""
-    value = draft.metadata.get(name, draft.row.value.get(name))
+    value = draft.question.metadata.get(name, draft.row.value.get(name))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
