@@ -24,10 +24,9 @@ import msgspec
 
 from harness.answers.bounds import LAST_LETTER
 from harness.benchmarks import usual_columns
-from harness.benchmarks.pictures import refuse_picture
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
-from harness.benchmarks.sources.tables import Row
+from harness.benchmarks.sources.tables import Row, refuse_picture
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.core import codec, plugins
 from harness.core.codec import digest

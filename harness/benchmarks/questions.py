@@ -26,10 +26,9 @@ import msgspec
 from harness.benchmarks import drafts, prompts
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import Draft
-from harness.benchmarks.pictures import links_picture, refuse_picture
 from harness.benchmarks.prompts import Prompt
 from harness.benchmarks.sources import chooser
-from harness.benchmarks.sources.tables import Rows
+from harness.benchmarks.sources.tables import Rows, links_picture, refuse_picture
 from harness.core.choices import Api
 from harness.core.codec import digest, digest_of_each
 from harness.core.errors import UsageError, near_names

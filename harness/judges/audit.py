@@ -73,8 +73,7 @@ def audit(opened: OpenRun, options: AuditOptions) -> list[Audit]:
         rows = [*_read(options.verdicts)]
         lines = [*_verdicts(options.verdicts, rows, opened, options.benchmark)]
         for benchmark, row in lines:
-            key = Key(row.question_id, row.sample_index)
-            _store(benchmark, key, row.verdict, options.who, row.points, undecided=row.undecided)
+            _store(benchmark, row.key, row.verdict, options.who, row.given_points, undecided=row.undecided is True)
         in_file = {row.benchmark for _, row in rows}
         names = [name for name in names if name in in_file]
         if all(row.undecided for _, row in rows):  # The file was written with `undecided`.
@@ -178,7 +177,7 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
     if not out.is_file() or (verdicts is not None and verdicts.is_file() and out.samefile(verdicts)):
         return
     try:
-        unfilled = all(row.verdict is None and row.points is None for _, row in _read(out))
+        unfilled = all(row.verdict is None and row.given_points is None for _, row in _read(out))
     except UsageError:
         unfilled = False
     if not unfilled:
@@ -190,8 +189,8 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
 
 
 def _verdicts(
-    path: Path, rows: Iterable[tuple[str, VerdictLine]], opened: OpenRun, only: str | None
-) -> Iterator[tuple[OpenBenchmark, VerdictLine]]:
+    path: Path, rows: Iterable[tuple[str, AuditItem]], opened: OpenRun, only: str | None
+) -> Iterator[tuple[OpenBenchmark, AuditItem]]:
     """Yield (benchmark, line) for each row of the file `path` that has a verdict.
 
     only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line, for a verdict on
@@ -199,7 +198,7 @@ def _verdicts(
     """
     benchmarks: dict[str, OpenBenchmark] = {}
     for where, row in rows:
-        if row.verdict is None and row.points is None:
+        if row.verdict is None and row.given_points is None:
             continue
         if only not in (None, row.benchmark):
             raise UsageError(
@@ -209,13 +208,13 @@ def _verdicts(
             )
         if row.benchmark not in benchmarks:
             benchmarks[row.benchmark] = opened.benchmark(row.benchmark)
-        benchmark, key = benchmarks[row.benchmark], Key(row.question_id, row.sample_index)
+        benchmark, key = benchmarks[row.benchmark], row.key
         if benchmark.grade(key) is None:
             raise UsageError(
                 f"{where}: {visible(row.benchmark, 80)} has no graded sample {row.sample_index} of question "
                 f"{quoted(row.question_id)}; expected a sample of {visible(opened.label, 200)}"
             )
-        _check_points(row.points, benchmark.grade(key), f"{where}: the points")
+        _check_points(row.given_points, benchmark.grade(key), f"{where}: the points")
         shown = auditing.item(benchmark, key)
         if (row.text, row.answer) != (shown.text, shown.answer):  # as when it was written for another run
             raise UsageError(
@@ -240,23 +239,10 @@ MAX_FILE_BYTES = 1 << 30
 """Largest file of verdicts, in bytes; a larger file is refused."""
 
 
-class VerdictLine(msgspec.Struct, frozen=True):
-    """The fields of a line in a file of verdicts that are read here, with the meaning of `AuditItem`."""
-
-    benchmark: str
-    question_id: str
-    sample_index: int
-    text: str = ""
-    answer: str | None = None
-    verdict: VerdictName | None = None
-    undecided: bool = False
-    points: float | None = None
-
-
-def _read(path: Path) -> Iterator[tuple[str, VerdictLine]]:
+def _read(path: Path) -> Iterator[tuple[str, AuditItem]]:
     """Yield the samples of a file of verdicts, each behind its place. Raises `UsageError` that names the line."""
     expected = "This must be a line that `harness audit` wrote; fill in its field `verdict` alone"
-    return read_lines(path, VerdictLine, "verdicts", expected)
+    return read_lines(path, AuditItem, "verdicts", expected)
 
 
 def read_lines(path: Path, line_type: type[Line], field: str, expected: str) -> Iterator[tuple[str, Line]]:

@@ -151,7 +151,7 @@ def test_a_job_that_is_interrupted_ends_its_sandbox(cell_of: CellOf, monkeypatch
     maker = Maker(good, good)
     cell = cell_of(maker)
     with monkeypatch.context() as patched:
-        patched.setattr(SandboxCell, "_report", interrupted)
+        patched.setattr(SandboxCell, "exchange", interrupted)
         with pytest.raises(KeyboardInterrupt):
             cell.do(JOB, WORK)
     assert maker.n_ended == 1

@@ -161,6 +161,10 @@ def is_cached(source: HubSource) -> bool:
 
 def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | None, str]]:
     """Return the files of a data set to read, in order, each with its configuration if known. Raises `UsageError`."""
+    configs = source.config or (None,)
+    if not source.files:
+        listed = (choose(listing.files, listing.configs, config, source.split, source.id) for config in configs)
+        return [(config, file) for config, paths in zip(configs, listed, strict=True) for file in paths]
     files: list[tuple[str | None, str]] = []
     for file in source.files:
         each = source.config if "{config}" in file else (None,)
@@ -169,10 +173,6 @@ def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | Non
     if missing:
         held = ", ".join(visible(f, 100) for f in sorted(listing.files)[:20])
         raise UsageError(f"{source.id} has no file {visible(missing[0])!r}; it holds {held}")
-    if not source.files:
-        for config in source.config or (None,):
-            paths = choose(listing.files, listing.configs, config, source.split, source.id)
-            files += [(config, file) for file in paths]
     return files
 
 

@@ -35,7 +35,7 @@ class Carried:
         exec(compile(SOURCES[module.__name__], module.__name__, "exec", dont_inherit=True), module.__dict__)
 sys.meta_path.append(Carried())
 from {package} import cell
-cell.serve_streams({how}, packages={offered!r})
+cell.serve({how}, packages={offered!r})
 """
 
 
@@ -52,7 +52,7 @@ verdicts can be repeated."""
 
 @cache
 def python_text(how: str, offered: tuple[str, ...] = ()) -> str:
-    """The text of Python that serves a sandbox. how: the arguments of `inside.cell.serve_streams`. offered: the
+    """The text of Python that serves a sandbox. how: the arguments of `inside.cell.serve`. offered: the
     packages of a tool, imported at the start where they are there.
     """
     packages = _PACKAGE.split(".")

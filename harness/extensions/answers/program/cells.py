@@ -117,9 +117,15 @@ class SandboxCell:
         return self.exchange(job, silence)
 
     def exchange(self, message: dict[str, Any], silence: float) -> dict[str, Any]:
-        """Send the job a message and return its report."""
+        """Send the job a message and return its report.
+
+        Raises `SandboxFailedError` if the job ended, or `silence` seconds passed, without one.
+        """
         frames.send(self._fd, message)
-        return self._report(silence)
+        report = self._hear(silence)
+        if "over" in report:
+            raise SandboxFailedError(f"the job ended without a report, with the wait status {report['over']}")
+        return report
 
     def end(self, silence: float, message: dict[str, Any] | None = None) -> None:
         """Wait until the job is over; close the sandbox if the job left files. message: ends the job."""
@@ -135,13 +141,6 @@ class SandboxCell:
         if (process := self._process) is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-
-    def _report(self, seconds: float) -> dict[str, Any]:
-        """The job's next message. Raises `SandboxFailedError` if the job ended, or `seconds` passed, without one."""
-        message = self._hear(seconds)
-        if "over" in message:  # before its report
-            raise SandboxFailedError(f"the job ended without a report, with the wait status {message['over']}")
-        return message
 
     def _hear(self, seconds: float) -> dict[str, Any]:
         """The next message of the sandbox. Raises `SandboxFailedError` if none comes within `seconds`."""

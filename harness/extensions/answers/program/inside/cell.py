@@ -53,8 +53,8 @@ _LIBRARIES = (
 LiveCodeBench imports for every program, and others that are often used."""
 
 
-def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> None:
-    """Do jobs until the harness closes the channel.
+def serve(*, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> None:
+    """Do jobs that come over standard input, and report to standard output, until the harness closes the channel.
 
     The last message of a job is {"over": the supervisor's wait status, "used": whether the sandbox must be closed}.
 
@@ -62,6 +62,10 @@ def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool, packages: 
     whether all processes in sight belong to this sandbox, which kills those that a job has left. packages: of a tool,
     imported like `_LIBRARIES`; the first message has their versions.
     """
+    channel = frames.Channel(os.dup(0), os.dup(1))
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1):  # The channel alone keeps the streams, so that nothing but messages reaches the harness.
+        os.dup2(null, fd)
     for name in _LIBRARIES.split():
         importlib.import_module(name)
     versions = served.imported(packages)
@@ -91,15 +95,6 @@ def serve(channel: frames.Channel, *, name_spaces: bool, alone: bool, packages: 
         # "used": a program without a name space of its own left files in /tmp, where the next program would find them.
         # Beside processes of others, /tmp may be theirs, too, and files in it say nothing about the program.
         frames.send(channel.sends, {"over": status, "used": alone and bool(os.listdir("/tmp"))})
-
-
-def serve_streams(*, name_spaces: bool, alone: bool, packages: tuple[str, ...] = ()) -> None:
-    """Do jobs that come over standard input, and report to standard output, as `serve` does."""
-    channel = frames.Channel(os.dup(0), os.dup(1))
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1):  # The channel alone keeps the streams, so that nothing but messages reaches the harness.
-        os.dup2(null, fd)
-    serve(channel, name_spaces=name_spaces, alone=alone, packages=packages)
 
 
 def _reap(alone: bool) -> None:

@@ -240,7 +240,8 @@ def _names_beside_own(codes: list[str], own: set[str], offered: set[str], line: 
 
     Raises `SyntaxError` for code that cannot be parsed.
     """
-    loaded = {name for code in codes for name in _loaded_names(code)} - own
+    nodes = (node for code in codes for node in ast.walk(ast.parse(code)))
+    loaded = {node.id for node in nodes if isinstance(node, ast.Name)} - own
     # A program that defines `sorted` must not replace the one that the tests use.
     free = {name for name in loaded if not hasattr(builtins, name)}
     modules = {name: _module(name) for name in free & _STANDARD_MODULES}
@@ -305,8 +306,3 @@ def _asserted_line(error: BaseException, number: int, test: str) -> str:
     frames = traceback.walk_tb(error.__traceback__)
     lines = [line for frame, line in frames if frame.f_code.co_filename == f"<test {number}>"]
     return test.splitlines()[lines[-1] - 1].strip() if lines else ""
-
-
-def _loaded_names(code: str) -> set[str]:
-    """All names of variables in the code."""
-    return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
