@@ -462,7 +462,6 @@ def _of_all(form: JudgeForm, cases: Cases, of_each: Sequence[Replies]) -> Replie
     rulings = {case: [replies.rulings[case] for replies in of_each] for case in cases.questions
                if all(case in replies.rulings for replies in of_each)}  # fmt: skip
     return Replies(
-        cases.benchmark,
         {case: jury_ruling(form, of, cases.about[case][0]) for case, of in rulings.items()},
         frozenset().union(*(replies.owed for replies in of_each)),
         {case: question for replies in of_each for case, question in replies.again.items()},
@@ -635,7 +634,6 @@ class Replies:
     servers that replied.
     """
 
-    benchmark: str
     rulings: Mapping[str, JudgeRuling | None]
     owed: frozenset[str]
     again: Mapping[str, Question]
@@ -660,7 +658,7 @@ def _replies(folder: RunFolder, cases: Cases, judge: JudgeSettings) -> Replies:
             case = case_of[reply.key]
             owed.discard(case)
             rulings[case] = vote(reply, judge.prompt, cases.about[case][0])
-    return Replies(cases.benchmark, rulings, frozenset(owed), again, servers)
+    return Replies(rulings, frozenset(owed), again, servers)
 
 
 def _all_mute(stored: Sequence[Replies]) -> bool:
