@@ -23,6 +23,7 @@ from harness.scoring.uncertainty import interval_cell
 from harness.viewer.auditing import rubric_used
 from harness.viewer.printed import curl, steps_of
 from harness.viewer.rows import (
+    MAX_HITS,
     MAX_TITLE_CHARS,
     bare_text,
     facts_of,
@@ -31,10 +32,10 @@ from harness.viewer.rows import (
     question_rows,
     sample_row,
     sample_rows,
+    search,
     title,
     votes,
 )
-from harness.viewer.search import MAX_HITS, search
 
 MAX_SHOWN_CHARS = 400_000
 """Longest text of a sample or question that is shown whole; of longer ones the middle is in the raw text only."""

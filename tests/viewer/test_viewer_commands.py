@@ -21,8 +21,8 @@ from harness.runs.grades import replace_opinions
 from harness.runs.line_file import write_lines
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.pipeline import score_run
-from harness.viewer import search as searching
-from harness.viewer.search import SampleFilter, matching_samples
+from harness.viewer import rows as searching
+from harness.viewer.rows import SampleFilter, matching_samples
 from tests.reports.payloads import PAYLOADS
 from tests.system.command import harness
 from tests.viewer.running import answering_here
