@@ -173,8 +173,7 @@ def names() -> list[str]:
 
 def cards() -> list[Card]:
     """All cards, sorted by name. A user's card that is broken is left out; `load` says what is wrong with it."""
-    all_cards = [_card_or_none(path) for path in _card_files()]
-    return sorted((c for c in all_cards if c is not None), key=lambda c: c.name)
+    return sorted(filter(None, map(_card_or_none, _card_files())), key=lambda c: c.name)
 
 
 def may_publish(name: str, settings: Mapping[str, object]) -> bool:

@@ -167,15 +167,10 @@ class Versions(msgspec.Struct):
         )
         for number, (problem, answers, types, options) in enumerate(versions, 1):
             names = [_answer_type(*of_answer) for of_answer in zip_longest(types, options[: len(types)])]
+            holes, types_are = f"{len(names)} placeholders", "Their answer types are, in order,"
             if len(names) == 1:
-                request = (
-                    f"This problem involves only one placeholder [ANS] to be completed. The answer type is {names[0]}."
-                )
-            else:
-                request = (
-                    f"This problem involves {len(names)} placeholders [ANS] to be completed. Their answer types are, "
-                    f"in order, {', '.join(names)}."
-                )
+                holes, types_are = "only one placeholder", "The answer type is"
+            request = f"This problem involves {holes} [ANS] to be completed. {types_are} {', '.join(names)}."
             yield {
                 "question": f"{request}\n\nProblem:\n{problem.strip()}",
                 # Several answers are one list, whose parts are compared in order.

@@ -173,12 +173,9 @@ class ExportedBenchmark:
         if choice.take == "correct" and (grade is None or grade.verdict != "correct"):
             return "not graded yet" if grade is None else "not correct"
         if choice.finish_reasons and sample.finish_reason not in choice.finish_reasons:
-            states_end = sample.finish_reason != UNSTATED_REASON
-            return (
-                f"ended by {visible(sample.finish_reason, 40)!r}"
-                if states_end
-                else "whose file does not say how they ended"
-            )
+            if sample.finish_reason == UNSTATED_REASON:
+                return "whose file does not say how they ended"
+            return f"ended by {visible(sample.finish_reason, 40)!r}"
         if not choice.empty and not reply_text(sample, reasoning=choice.reasoning):
             return "empty"
         if not choice.empty and len(sample.steps or ()) > 1:

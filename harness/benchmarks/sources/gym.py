@@ -67,21 +67,20 @@ def read(source: GymSource) -> Rows:
         entries = [json.loads(json.dumps(dataset[index], allow_nan=False)) for index in range(source.size)]
     except (TypeError, ValueError, AssertionError) as error:
         raise UsageError(f"{name} refuses its options: {quoted(str(error))}") from error
-    rows = []
-    for index, plain in enumerate(entries):
-        rows.append(
-            Row(
-                f"{name}[{index}]",
-                {
-                    "id": f"{source.task}-{source.seed}-{index}",
-                    "question": plain["question"],
-                    # Some tasks accept many answers and name none of them; only the verifier can decide.
-                    "answer": ANY_ANSWER if plain["answer"] is None else str(plain["answer"]),
-                    "task": source.task,
-                    "entry": plain,
-                },
-            )
+    rows = [
+        Row(
+            f"{name}[{index}]",
+            {
+                "id": f"{source.task}-{source.seed}-{index}",
+                "question": plain["question"],
+                # Some tasks accept many answers and name none of them; only the verifier can decide.
+                "answer": ANY_ANSWER if plain["answer"] is None else str(plain["answer"]),
+                "task": source.task,
+                "entry": plain,
+            },
         )
+        for index, plain in enumerate(entries)
+    ]
     version = importlib.metadata.version("reasoning-gym")
     note = f"made by reasoning-gym {version}; another version may make other questions from the same seed"
     return Rows(rows, f"{name} (seed {source.seed})", (note,))

@@ -111,7 +111,8 @@ def stream(
         if suffix == ".parquet":
             rows = _parquet_rows(file, shown)
         elif suffix in (".csv", ".tsv"):
-            rows = csv_rows(_text(file, shown), shown, "\t" if suffix == ".tsv" else None, damaged_rows)
+            # Excel saves semicolons where a comma is the decimal mark, and names the file .csv all the same.
+            rows = _csv_rows(_text(file, shown), shown, "\t" if suffix == ".tsv" else ",\t;", damaged_rows)
         elif suffix == ".json":
             rows = _json_rows(file, shown, split)
         else:
@@ -336,27 +337,19 @@ def _named_rows(value: Any) -> list[dict[str, Any]]:
     return [{"id": name} | item for name, item in value.items()]
 
 
-def _delimiter(text: str) -> str:
-    """The character between the cells of a CSV file: a comma, unless the header has none and has tabs or semicolons.
-
-    Excel saves semicolons where a comma is the decimal mark, and names the file .csv all the same.
-    """
-    header = text.lstrip("\r\n").partition("\n")[0]
-    return "," if "," in header else next((sign for sign in "\t;" if sign in header), ",")
-
-
-def csv_rows(text: str, shown: str, delimiter: str | None = None, damaged_rows: int = 0) -> Iterator[Row]:
+def _csv_rows(text: str, shown: str, signs: str, damaged_rows: int) -> Iterator[Row]:
     """The rows of a CSV or TSV file. Raises `UsageError`.
 
-    shown: the file's name in messages. delimiter: the character between two cells; None: as the header has it.
+    shown: the file's name in messages. signs: what may stand between two cells; the first one that the header has does.
     damaged_rows: number of rows with a wrong number of cells that the card expects; they are left out.
     """
     if text.lstrip().startswith("{"):
         raise UsageError(f"{shown} holds JSON and is named as a table; rename it to end in .jsonl")
     # csv's own limit of a cell is 128 KiB; it can be set only for the whole process.
     csv.field_size_limit(MAX_RESPONSE_CHARS)
+    first_line = text.lstrip("\r\n").partition("\n")[0]
+    delimiter = next((sign for sign in signs if sign in first_line), signs[0])
     # newline="": csv itself has to see the line ends inside quoted cells.
-    delimiter = delimiter or _delimiter(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=not damaged_rows)
     damaged, read_to = 0, 0  # read_to: last line of the row that was read last; a row may have several
     try:
