@@ -44,6 +44,9 @@ _Scorer = _Step[Literal["choice", "math", "match", "exact", "answer", "pattern"]
 """A scorer that compares an answer with one target, as our grader does."""
 
 
+_Reducer = Annotated[str, TextForm(r"mean|mode|max|pass_at_[0-9]+", "mean, mode, max or pass_at_K")]
+
+
 class _Fields(Part):
     input: str
     target: str
@@ -66,9 +69,7 @@ class _Task(Part):
     field_spec: _Fields
     shuffle_choices: bool | None = None
     epochs: Annotated[int, pydantic.Field(ge=1)] = 1
-    epoch_reducer: Annotated[str, TextForm(r"mean|mode|max|pass_at_[0-9]+", "mean, mode, max or pass_at_K")] | None = (
-        None
-    )
+    epoch_reducer: _Reducer | None = None
     solvers: Annotated[list[_Solver], pydantic.Field(min_length=1)]
     scorers: Annotated[list[_Scorer], pydantic.Field(min_length=1)]
 
