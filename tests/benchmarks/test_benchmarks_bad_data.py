@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,7 @@ from harness.benchmarks.sources import tables
 from harness.core.errors import UsageError
 from tests.benchmarks.hub_server import jsonl, parquet
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 Write = Callable[..., Path]
 GOOD = b'{"problem": "1 + 1?", "answer": 2}\n'
