@@ -234,8 +234,8 @@ class Draft:
     @property
     def identity(self) -> str:
         """Checksum of the row, its id, references and choices; the kind counts by its `form` (see `form_of`)."""
-        asked = self.question
-        return digest([asked.row_digest, asked.question_id, asked.references, self.form, asked.choices])
+        question = self.question
+        return digest([question.row_digest, question.question_id, question.references, self.form, question.choices])
 
 
 def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
@@ -377,8 +377,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     row_digest: checksum of the row, stored with the question. Raises `UsageError`.
     """
     columns = card.columns
-    question = _require_column(row, columns.question, "the question")
-    turns, text = conversation(row, question)
+    turns, text = conversation(row, _require_column(row, columns.question, "the question"))
     if card.literal_line_breaks:
         text = _LINE_BREAK.sub("\n", text)
     context = _cell_or_none(row, columns.context)
@@ -410,7 +409,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         answers, kind, form = _read_answers(card, row)
         if _cell_or_none(row, columns.multiple) in (True, "true", "True", 1):
             kind = form = "multiple"
-    asked = Question(
+    question = Question(
         benchmark=card.name,
         question_id=question_id,
         messages=(*turns, Message("user", text)),
@@ -423,7 +422,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         rubric=_rubric(card, row) if columns.rubric else msgspec.UNSET,
         prompt_digest="",
     )
-    return Draft(row, asked, form, index)
+    return Draft(row, question, form, index)
 
 
 def _rubric(card: Card, row: Row) -> str:

@@ -238,17 +238,17 @@ class _Seen:
 
     def add(self, draft: Draft) -> None:
         """Note the question of a row."""
-        asked = draft.question
+        question = draft.question
         # 32 bytes instead of a text of 64 characters: there may be millions of rows.
-        self.rows.append(bytes.fromhex(asked.row_digest))
+        self.rows.append(bytes.fromhex(question.row_digest))
         self.identities.append(bytes.fromhex(draft.identity))
-        self.ids[asked.question_id] = None
+        self.ids[question.question_id] = None
         if self._answers is not None:
-            self._answers.append(asked.references)
+            self._answers.append(question.references)
         if self._first is None or self.contradiction:
             return
-        answers = hash((asked.references, asked.choices))
-        first = self._first.setdefault(hash((asked.messages, asked.choices)), (answers, draft.row.where))
+        answers = hash((question.references, question.choices))
+        first = self._first.setdefault(hash((question.messages, question.choices)), (answers, draft.row.where))
         if first[0] != answers:
             self.contradiction = (
                 f"{draft.row.where} has the question of {first[1]} with another answer: of equal replies, one is right "

@@ -440,19 +440,21 @@ def _problem_of(value: Any, depth: int, longest: int, responses: bool) -> str:
 # ---- pictures
 
 
-_IN_TEXT = re.compile(
+_PICTURE_IN_TEXT = re.compile(
     r"data:(?:image|video|audio)/[\w.+-]{1,40};base64,|<\|?image(?:[ _-]?\d{1,3}|_pad)?\|?>|<\|vision_start\|>", re.I
 )
-_LINK = re.compile(r"!\[[^\]\n]{0,300}\]\([^)\s]{0,500}[./]|<img\s[^<>]{0,300}src=", re.I)
-_COLUMN = re.compile(r"(?:image|img|picture|figure|photo|diagram|video|audio)s?\d{0,3}(?:path|url|file|name)?s?", re.I)
-_PART = re.compile(r"(?:input_)?(?:image|video|audio)(?:_url)?")
+_PICTURE_LINK = re.compile(r"!\[[^\]\n]{0,300}\]\([^)\s]{0,500}[./]|<img\s[^<>]{0,300}src=", re.I)
+_PICTURE_COLUMN = re.compile(
+    r"(?:image|img|picture|figure|photo|diagram|video|audio)s?\d{0,3}(?:path|url|file|name)?s?", re.I
+)
+_PICTURE_PART = re.compile(r"(?:input_)?(?:image|video|audio)(?:_url)?")
 
 
 def refuse_picture(row: Row) -> None:
     """Raise `UsageError` for a row that holds a picture, or has a place for one."""
     for column, cell in row.value.items():
-        named = _COLUMN.fullmatch(re.sub(r"[\s_-]", "", column)) is not None
-        if (sign := _sign(cell)) or (named and _holds_anything(cell)):
+        named = _PICTURE_COLUMN.fullmatch(re.sub(r"[\s_-]", "", column)) is not None
+        if (sign := _picture_sign(cell)) or (named and _holds_anything(cell)):
             shown = f" ({sign})" if sign else ""
             raise UsageError(
                 f"{row.where}: the column {visible(column, 100)!r} holds a picture{shown}, and requests hold text "
@@ -462,24 +464,24 @@ def refuse_picture(row: Row) -> None:
 
 def links_picture(text: str) -> bool:
     """Whether a question's text shows a picture by its address."""
-    return _LINK.search(text) is not None
+    return _PICTURE_LINK.search(text) is not None
 
 
-def _sign(cell: Any) -> str:
+def _picture_sign(cell: Any) -> str:
     """What shows that a cell, or a part of it, is a picture or has a mark for one; empty if nothing does."""
     if isinstance(cell, str):
-        match = _IN_TEXT.search(cell)
+        match = _PICTURE_IN_TEXT.search(cell)
         return visible(match[0], 60) if match else ""
     if isinstance(cell, list):
-        return next(filter(None, map(_sign, cell)), "")
+        return next(filter(None, map(_picture_sign, cell)), "")
     if not isinstance(cell, dict):
         return ""
     if cell.keys() == {"bytes", "path"} and _holds_anything([*cell.values()]):
         return "`bytes` and `path`"
     kind = cell.get("type")
-    if isinstance(kind, str) and _PART.fullmatch(kind) and len(cell) > 1:
+    if isinstance(kind, str) and _PICTURE_PART.fullmatch(kind) and len(cell) > 1:
         return f"a part of the type {kind}"
-    return _sign([*cell.values()])
+    return _picture_sign([*cell.values()])
 
 
 def _holds_anything(cell: Any) -> bool:
