@@ -399,10 +399,10 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         text, reference = _read_program(card, row, text)
         answers, kind, form = (reference,), "program", "program"
     elif card.choices:
-        choices, answer, shown, index = _read_choices(card, row, question_id)
-        answers, kind, form = (answer,), "choice", "choice"
-        if shown is not None:
-            metadata["choice_order"] = shown
+        choices, right, order, index = _read_choices(card, row, question_id)
+        answers, kind, form = (right,), "choice", "choice"
+        if order is not None:
+            metadata["choice_order"] = order
     elif columns.rubric and not columns.answer:
         answers, kind, form = (), "text", "text"
     else:
@@ -559,13 +559,22 @@ def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, An
     return tuple(distinct), kind, form
 
 
-def _read_choices(card: Card, row: Row, question_id: str) -> tuple[tuple[str, ...], str, list[int] | None, int | None]:
-    """Return (the options in the order shown, the letter of the right option, that order, the row's index of it) of a
-    multiple-choice row.
+class ShownChoices(NamedTuple):
+    """The options of a multiple-choice question as they are shown.
 
-    The order returned holds for each option shown its index in the card's columns, 0 for the right option; None if the
-    options are not shuffled. The index is None if the row names the option otherwise. Raises `UsageError`.
+    texts: in the order shown. right: the letter of the right option. order: of each option shown its index in the
+    card's columns, 0 for the right option; None if the options are not shuffled. number: that by which the row names
+    the right option, counted from 0; None if it names it otherwise.
     """
+
+    texts: tuple[str, ...]
+    right: str
+    order: list[int] | None
+    number: int | None
+
+
+def _read_choices(card: Card, row: Row, question_id: str) -> ShownChoices:
+    """The options of a multiple-choice row. Raises `UsageError`."""
     spec = card.choices
     assert spec is not None
     if not spec.correct:
@@ -578,16 +587,18 @@ def _read_choices(card: Card, row: Row, question_id: str) -> tuple[tuple[str, ..
         if letter is None:
             expected = f"name one of the {len(texts)} options by letter, index (counted from 0) or text"
             raise _wrong_cell(row, column, expected, row.value[column], "the answer column")
-        return tuple(texts), letter, None, answer if isinstance(answer, int) and answer not in labels else None
+        number = answer if isinstance(answer, int) and answer not in labels else None
+        return ShownChoices(tuple(texts), letter, None, number)
     columns = [_require_column(row, (name,), "an option") for name in (spec.correct, *spec.incorrect)]
     texts = [_option_text(row, column, row.value[column]) for column in columns]
 
     def rank(index: int) -> bytes:
+        # "0" once told several orders of a question apart; without it all stored runs would have other orders.
         text = "\0".join((str(spec.shuffle_seed), question_id, "0", str(index)))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     order = sorted(range(len(texts)), key=rank)
-    return tuple(texts[index] for index in order), LETTERS[order.index(0)], order, None
+    return ShownChoices(tuple(texts[index] for index in order), LETTERS[order.index(0)], order, None)
 
 
 def _right_letter(answer: Any, texts: list[str], labels: list[Any]) -> str | None:

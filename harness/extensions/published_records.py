@@ -165,7 +165,10 @@ def _metric(config: dict[str, Any]) -> str | None:
 
 
 def main() -> None:
-    """Print the file of the record that the command line names."""
+    """Print, as YAML, the file of published scores that is made of a record of Every Eval Ever.
+
+    The command line names the record's file and, if given, the address of its source.
+    """
     import yaml
 
     try:

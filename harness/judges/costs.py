@@ -28,8 +28,8 @@ STORING = ("out", "track", "on", "also")
 
 class ExpectedRequests(NamedTuple):
     """What a judge would be asked. judge: with the form. n_answers: distinct answers in its scope. n_stored: replies
-    that are there. n_requests: for the missing ones. prompt_tokens, new_tokens: the most that these requests can take
-    if each is sent once.
+    that are there. n_requests: for the missing ones. prompt_tokens, new_tokens: the most that these can take, with a
+    second request about each answer where the judge's form allows one, and if none has to be sent anew after a failure.
     """
 
     judge: JudgeSettings
@@ -43,11 +43,11 @@ class ExpectedRequests(NamedTuple):
     def of(cls, requests: JudgeRequests) -> ExpectedRequests:
         """What would be asked now; nothing is sent."""
         judge, owed = requests.judge, requests.owed
-        template, again = Asker(model=judge.model).template(judge.sampling.sent()), judge.prompt.requests - 1
+        template, n_repeats = Asker(model=judge.model).template(judge.sampling.sent()), judge.prompt.requests - 1
         sizes = [prompt_bytes(codec.decode(template.body(question))) for question in owed]
-        prompts = (most_prompt_tokens(n) + again * most_prompt_tokens(n + REMINDER_BYTES) for n in sizes)
+        prompts = (most_prompt_tokens(n) + n_repeats * most_prompt_tokens(n + REMINDER_BYTES) for n in sizes)
         n_answers = sum(len(cases.questions) for cases in requests.cases)
-        new_tokens = len(owed) * (1 + again) * judge.max_tokens
+        new_tokens = len(owed) * (1 + n_repeats) * judge.max_tokens
         return cls(judge, n_answers, len(judge.members) * n_answers - len(owed), len(owed), sum(prompts), new_tokens)
 
     def most(self, prices: Prices | None) -> str:

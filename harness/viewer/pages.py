@@ -57,7 +57,11 @@ def overview(library: Library) -> list[dict[str, Any]]:
 
 
 def _run_line(run: OpenRun) -> dict[str, Any]:
-    """The line of a run on the first page."""
+    """The line of a run on the first page. row: the row that it shares with the other benchmarks of a sweep's cell.
+
+    The label of a sweep's run is its cell's name, whose last part is the benchmark: without it, equal labels are one
+    row. column: the benchmark's name in the sweep.
+    """
     run.refresh()
     manifest = run.manifest
     names = {} if manifest is None else names_in_sweep(run.folder, manifest.benchmarks)

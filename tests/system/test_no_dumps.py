@@ -12,12 +12,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from harness.testing import STALL, FakeServer, Request, Step, models
+from harness.testing import STALL, FakeServer, models
 from server_launchers.machine import processes
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
@@ -32,19 +31,11 @@ PIPED = Path("/proc/sys/kernel/core_pattern")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes by /proc")
 
 
-def never_answers(request: Request) -> Iterable[Step]:
-    return [models("m")] if request.method == "GET" else [STALL]
-
-
-def allow_cores() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (HARD, HARD))
-
-
 def start(folder: Path, words: list[str], extra: dict[str, str]) -> subprocess.Popen[bytes]:
     """The command in a shell where core files are allowed, as after `ulimit -c unlimited`."""
     return subprocess.Popen(
         words, cwd=folder, env=environment(folder, extra) | extra, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        preexec_fn=allow_cores,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (HARD, HARD)),
     )  # fmt: skip
 
 
@@ -98,7 +89,7 @@ def abort(folder: Path, child: subprocess.Popen[bytes], family: list[int]) -> No
 @pytest.mark.parametrize("number", thinned([signal.SIGSEGV, signal.SIGABRT]))
 def test_a_run_that_crashes_leaves_no_core_file(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
-    with FakeServer(never_answers) as server:
+    with FakeServer(lambda request: [models("m")] if request.method == "GET" else [STALL]) as server:
         words = [*RUN, "--base-url", server.base_url, "--header", f"X-Key: {KEY}"]
         child = start(tmp_path, argv(*words), {"OPENAI_API_KEY": KEY})
         try:

@@ -31,10 +31,6 @@ ENGINE_FLAG = "canary-engine-flag-9-0n-1ts-c0mmand-line"
 """A key that an engine takes on its command line: the engine's own must hold it, and nothing else may."""
 
 
-def in_text(text: str) -> Iterator[bytes]:
-    return event_stream(delta(f"The answer is 0. {text} \\boxed{{0}}", finish="stop"))
-
-
 def split(text: str) -> Iterator[bytes]:
     """A character an event."""
     return event_stream(*(delta(character) for character in f"\\boxed{{0}} {text}"), delta(finish="stop"))
@@ -64,7 +60,8 @@ def whole(text: str) -> Iterator[bytes]:
 
 
 WAYS_OUT: dict[str, Callable[[str], Iterator[bytes]]] = {
-    "text": in_text, "text, split": split, "id": in_field("id"), "fingerprint": in_field("system_fingerprint"),
+    "text": lambda text: event_stream(delta(f"The answer is 0. {text} \\boxed{{0}}", finish="stop")),
+    "text, split": split, "id": in_field("id"), "fingerprint": in_field("system_fingerprint"),
     "reasoning": lambda text: event_stream(delta(reasoning_content=text), delta("\\boxed{0}", finish="stop")),
     "finish reason": lambda text: event_stream(delta("\\boxed{0}", finish=text)), "provider": in_field("provider"),
     "head": in_head, "whole": whole,

@@ -238,6 +238,7 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
 def _names_beside_own(codes: list[str], own: set[str], offered: set[str], line: _Line) -> dict[str, Any]:
     """The names that test code reads, beside its `own`, from standard modules and from what the program has `offered`.
 
+    codes: the texts of the test code. line: the connection by which a `Remote` for an offered name asks the program.
     Raises `SyntaxError` for code that cannot be parsed.
     """
     nodes = (node for code in codes for node in ast.walk(ast.parse(code)))
