@@ -24,7 +24,6 @@ from harness.scoring.audit import Audited, JudgeShift
 from harness.scoring.comparison import PairedComparison, pairs
 from harness.scoring.graded_by import grading_warnings
 from harness.scoring.score import Score
-from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import unequal_clusters
 
 MAX_NAMED_QUESTIONS = 5
@@ -42,7 +41,7 @@ def comparison_warnings(ours: Side, baseline: Side, paired: PairedComparison) ->
     """The warnings of a comparison. ours: the run. baseline: what it is compared with. paired: their comparison."""
     assert ours.benchmark.score is not None
     assert baseline.benchmark.score is not None
-    warnings = [*_other_rows(ours, baseline, paired), *_left_out(ours, baseline, paired)]
+    warnings = [*_left_out(ours, baseline, paired)]
     warnings += _other_settings(ours, baseline)
     warnings += effort_without_effect(ours.benchmark, baseline.benchmark)
     warnings += grading_warnings(ours.benchmark.score, baseline.benchmark.score)
@@ -122,18 +121,21 @@ def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> I
 # ---- questions
 
 
-def _other_rows(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
-    """One warning that names the questions which have the same id in both runs and another row of the data."""
+def _left_out(ours: Side, baseline: Side, paired: PairedComparison) -> Iterator[str]:
+    """A warning that counts and names the questions with the same id in both runs and another row of the data, and one
+    for those that only one run has.
+    """
     new, old = ours.questions(), baseline.questions()
     shared = [name for name in old if name in new]
     changed = [name for name in shared if old[name].question.row_digest != new[name].question.row_digest]
-    if not changed:
-        return []
-    return [
-        f"{count_noun(len(changed), 'question')} {'has' if len(changed) == 1 else 'have'} the same id in both runs but "
-        f"another text or answer, and {are(len(changed))} left out: {_named(changed)}; both accuracies are over the "
-        f"{paired.n_questions:,} shared questions"
-    ]
+    alone = [name for name in (*old, *new) if (name in old) != (name in new)]
+    same_id = f"{'has' if len(changed) == 1 else 'have'} the same id in both runs but another text or answer, and"
+    for names, which in ((changed, same_id), (alone, "that only one run has")):
+        if names:
+            yield (
+                f"{count_noun(len(names), 'question')} {which} {are(len(names))} left out: {_named(names)}; both "
+                f"accuracies are over the {paired.n_questions:,} shared questions"
+            )
 
 
 def _named(ids: Sequence[str]) -> str:
@@ -141,18 +143,6 @@ def _named(ids: Sequence[str]) -> str:
     named = ", ".join(visible(question_id, 40) for question_id in ids[:MAX_NAMED_QUESTIONS])
     more = len(ids) - MAX_NAMED_QUESTIONS
     return f"{named} and {more:,} more" if more > 0 else named
-
-
-def _left_out(ours: Side, baseline: Side, paired: PairedComparison) -> list[str]:
-    """One warning that counts and names the questions that only one run has; none if both have the same questions."""
-    new, old = ours.questions(), baseline.questions()
-    alone = [name for name in (*old, *new) if (name in old) != (name in new)]
-    if not alone:
-        return []
-    return [
-        f"{count_noun(len(alone), 'question')} that only one run has {are(len(alone))} left out: {_named(alone)}; both "
-        f"accuracies are over the {paired.n_questions:,} shared questions"
-    ]
 
 
 # ---- grades
@@ -232,20 +222,16 @@ def undecided_range(ours: Side, baseline: Side) -> tuple[float, float] | None:
     """The least and the largest difference of the run from the baseline, in points, if all undecided answers of one are
     wrong and all of the other right; None if neither has any.
     """
-    return _range_of(pairs(ours.benchmark.questions, baseline.benchmark.questions))
-
-
-def _range_of(shared: Sequence[tuple[QuestionTally, QuestionTally]]) -> tuple[float, float] | None:
-    """As `undecided_range`. shared: the questions that both have, as (the run's, the baseline's)."""
+    shared = pairs(ours.benchmark.questions, baseline.benchmark.questions)
     if not any(item.undecided for pair in shared for item in pair):
         return None
 
     def difference(ours_right: bool, theirs_right: bool) -> float:
         """The difference if the undecided answers of the run, and those of the baseline, are right or wrong."""
         gaps = (
-            (ours.right + ours_right * ours.undecided) / ours.n
+            (mine.right + ours_right * mine.undecided) / mine.n
             - (theirs.right + theirs_right * theirs.undecided) / theirs.n
-            for ours, theirs in shared
+            for mine, theirs in shared
         )
         return 100 * math.fsum(gaps) / len(shared)
 
@@ -254,10 +240,9 @@ def _range_of(shared: Sequence[tuple[QuestionTally, QuestionTally]]) -> tuple[fl
 
 def _undecided_warnings(ours: Side, baseline: Side) -> list[str]:
     """What undecided answers leave open of the difference, in a sentence; empty if there are none."""
-    shared = pairs(ours.benchmark.questions, baseline.benchmark.questions)
-    if (possible := _range_of(shared)) is None:
+    if (possible := undecided_range(ours, baseline)) is None:
         return []
-    sides = zip(*shared, strict=True)
+    sides = zip(*pairs(ours.benchmark.questions, baseline.benchmark.questions), strict=True)
     counts = [f"{sum(item.undecided for item in side):,} of {sum(item.n for item in side):,}" for side in sides]
     return [
         f"undecided answers count as wrong: {counts[0]} of the run, {counts[1]} of the baseline. By them the "

@@ -16,6 +16,7 @@ from typing import Self
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.protocol.failures import says_dead
 from harness.core.errors import Interrupted
+from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import Sample
 from harness.generation import runner
@@ -26,9 +27,11 @@ from harness.generation.settings import RunSettings
 from harness.options.judge import JudgeOptions
 from harness.options.run import RunOptions
 from harness.preparing import own_servers
-from harness.preparing.prepare import Prepared, in_a_line, prepare
+from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.question_warnings import question_warnings
 from harness.progress.watching import Watcher
+from harness.runs import RunFolder
+from harness.runs.manifest import Manifest
 from harness.runs.merging import join_shards
 from harness.runs.record import Task
 
@@ -116,7 +119,7 @@ def carry_out(prepared: Prepared, settings: RunSettings, watcher: Watcher | None
     join_shards(prepared.folder, ended=True)
     taken_over = _taken_over(prepared, settings, watcher)
     prepared.folder.create()
-    watcher.sampling(in_a_line(settings, prepared.sets), prepared.folder)
+    watcher.sampling(_in_a_line(settings, prepared.sets), prepared.folder)
     return runner.generate(
         settings,
         prepared.sets,
@@ -141,6 +144,19 @@ def carry_out(prepared: Prepared, settings: RunSettings, watcher: Watcher | None
         account=prepared.account,
         taken_over=taken_over,
     )
+
+
+def _in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
+    """One line with model, benchmarks with questions and samples, shard and run folder; safe to print."""
+    benchmarks = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
+    line = f"{visible(settings.model)} · {benchmarks}"
+    if (part := next((s.part for s in sets if s.part is not None), None)) is not None:
+        line += f" · shard {part.shard}"
+    line += f" · run folder {settings.out}"
+    manifest = Manifest.find(RunFolder(settings.out))
+    if manifest is not None and (others := manifest.benchmarks.keys() - {s.name for s in sets}):
+        line += f", which holds {', '.join(map(visible, sorted(others)))} too"
+    return line
 
 
 def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> Iterable[Sample]:

@@ -145,30 +145,26 @@ def score(
         from harness.commands.elsewhere import cluster
 
         grading = cluster(options.on).grade_on(options.on, folder, grading, watcher)
-    if judge is None:
+    judged = None
+    if judge is not None:
+        judged = score_with_judge(folder, grade_run(folder, grading, watcher.graded), settings, watcher)
+        scores = judged.scores
+    else:
         if by_rules is score_run and not folder.has_samples():
             raise StoreError(f"{visible(str(folder.path))} holds no sample yet, so there is nothing to score.")
         judges = _judges_with_replies(folder)
-        graded = by_rules(folder, grading, watcher.graded)
+        scores = by_rules(folder, grading, watcher.graded)
         if judges:  # only now: a grading that is refused leaves the judge's grades as they were
             watcher.warn(
                 f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
                 "grades without the judge. Its replies are kept, and `judge` with its prompt or rubric brings its "
                 "grades back"
             )
-        return Scored(folder=folder, scores=_with_drops(folder, graded))
-    judged = score_with_judge(folder, grade_run(folder, grading, watcher.graded), settings, watcher)
-    scores = _with_drops(folder, judged.scores)
+    if len(scores) > 1:  # only then may a run have a benchmark of twins and its originals
+        from harness.commands.twins import add_drops
+
+        scores = add_drops(folder, scores)
     return Scored(folder=folder, scores=scores, judged=judged)
-
-
-def _with_drops(folder: RunFolder, scores: list[Score]) -> list[Score]:
-    """Add the drop of accuracy to the scores of twins, if the run may have a benchmark of twins and its originals."""
-    if len(scores) < 2:
-        return scores
-    from harness.commands.twins import add_drops
-
-    return add_drops(folder, scores)
 
 
 def _judges_with_replies(folder: RunFolder) -> list[str]:

@@ -5,14 +5,13 @@ A server that is started for the run lives for the length of the `with` block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.benchmarks.questions import QuestionSet
 from harness.client.facts import discovery
-from harness.core.inert import visible
 from harness.generation.run_progress import Account
 from harness.generation.settings import RunSettings
 from harness.options.run import RunOptions
@@ -24,7 +23,6 @@ from harness.preparing.server_start import started_for
 from harness.preparing.servers import Looks, ReachedServers, looked_at
 from harness.progress.watching import Watcher
 from harness.runs import RunFolder
-from harness.runs.manifest import Manifest
 
 if TYPE_CHECKING:
     from harness.client.address.endpoint import Endpoint
@@ -62,19 +60,6 @@ class Prepared:
         if own:
             discovery.find_model(endpoint, self.settings.model, pages=pages)
         return discovery.describe([(endpoint, pages)], self.settings.model, own_pages=own)[0]
-
-
-def in_a_line(settings: RunSettings, sets: Sequence[QuestionSet]) -> str:
-    """One line with model, benchmarks with questions and samples, shard and run folder; safe to print."""
-    benchmarks = ", ".join(f"{s.name} {len(s.questions)} × {settings.benchmarks[s.name].samples}" for s in sets)
-    line = f"{visible(settings.model)} · {benchmarks}"
-    if (part := next((s.part for s in sets if s.part is not None), None)) is not None:
-        line += f" · shard {part.shard}"
-    line += f" · run folder {settings.out}"
-    manifest = Manifest.find(RunFolder(settings.out))
-    if manifest is not None and (others := manifest.benchmarks.keys() - {s.name for s in sets}):
-        line += f", which holds {', '.join(map(visible, sorted(others)))} too"
-    return line
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from harness.generation.settings import BenchmarkSettings
 from harness.options.run import RunOptions, recorded_options
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
-from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, resolve, sampling_fields
+from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, sampling_fields
 from harness.presets.tool import NO_TOOL, PythonTool, tool_of
 from harness.progress.watching import Watcher
 from harness.runs.layout import named_folder
@@ -69,18 +69,17 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         )
         for note in question_set.notes:
             watcher.warn(f"{question_set.name}: {note}")
-        for warning in _column_warnings(options, question_set):
-            watcher.warn(warning)
         sets.append(question_set)
         sampling, origins = sampling_of(options, preset, question_set.sampling)
         n = first_number(samples, options.samples, question_set.samples)
         if options.target_error is not None:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
-        tool = tool_of(named_tool(options, preset, question_set.tool))
+        tool = _offered(named_tool(options, preset, question_set.tool), options, sampling)
         benchmarks[question_set.name] = BenchmarkSettings(
-            samples=n, sampling=sampling, origins=origins, options=recorded,
-            tool=None if tool is None else _offered(tool, options, sampling),
-        )  # fmt: skip
+            samples=n, sampling=sampling, origins=origins, options=recorded, tool=tool
+        )
+        for warning in _column_warnings(options, question_set):
+            watcher.warn(warning)
     _check_verifiers(sets)
     if options.shard is not None:
         sets = questions.divide(sets, options.shard, watcher.warn)
@@ -182,9 +181,9 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
     named = preset.sampling.plain if preset is not None and preset.sampling is not None else Sampling()
     # From the strongest layer to the weakest; the origin of a field is the first layer that sets it.
     layers = {"options": own, f"preset {options.preset}": named, "card": card, "default": DEFAULT_SAMPLING}
-    origins = {name: origin for origin, layer in reversed(layers.items()) for name in layer.sent()}
-    sampling = resolve(own, named, card).but(**{name: None for name in options.drop if name in sampling_fields()})
-    return sampling, {name: origins[name] for name in sampling.sent()}
+    sent = {name: (origin, value) for origin, layer in reversed(layers.items()) for name, value in layer.sent().items()}
+    sampling = Sampling(**{name: value for name, (_, value) in sent.items() if name not in options.drop})
+    return sampling, {name: sent[name][0] for name in sampling.sent()}
 
 
 def named_tool(options: RunOptions, preset: Preset | None, of_card: str | None) -> str | None:
@@ -200,11 +199,13 @@ def tools_of(options: RunOptions) -> dict[str, PythonTool]:
     return {name: replace(tool, facts=_tool_facts(tool)) for name, tool in tools if tool is not None}
 
 
-def _offered(tool: PythonTool, options: RunOptions, sampling: Sampling) -> PythonTool:
-    """The tool with the versions of its interpreter and packages, of which one is started to learn them.
+def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> PythonTool | None:
+    """The tool of this name with the versions of its interpreter and packages, of which one is started to learn them.
 
     Raises `UsageError` for what a sample of several requests cannot have, and where there is no sandbox for it.
     """
+    if (tool := tool_of(name)) is None:
+        return None
     own = {"tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "max_output_tokens"}
     fields = " and ".join(sorted(own & options.extra_body.keys()))
     refusals = [

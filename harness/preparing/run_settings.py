@@ -49,10 +49,10 @@ def settings_of(
     questions: RunQuestions, options: RunOptions, reached: ReachedServers, looks: Looks, watcher: Watcher
 ) -> RunSettings:
     """The settings of the run, from its options and from what the servers state."""
-    provider, folder = reached.provider, options.folder(looks.model)
-    assert folder is not None
+    provider = reached.provider
     spelling = _spelling(options, looks, provider)
-    wire = spelling.wire
+    wire, folder = spelling.wire, options.folder(looks.model)
+    assert folder is not None
     if options.batch:
         _check_batch(reached, wire)
     # What is continued is one reply; a sample with a tool is several.
@@ -198,13 +198,14 @@ def _spelling(options: RunOptions, looks: Looks, provider: Provider) -> Spelling
             option = "thinking" if options.thinking is not None else "thinking_tokens"
             both = f"{as_keyword(option, getattr(options, option))} and extra_body"
             raise UsageError(f"{both} both set {', '.join(set_twice)}: give one of them")
+    spelling = by_provider.with_fields(options.extra_body)
     # The headers that the API needs, as they will be sent. They are recorded: a version is no secret.
-    sent = request_headers(Endpoint("", headers=options.header), by_provider.wire)
-    headers = {name.lower(): value for name, value in sent.items() if name.lower() in by_provider.wire.headers}
+    sent = request_headers(Endpoint("", headers=options.header), spelling.wire)
+    headers = {name.lower(): value for name, value in sent.items() if name.lower() in spelling.wire.headers}
     if of_a_key := [name for name, value in headers.items() if looks_like_a_key(value)]:
         raise UsageError(f"{of_a_key[0]} states a version, and the value given looks like a key", field="header")
     return replace(
-        by_provider.with_fields(options.extra_body),
+        spelling,
         # The result of a batch is one JSON value for each request; its file has no place for a stream.
         stream="stream" not in options.drop and not options.batch,
         stream_usage=by_provider.stream_usage and "stream_options" not in options.drop,

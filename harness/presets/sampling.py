@@ -6,8 +6,8 @@ run's identity and in the record. The declaration also says what continuing a ha
 field; without this, the first import raises `TypeError`. `neutral` and `filled` are for fields that an engine's dialect
 knows a neutral value of.
 
-Which value holds, from the strongest: the run's own, the named preset's, the benchmark card's, `DEFAULT_SAMPLING`.
-`resolve` applies this order.
+Which value holds, from the strongest: the run's own, the named preset's, the benchmark card's, `DEFAULT_SAMPLING`
+(`harness.preparing.run_questions.sampling_of`).
 """
 
 from __future__ import annotations
@@ -77,10 +77,6 @@ class SamplingOptions(Options):
 class Sampling(SamplingOptions, strict=True):
     """The sampling settings that are sent with each request."""
 
-    def over(self, base: Sampling) -> Sampling:
-        """`base`, with every field that is set in these settings replaced by theirs."""
-        return base.but(**self.sent())
-
     def sent(self) -> dict[str, Any]:
         """The fields that are set, by name."""
         return {name: value for name, value in self if value is not None}
@@ -96,14 +92,3 @@ SERVER_FILLED = tuple(name for name, field in sampling_fields().items() if field
 
 DEFAULT_SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=32768)
 """The defaults, which suit reasoning models (DeepSeek-R1's authors advise them)."""
-
-
-def resolve(*layers: Sampling) -> Sampling:
-    """Merge layers of settings, given from the strongest to the weakest.
-
-    Fields that no layer sets come from `DEFAULT_SAMPLING`.
-    """
-    result = DEFAULT_SAMPLING
-    for layer in reversed(layers):
-        result = layer.over(result)
-    return result

@@ -7,7 +7,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -21,8 +21,9 @@ from harness.core.errors import UsageError
 from harness.core.options import options_of
 from harness.generation.network.continuing import objection
 from harness.options.run import RunOptions
+from harness.preparing.run_questions import sampling_of
 from harness.presets.preset import SourcedSampling
-from harness.presets.sampling import DEFAULT_SAMPLING, SERVER_FILLED, Sampling, resolve, sampling_fields
+from harness.presets.sampling import DEFAULT_SAMPLING, SERVER_FILLED, Sampling, sampling_fields
 from harness.reports.settings import by_weight
 from harness.sweeps.schema import json_schema
 from server_launchers.engines import table as engines
@@ -110,7 +111,9 @@ def test_a_text_is_no_number_in_the_sampling() -> None:
 
 
 def test_a_stronger_layer_of_sampling_replaces_what_it_sets_and_no_more() -> None:
-    weak, strong = Sampling(temperature=0.9, top_k=20), Sampling(temperature=0.2)
-    assert resolve(strong, weak).sent() == {**DEFAULT_SAMPLING.sent(), "temperature": 0.2, "top_k": 20}
-    assert resolve(weak, strong).sent()["temperature"] == 0.9
-    assert resolve().sent() == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768}
+    weak: dict[str, Any] = {"temperature": 0.9, "top_k": 20}
+    strong: dict[str, Any] = {"temperature": 0.2}
+    for own, card, sent in ((strong, weak, {"temperature": 0.2, "top_k": 20}), (weak, strong, weak), ({}, {}, {})):
+        sampling, origins = sampling_of(RunOptions.of(**own), None, Sampling(**card))
+        assert sampling.sent() == {**DEFAULT_SAMPLING.sent(), **sent}
+        assert [name for name, origin in origins.items() if origin == "options"] == [*own]
