@@ -355,7 +355,7 @@ def sweep(
     _check_judge(judge)
     planned = sweep_cells.plan_of(os.fspath(file), options, {} if judge is None else judge.given, k, track)
     with contextlib.closing(Collecting(on_progress, shown=progress)) as watcher:
-        ended = whole.carry_out(planned, watcher)
+        ended = whole.run_sweep(planned, watcher)
     return Swept(folder=planned.out, ended=ended, warnings=tuple(watcher.warnings))
 
 

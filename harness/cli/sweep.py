@@ -30,8 +30,7 @@ from harness.sweeps.file import SweepFile
 from harness.sweeps.record import CellRecord
 from harness.sweeps.results import Results
 from harness.sweeps.schema import json_schema
-from harness.sweeps.whole import carry_out as carry_out_sweep
-from harness.sweeps.whole import with_tables
+from harness.sweeps.whole import run_sweep, with_tables
 
 
 def carry_out(options: SweepCommand) -> int:
@@ -85,7 +84,7 @@ def _follow(options: SweepCommand, patience_s: float) -> int:
 
     def run(settled: Collection[Path]) -> int:
         """Carry out the cells of the checkpoints that are complete; return the exit code."""
-        swept = _carry_out(_plan(options, file).only(settled), warned)
+        swept = _run_shown(_plan(options, file).only(settled), warned)
         _say_state(swept, options)
         return _code(swept, options)
 
@@ -98,7 +97,7 @@ def _follow(options: SweepCommand, patience_s: float) -> int:
 
 def _run(planned: Sweep, options: SweepCommand) -> int:
     """Carry the sweep out, and print how it ended. Returns the exit code."""
-    swept = _carry_out(planned, set())
+    swept = _run_shown(planned, set())
     code = _code(swept, options)
     if options.as_json:
         say(
@@ -115,7 +114,7 @@ def _run(planned: Sweep, options: SweepCommand) -> int:
     return code
 
 
-def _carry_out(planned: Sweep, warned: set[str]) -> Results:
+def _run_shown(planned: Sweep, warned: set[str]) -> Results:
     """Carry the sweep out; the tables of checkpoints are written again after each cell.
 
     warned: as of `Terminal`.
@@ -134,7 +133,7 @@ def _carry_out(planned: Sweep, warned: set[str]) -> Results:
         former = cell.reason
 
     with Terminal(warned=warned) as watcher:
-        return carry_out_sweep(planned, watcher, on_cell)
+        return run_sweep(planned, watcher, on_cell)
 
 
 def _code(swept: Results, options: SweepCommand) -> int:

@@ -77,10 +77,10 @@ def sample(prepared: Prepared, watcher: Watcher | None = None) -> Outcome:
     error of every benchmark is at most that.
 
     Everything is graded after each stage, and a benchmark that is exact enough is sampled no further. If a session ends
-    with samples missing, this function ends, too. Raises what `carry_out` raises.
+    with samples missing, this function ends, too. Raises what `run_session` raises.
     """
     if prepared.options.target_error is None:
-        return carry_out(prepared, prepared.settings, watcher)
+        return run_session(prepared, prepared.settings, watcher)
     from harness.commands.rounds import GradedRounds, Target  # Imported late: only a run with a target grades.
 
     planned = {name: benchmark.samples for name, benchmark in prepared.settings.benchmarks.items()}
@@ -88,7 +88,7 @@ def sample(prepared: Prepared, watcher: Watcher | None = None) -> Outcome:
     sessions: list[Outcome] = []
     while True:
         stage = target.stage()
-        sessions.append(carry_out(prepared, stage_of(prepared, stage, len(sessions)), watcher))
+        sessions.append(run_session(prepared, stage_of(prepared, stage, len(sessions)), watcher))
         outcome = _together(sessions)
         if not outcome.complete:
             return outcome
@@ -108,7 +108,7 @@ def _together(sessions: Sequence[Outcome]) -> Outcome:
     )
 
 
-def carry_out(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
+def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | None) -> Outcome:
     """Make the run folder ready, announce a session of the prepared run with `settings`, and carry it out.
 
     Raises what `runner.generate` raises, and `StoreError` for a folder that cannot be the run's.
@@ -176,9 +176,9 @@ def sample_to(prepared: Prepared, rounds: Mapping[str, float], watcher: Watcher 
     """Sample each benchmark of `rounds` up to so many samples of each question, in a session of its own.
 
     first: whether it is the command's first session of the run; only that takes the fingerprint of the endpoints.
-    Raises what `carry_out` and `end_if_signalled` raise.
+    Raises what `run_session` and `end_if_signalled` raise.
     """
-    outcome = carry_out(prepared, stage_of(prepared, rounds, int(not first)), watcher)
+    outcome = run_session(prepared, stage_of(prepared, rounds, int(not first)), watcher)
     end_if_signalled(outcome, prepared, watcher)
     return outcome
 

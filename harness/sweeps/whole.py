@@ -1,6 +1,6 @@
 """Carries out a whole sweep: its cells are run and scored, and its tables are written.
 
-The command line and Python both call `cells.plan_of` and `carry_out`.
+The command line and Python both call `cells.plan_of` and `run_sweep`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.sweeps.cells import Sweep
 from harness.sweeps.results import Results, results
 
 
-def carry_out(
+def run_sweep(
     sweep: Sweep,
     watcher: Watcher,
     on_cell: running.OnCell = lambda _record: None,

@@ -271,7 +271,7 @@ def carry_out(benchmarks: list[dict[str, Any]]) -> list[Path]:
         run = {"base_url": server.base_url, "fingerprint": False, "canary": False, "limit": 3, "samples": 2}
         content = {"models": ["m50", "m80"], "benchmarks": benchmarks, "run": run, "score": {"workers": 1}}
         Path("s.yaml").write_text(json.dumps(content))
-        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher())
+        sweeps.run_sweep(cells.plan_of("s.yaml", {}, {}), Watcher())
     return [SWEEP / f"{model}+{entry['name']}" for model in ("m50", "m80") for entry in benchmarks]
 
 

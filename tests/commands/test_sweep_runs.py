@@ -221,7 +221,7 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
                 score_run(RunFolder(folder), GradingOptions(workers=1))
                 return CellScore(code=2 * bool(failing), unsent=failing)
 
-            sweeps.carry_out(cells.plan_of("s.yaml", {}, {}, track=names), Watcher(), score=score)
+            sweeps.run_sweep(cells.plan_of("s.yaml", {}, {}, track=names), Watcher(), score=score)
             assert all(options.series == "s ck" for options in scored if getattr(options, "step", None) == 20)
             return [options.track for options in scored if getattr(options, "step", None) == 20]
 
@@ -238,11 +238,11 @@ def test_a_deleted_checkpoint_keeps_its_place_in_the_tables(tmp_path: Path) -> N
     with FakeServer(answering("ck/step_20")) as server:
         content = {"checkpoints": "ck/step_*", "run": {"base_url": server.base_url}}
         write(tmp_path, "s.yaml", content, n=1)
-        sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher())
+        sweeps.run_sweep(cells.plan_of("s.yaml", {}, {}), Watcher())
         folders[20].rmdir()
         folders[100].mkdir()
         server.answer = answering("ck/step_100")
-        ended = sweeps.carry_out(cells.plan_of("s.yaml", {}, {}), Watcher())
+        ended = sweeps.run_sweep(cells.plan_of("s.yaml", {}, {}), Watcher())
         assert [row.accuracy for row in table.records(ended)] == [1.0, 1.0]
         assert [row[1] for row in table.tables(ended)[-1].rows] == ["20", "100"], "both are points of the curve"
         # One that is written anew takes the place of the deleted one of its step; without its run there is none.
@@ -267,7 +267,7 @@ def test_a_cell_of_a_deleted_checkpoint_is_lost_with_a_reason(tmp_path: Path) ->
         """Name of each cell → why it is incomplete. Step 30 is deleted while step 20 runs."""
         benchmarks = [{"data": "a.jsonl", "samples": samples}]
         planned = cells.plan_of(write(tmp_path, "s.yaml", content | {"benchmarks": benchmarks}, n=1), {}, {})
-        ended = sweeps.carry_out(planned, Watcher(), lambda _record: folders[30].exists() and folders[30].rmdir())
+        ended = sweeps.run_sweep(planned, Watcher(), lambda _record: folders[30].exists() and folders[30].rmdir())
         return {result.cell.name: result.reason for result in ended.results}
 
     gone = "its checkpoint ck/step_{} was deleted, and the file asks for more or other samples now than it has"

@@ -324,7 +324,7 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     questions(tmp_path, "a", 2, 3)
 
     with FakeServer(answering(*names)) as server:
-        sweeps.carry_out(write(tmp_path, server=server.base_url), Watcher(), score=no_scores)
+        sweeps.run_sweep(write(tmp_path, server=server.base_url), Watcher(), score=no_scores)
     planned = write(tmp_path, start=True)
     for cell in planned.cells:
         shutil.copytree(planned.out / cell.name.replace("+x+", "+"), planned.folder(cell))
@@ -374,11 +374,11 @@ def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_sta
         return [found.done for cell in planned.cells if (found := record.read(planned.out, cell.name)) is not None]
 
     former = stamps()
-    ended = sweeps.carry_out(planned, Watcher(), score=no_scores)
+    ended = sweeps.run_sweep(planned, Watcher(), score=no_scores)
     assert [result.reason for result in ended.lost] == reasons
     assert stamps() == former
     # Wrong twin: with the former settings nothing is missing.
-    back = sweeps.carry_out(write(trained, start=True), Watcher(), score=no_scores)
+    back = sweeps.run_sweep(write(trained, start=True), Watcher(), score=no_scores)
     assert {result.reason for result in back.lost} == {"not scored"}, "by the scorer of this test"
 
 

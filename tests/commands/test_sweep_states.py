@@ -89,7 +89,7 @@ class Sweeping(RuleBasedStateMachine):
         """Sweep; afterwards the settings of each cell are those with which it was first sampled."""
         plan = self.plan()
         try:
-            return sweeps.carry_out(plan, Watcher(), score=self.score)
+            return sweeps.run_sweep(plan, Watcher(), score=self.score)
         finally:
             for cell in plan.cells:
                 if self.stored(cell.name):
@@ -153,7 +153,7 @@ class Sweeping(RuleBasedStateMachine):
         before = self.n_answered, self.n_scored
         self.carry_out()
         assert (self.n_answered, self.n_scored) == before, "nothing is left to do"
-        fresh = sweeps.carry_out(self.plan("fresh"), Watcher(), score=score_cell).results
+        fresh = sweeps.run_sweep(self.plan("fresh"), Watcher(), score=score_cell).results
         again = {one.cell.name: one.score and (one.score.accuracy, one.score.n_samples) for one in fresh}
         assert rows.items() <= again.items(), "the numbers are those of a sweep from nothing"
         shutil.rmtree("fresh")

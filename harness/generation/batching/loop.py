@@ -114,7 +114,7 @@ class BatchLoop(AskingThread):
                 sleep=self._stopped.wait,
             )
             pause = FIRST_LOOK_S
-            while self._carry_out() and not self._stopped.is_set():
+            while self._take_requests() and not self._stopped.is_set():
                 self._hand_in(provider)
                 if self._look(provider):
                     pause = FIRST_LOOK_S
@@ -128,7 +128,7 @@ class BatchLoop(AskingThread):
             self._dispatcher.fail(error)
         if self._stopped.is_set():
             self._dispatcher.stop(self._why)
-        self._carry_out()
+        self._take_requests()
         self.progress = self._dispatcher.progress()
 
     def _wait(self, seconds: float) -> None:
@@ -136,7 +136,7 @@ class BatchLoop(AskingThread):
         if self._stopped.wait(seconds):
             raise RequestFailed("cut", "the session ends")
 
-    def _carry_out(self) -> bool:
+    def _take_requests(self) -> bool:
         """Take the dispatcher's new requests; return False if the session has ended."""
         if (now := time.monotonic()) >= self._next_look:
             self._next_look = now + LOOK_AROUND_S
@@ -216,7 +216,7 @@ class BatchLoop(AskingThread):
                     continue
                 awaited.discard(result.ask)
                 self._take(result)
-                if not self._carry_out() or self._stopped.is_set():
+                if not self._take_requests() or self._stopped.is_set():
                     return True
         except RequestFailed as failure:  # The results broke off; the next look reads the rest.
             self._cuts[ended.name] += 1
