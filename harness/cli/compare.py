@@ -196,7 +196,6 @@ def show(first: Path, second: Path) -> None:
     """Print the questions whose fraction correct moved most from run A to run B, the verdicts that flipped, and the
     settings that differ.
     """
-
     folders = [open_scored(path) for path in (first, second)]
     a, b = (OpenRun.of(folder, path.name) for folder, path in zip(folders, (first, second), strict=True))
     shared = {name: name for name in a.benchmarks if name in b.benchmarks} or _named_otherwise(folders)
@@ -210,10 +209,11 @@ def show(first: Path, second: Path) -> None:
 
 
 def _named_otherwise(folders: Sequence[RunFolder]) -> dict[str, str]:
-    """The name in the second run of each benchmark of the first that it has under another name, as another tool's
-    outputs have the name of their file.
-    """
+    """Benchmark of the first run → the name that the files of the second run have for the same questions.
 
+    Only for runs without a benchmark of one name. Another tool's outputs are a benchmark with the name of their file;
+    `read_runs` gives the same questions one name in both runs, and `stored_name` is that of the files.
+    """
     first, second = read_runs(folders)
     return {
         name: second.stored_name(benchmark) for name, benchmark in second.benchmarks.items() if name in first.benchmarks
@@ -222,7 +222,6 @@ def _named_otherwise(folders: Sequence[RunFolder]) -> dict[str, str]:
 
 def _print_compared(compared: Compared) -> None:
     """Print how two runs differ on one benchmark."""
-
     click.echo(visible(compared.benchmark))
     for line in compared.lines:
         click.echo(f"  {visible(line)}")

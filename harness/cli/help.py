@@ -215,7 +215,7 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     meaning = _meaning(meant, command) if meant else ""
     if not meaning and (near := misspelt(name, (flag for flag in flags if flag.startswith("--")))):
         return f"No such option: {name}.{near}"
-    # A sentence that names no option of an engine's command is about runs.
+    # The command of an engine: if the meaning names no flag of its own, it is about a flag of `harness run`.
     if (command.options_metavar or "").endswith("[-- ENGINE FLAGS]") and not {*flags} & {*_FLAG.findall(meaning)}:
         meaning = f"A flag of the engine stands behind ` -- `: `{ctx.command_path} MODEL -- {name}`."
     return f"No such option: {name}. {meaning or f'`{ctx.command_path} --help` lists those that there are.'}"

@@ -55,15 +55,19 @@ def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
 
 
 def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator[Card]:
-    """Yield the cards that have exactly these questions."""
-    note = record.settings.get(MADE)
-    whole = note.get("rows_digest") if isinstance(note, Mapping) else None
-    rows = {whole, digest_of_each(sorted(question.row_digest for question in questions))}
+    """Yield the cards that have exactly these questions.
+
+    record: the run's record of the benchmark. If a local file had the questions, it has the checksum of all rows of the
+    file, of which the run may plan a part.
+    """
+    made_from = record.settings.get(MADE)
+    of_file = made_from.get("rows_digest") if isinstance(made_from, Mapping) else None
+    checksums = {of_file, digest_of_each(sorted(question.row_digest for question in questions))}
     references = ""
     shipped = {card.name: card for card in catalogue.shipped_cards()}
     # If a user's card has the name of a shipped card, only the shipped card is compared.
     for card in [*shipped.values(), *(card for card in catalogue.cards() if card.name not in shipped)]:
-        if not rows.isdisjoint({card.checksum or "", *(edition.rows for edition in card.editions)}):
+        if not checksums.isdisjoint({card.checksum or "", *(edition.rows for edition in card.editions)}):
             yield card
         if card.questions == len(questions) and card.answers_checksum is not None:
             references = references or question_sets.answers_digest(question.references for question in questions)
