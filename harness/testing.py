@@ -398,14 +398,10 @@ def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model")
         if failure:
             return failure
         streamed = request.json.get("stream")
-        if request.path.endswith("/responses"):
-            return (
-                event_stream(*response_events(text, model), end=())
-                if streamed
-                else [http(200, response(text, model=model))]
-            )
-        if request.path.endswith("/messages"):
-            return event_stream(*message_events(text, model), end=()) if streamed else [http(200, message(text, model))]
+        for path, events, whole in (("/responses", response_events, response), ("/messages", message_events, message)):
+            if request.path.endswith(path):
+                reply = whole(text, model=model)
+                return event_stream(*events(text, model), end=()) if streamed else [http(200, reply)]
         if streamed:
             return completion(text)
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}

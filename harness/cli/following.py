@@ -116,10 +116,8 @@ class ScoredTerminal(Terminal):
         """As `Terminal`; the first call starts the scoring, since the run then holds its folder."""
         super().progressed(progress)
         if self._scoring is None and self._folder is not None:
-            command, silent = (
-                isolated.command("harness", "score", str(self._folder.path), "--follow"),
-                subprocess.DEVNULL,
-            )
+            command = isolated.command("harness", "score", str(self._folder.path), "--follow")
+            silent = subprocess.DEVNULL
             with contextlib.suppress(OSError):
                 self._scoring = subprocess.Popen(
                     command, stdin=silent, stdout=silent, stderr=silent, start_new_session=True

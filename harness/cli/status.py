@@ -22,7 +22,6 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.generation.network.control import order, progress_of
-from harness.generation.run_progress import Progress
 from harness.options.reading import StatusCommand
 from harness.progress.display import ProgressDisplay
 from harness.progress.lines import panel, percent, score_in_words
@@ -162,22 +161,14 @@ def lines(status: RunStatus) -> Iterator[str]:
     """The status as text, safe to print."""
     yield f"{visible(status.run)}: {status.state}"
     if status.progress is not None:
-        yield from progress_lines(status.progress, status.scores)
+        for line in panel(status.progress, shutil.get_terminal_size().columns - 1, ALL_ROWS, status.scores):
+            yield "".join(span.text for span in line)
     elif status.files is not None:
         yield from _from_files(RunFolder(Path(status.run)), status.files, status.scores)
     if status.engine is not None:
         yield from map(visible, engine_lines(status.engine))
         # While requests are under way, an engine that counts at their ends has fewer tokens than the client.
         yield from (f"  {visible(remark)}" for remark in status.engine.remarks if status.state == "ended")
-
-
-def progress_lines(progress: Progress, scores: dict[str, RunningScore] | None = None) -> Iterator[str]:
-    """The progress of a running run as lines, with bars that fit the terminal.
-
-    scores: by benchmark, its accuracy so far; None: none is shown.
-    """
-    for line in panel(progress, shutil.get_terminal_size().columns - 1, ALL_ROWS, scores):
-        yield "".join(span.text for span in line)
 
 
 def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore]) -> Iterator[str]:

@@ -183,7 +183,8 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
         raise UsageError(
             f"{visible(twice, 80)} is given twice: a plan is for one comparison, which has each benchmark once"
         )
-    n_tests = n_tests_of(options, len(benchmarks))
+    # The comparison corrects its p values together, with one more for the mean of several benchmarks.
+    n_tests = (_TESTS if options.margin is None else 1) * len(benchmarks) + (len(benchmarks) > 1)
     plans = [_plan_benchmark(evidence, options, n_tests) for evidence in benchmarks]
     if options.plots is not None:
         noun = "difference" if options.margin is None else "margin"
@@ -191,12 +192,6 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
         curves = {needed.benchmark: needed.by_samples for needed in plans}
         write_plots([plan_plot(noun, target, curves)], options.plots)
     return plans
-
-
-def n_tests_of(options: PlanOptions, n_benchmarks: int) -> int:
-    """Number of p values that the planned comparison of two runs corrects together."""
-    of_each = 1 if options.margin is not None else _TESTS
-    return of_each * n_benchmarks + (n_benchmarks > 1)
 
 
 def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence]:

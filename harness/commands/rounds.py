@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -49,21 +49,13 @@ class GradedRounds:
 
         Raises `StoreError`.
         """
-        graded: dict[str, list[Grade]] = defaultdict(list)
+        graded: dict[str, dict[int, bool]] = defaultdict(dict)  # by question and sample
         for grade in grade_new(self._folder, benchmark):
-            graded[grade.question_id].append(grade)
-        return complete_rounds([graded[question_id] for question_id in self._questions[benchmark]])
-
-
-def complete_rounds(questions: Sequence[Iterable[Grade]]) -> NDArray[np.bool_]:
-    """Whether each sample is right, shape (rounds, questions), for the first rounds that all questions have.
-
-    questions: the grades of each.
-    """
-    correct = [{grade.sample_index: grade.verdict == "correct" for grade in question} for question in questions]
-    n_rounds = next(n for n in count() if not correct or any(n not in question for question in correct))
-    rounds = [[question[n] for question in correct] for n in range(n_rounds)]
-    return np.array(rounds, dtype=bool).reshape(n_rounds, len(questions))
+            graded[grade.question_id][grade.sample_index] = grade.verdict == "correct"
+        correct = [graded[question_id] for question_id in self._questions[benchmark]]
+        n_rounds = next(n for n in count() if not correct or any(n not in of_question for of_question in correct))
+        rounds = [[of_question[n] for of_question in correct] for n in range(n_rounds)]
+        return np.array(rounds, dtype=bool).reshape(n_rounds, len(correct))
 
 
 def grade_new(folder: RunFolder, benchmark: str) -> Sequence[Grade]:

@@ -13,10 +13,7 @@ from harness.core.records import MAX_SAMPLES
 from harness.options.command import CommandOptions, JudgeFlag, prints
 from harness.options.deciding import RaceRules
 from harness.options.headings import ASKED, BATCH, LIMITS, MONEY, OUTPUT, REQUEST, RESUMING, SAMPLING, WHOM
-from harness.options.whom import (
-    HowWritten,
-    WhichServer,
-)
+from harness.options.whom import HowWritten, WhichServer
 from harness.presets.sampling import SamplingOptions
 from harness.presets.tool import TOOL
 
