@@ -14,8 +14,8 @@ from harness.core.records import Sample
 from harness.reports.formats import to_markdown
 from harness.reports.tables import sample_table, score_table
 from harness.runs import Manifest, RunFolder, read_samples
-from harness.scoring.columns import numbers
 from harness.scoring.score import Score
+from harness.scoring.table_cells import numbers
 from harness.sweeps import table
 
 if TYPE_CHECKING:

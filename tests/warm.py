@@ -53,7 +53,7 @@ IMPORTED = {COMMANDS: (
     "harness.sweeps.running",
     *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
     *("harness.progress.running_score", "harness.reports.scored", "harness.commands.twins", "harness.viewer.app"),
-    *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.columns"),
+    *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.table_cells"),
     *("harness.progress.display", "harness.progress.lines"),
     *(f"server_launchers.{name}" for name in ("keeping.launch", "engines.command")),
     *(f"server_launchers.engines.{name}" for name in ("llama_cpp", "sglang", "vllm_ascend")),

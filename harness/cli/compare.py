@@ -27,7 +27,7 @@ from harness.scoring.comparison import MeanComparison, PairedComparison
 from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
 from harness.scoring.opened import OpenRun
 from harness.scoring.stats import Interval
-from harness.scoring.uncertainty import point_cells, why_narrower
+from harness.scoring.table_cells import point_cells, why_narrower
 from harness.viewer.differ import Compared
 from harness.viewer.differ import compare as compared_samples
 from harness.viewer.rows import WORDS

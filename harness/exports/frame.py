@@ -19,8 +19,8 @@ from harness.exports.choice import ExportedBenchmark, SampleChoice, SampleRow
 from harness.presets.tool import recorded
 from harness.runs.layout import RunFolder, labels
 from harness.runs.manifest import Manifest
-from harness.scoring.columns import numbers
 from harness.scoring.score import Score
+from harness.scoring.table_cells import numbers
 
 Of = Literal["samples", "grades", "scores"]
 """A row of the table is one of these."""

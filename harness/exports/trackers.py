@@ -25,8 +25,8 @@ from harness.core.errors import UsageError
 from harness.core.secret import without_secrets
 from harness.runs import Manifest, RunFolder
 from harness.runs.sweep_cell import names_in_sweep
-from harness.scoring.columns import numbers
 from harness.scoring.score import Score
+from harness.scoring.table_cells import numbers
 
 PROJECT = "reasoning-harness"
 """The project (or experiment) in the tracker, unless the tracker's environment variables name one."""

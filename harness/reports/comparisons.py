@@ -18,8 +18,8 @@ from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.published import PublishedScore, matching
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
+from harness.scoring.table_cells import ABSENT, percent, point_cells, why_narrower
 from harness.scoring.twins import TwinDrop
-from harness.scoring.uncertainty import ABSENT, percent, point_cells, why_narrower
 
 MAX_NAME_CHARS = 40
 """A source's name is cut to this length in a cell."""

@@ -11,8 +11,8 @@ from rich.text import Text
 from harness.core.inert import csv_text, visible
 from harness.reports.fitted import Fitted
 from harness.reports.tables import Table
-from harness.scoring.columns import column_names, numbers
 from harness.scoring.score import Score
+from harness.scoring.table_cells import column_names, numbers
 
 _NAME_COLUMNS = range(2)
 """The first columns, which name a row if they hold words, such as run and benchmark."""

@@ -29,7 +29,7 @@ from harness.reports.settings import checksum_table, failure_table, rubrics, run
 from harness.reports.tables import Table, breakdown_table, endpoint_table, samples_cell, short
 from harness.runs.manifest import UNKNOWN_MODEL
 from harness.scoring.score import Score
-from harness.scoring.uncertainty import cells, percent, value_cell
+from harness.scoring.table_cells import cells, percent, value_cell
 
 Values = dict[str, Any]
 """Values that a part of the page shows, by the template's names; the template fails at any other name."""

@@ -20,10 +20,10 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.tables import AT_MOST, MEANINGS, Table, short
 from harness.runs.manifest import BenchmarkRecord, Difference
 from harness.runs.recorded_settings import MAX_SETTING_CHARS, differences_in_curve, in_words, setting_in_words
-from harness.scoring.score import Score, accuracy_cell
+from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
+from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, value_cell
 from harness.scoring.tally import MAX_MISSING_SHARE
-from harness.scoring.uncertainty import ABSENT, cells, value_cell
 
 SETTINGS_DIFFER, SAMPLES_MISSING = "settings differ", "samples are missing"
 """Why a step is passed over."""

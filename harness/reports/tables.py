@@ -13,8 +13,17 @@ import msgspec
 
 from harness.core.inert import safe_name, visible
 from harness.scoring.engine_figures import EngineFigures
-from harness.scoring.score import Score, accuracy_cell
-from harness.scoring.uncertainty import ABSENT, cells, percent, sampling_cell, value_cell, why_narrower, with_interval
+from harness.scoring.score import Score
+from harness.scoring.table_cells import (
+    ABSENT,
+    accuracy_cell,
+    cells,
+    percent,
+    sampling_cell,
+    value_cell,
+    why_narrower,
+    with_interval,
+)
 
 if TYPE_CHECKING:
     from harness.reports.scored import ScoredRun

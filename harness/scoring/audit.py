@@ -56,7 +56,7 @@ from harness.runs.overrides import Override, apply, share_of
 from harness.scoring.audit_order import Population, Stratum
 from harness.scoring.stats import Z_95, Array, Estimate, Interval, effective_clusters, moved_interval, wilson
 from harness.scoring.tally import QuestionTally, cluster_numbers
-from harness.scoring.uncertainty import interval_cell, rate_of_shares
+from harness.scoring.uncertainty import rate_of_shares
 
 MIN_DISCERNMENT = 0.5
 """Smallest sensitivity + specificity − 1 of a grader by which the question interval is stretched. A smaller value
@@ -179,8 +179,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         """The accuracy with both intervals; where samples are undecided, also the accuracy if they are right."""
         sampling, question = self.accuracy.sampling, self.accuracy.question
         assert sampling is not None
-        new = "" if question is None else f"; new questions {interval_cell(question)}"
-        value, intervals = f"{in_percent(self.accuracy.value)} %", f"(same questions {interval_cell(sampling)}{new})"
+        new = "" if question is None else f"; new questions {question.in_percent}"
+        value, intervals = f"{in_percent(self.accuracy.value)} %", f"(same questions {sampling.in_percent}{new})"
         if self.accuracy_undecided_right is None:
             return f"{value} {intervals}"
         undecided = f"{count_noun(self.n_undecided, 'undecided sample')} {are(self.n_undecided)}"

@@ -45,21 +45,18 @@ from harness.scoring.measures import (
     uneven_parts,
 )
 from harness.scoring.observed import EndpointScore, Speed, ToolUse, Workload
-from harness.scoring.stats import Estimate, Interval
+from harness.scoring.stats import Estimate
 from harness.scoring.tally import GradeKind, QuestionTally, cluster_numbers, slim, tally
 from harness.scoring.twins import ORIGINAL, TWIN_OF, TwinDrop
 from harness.scoring.uncertainty import (
     MAX_LABEL_CHARS,
     accuracy_of,
-    interval_cell,
     maj_at,
     pass_at,
     pass_hat,
     question_error,
     sampling_error,
     unequal_clusters,
-    value_cell,
-    with_interval,
 )
 
 MAX_SCORES_BYTES = 16 * 1024 * 1024
@@ -598,20 +595,3 @@ def _powers_of_two(limit: int) -> list[int]:
 
 def _mean(values: Sequence[float] | NDArray[np.float64]) -> float:
     return math.fsum(values) / len(values)
-
-
-def accuracy_cell(score: Score, unit: str = "") -> str:
-    """The accuracy in percent with its sampling interval: `57.1 (55.9–58.3)`; with the unit, `57.1 % (55.9–58.3)`.
-
-    `57.1 (at most 39.2–73.3)` with one sample a question; `57.1 (bounds 50.0–61.2)` where missing samples can move the
-    accuracy out of the interval. `all undecided` where the rules decided no sample: its accuracy may be any.
-    """
-    if score.undecided_share == 1:
-        return "all undecided"
-    bounds = Interval(score.bounds.low, score.bounds.high)
-    interval = score.accuracy and score.accuracy.sampling
-    beyond = interval is None or bounds.low < interval.low or bounds.high > interval.high
-    unit = f"{unit} of points" if score.points_of and unit else unit
-    if score.accuracy is None or (score.partial and beyond):
-        return f"{value_cell(score.accuracy, unit)} (bounds {interval_cell(bounds)})"
-    return with_interval(score.accuracy, unit)

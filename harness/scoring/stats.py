@@ -78,6 +78,10 @@ Science 16:101).
 """
 
 
+MAX_DIGITS = 4
+"""Largest number of decimals of an interval's end."""
+
+
 class Interval(NamedTuple):
     """A 95 % interval, both ends fractions; `[low, high]` in a file."""
 
@@ -88,6 +92,17 @@ class Interval(NamedTuple):
     def half_width(self) -> float:
         """Half the distance between the ends, a fraction."""
         return (self.high - self.low) / 2
+
+    @property
+    def in_percent(self) -> str:
+        """Both ends in percent, such as `55.4–58.8`.
+
+        Ends that would look equal with one decimal get more decimals, so that no interval looks like a point.
+        """
+        digits = 1
+        while digits < MAX_DIGITS and f"{100 * self.low:.{digits}f}" == f"{100 * self.high:.{digits}f}":
+            digits += 1
+        return f"{100 * self.low:.{digits}f}–{100 * self.high:.{digits}f}"
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):

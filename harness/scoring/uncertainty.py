@@ -1,8 +1,7 @@
 """Errors and intervals of accuracy, pass@k, pass^k and maj@k from counted questions (`QuestionTally`).
 
-The formulas stand in `stats`, each once. The sampling error (same questions, asked again) is the root
-of `sampling_variance_of_mean`; the question error (other questions of this kind) is the root of `between`. At the
-end: how tables, reports and the viewer print accuracies and intervals in percent.
+The formulas stand in `stats`, each once. The sampling error (same questions, asked again) is the root of
+`sampling_variance_of_mean`; the question error (other questions of this kind) is the root of `between`.
 """
 
 from __future__ import annotations
@@ -12,11 +11,9 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from harness.core.inert import visible
-from harness.core.nouns import in_percent, in_points
 from harness.scoring.stats import (
     Array,
     Estimate,
@@ -37,12 +34,6 @@ from harness.scoring.tally import QuestionTally, cluster_numbers, cluster_of
 
 MAX_LABEL_CHARS = 80
 """Longest name or value of a metadata field in a score; a longer one is clipped."""
-
-MAX_DIGITS = 4
-"""Largest number of decimals of an interval's end."""
-
-ABSENT = "–"
-"""The cell of an unknown value."""
 
 
 class SamplingError(NamedTuple):
@@ -334,87 +325,3 @@ def mean_question_interval(
     """
     clusters = cluster_numbers(items)
     return question_limits(values, clusters, weights).interval() if clusters.any() else None
-
-
-# ---- in percent
-
-
-def percent(value: float | None, unit: str = "") -> str:
-    """A fraction in percent with one decimal, and the unit behind it."""
-    return ABSENT if value is None else f"{in_percent(value)}{unit}"
-
-
-def point_cells(difference: Estimate) -> tuple[str, str, str]:
-    """A difference in points, its interval for the same questions and that for new questions.
-
-    Such as `+2.0`, `at most -73.0 to +20.5`, `-1.0 to +5.0`.
-    """
-
-    def cell(interval: Interval | None) -> str:
-        return ABSENT if interval is None else f"{in_points(interval.low)} to {in_points(interval.high)}"
-
-    same, new = cell(difference.sampling), cell(difference.question)
-    return in_points(difference.value), f"at most {same}" if difference.at_most else same, new
-
-
-def interval_cell(interval: Interval, *, at_most: bool = False) -> str:
-    """An interval in percent, such as `55.4–58.8`. at_most: it is only an upper bound, and the cell says so.
-
-    Ends that would look equal with one decimal get more decimals, so that no interval looks like a point.
-    """
-    digits = 1
-    while digits < MAX_DIGITS and f"{100 * interval.low:.{digits}f}" == f"{100 * interval.high:.{digits}f}":
-        digits += 1
-    ends = f"{100 * interval.low:.{digits}f}–{100 * interval.high:.{digits}f}"
-    return f"at most {ends}" if at_most else ends
-
-
-def value_cell(estimate: Estimate | None, unit: str = "") -> str:
-    """The value in percent with one decimal and the unit behind it; a number of tokens as a whole number."""
-    if estimate is not None and estimate.unit:
-        return f"{estimate.value:.0f}"
-    return percent(estimate and estimate.value, unit)
-
-
-def sampling_cell(estimate: Estimate | None) -> str:
-    """The interval for the same questions, such as `55.4–58.8`, or `at most 39.2–73.3`."""
-    if estimate is None or estimate.sampling is None:
-        return ABSENT
-    if estimate.unit:
-        at_most = "at most " if estimate.at_most else ""
-        return f"{at_most}{estimate.sampling.low:.0f}–{estimate.sampling.high:.0f}"
-    return interval_cell(estimate.sampling, at_most=estimate.at_most)
-
-
-def cells(estimate: Estimate | None) -> tuple[str, str, str]:
-    """The value, its interval for the same questions and that for other questions, as the cells of a row."""
-    question = estimate and msgspec.structs.replace(estimate, sampling=estimate.question, at_most=False)
-    return value_cell(estimate), sampling_cell(estimate), sampling_cell(question)
-
-
-def with_interval(estimate: Estimate | None, unit: str = "") -> str:
-    """The value with its interval for the same questions: `57.1 (55.9–58.3)`."""
-    if estimate is None or estimate.sampling is None:
-        return value_cell(estimate, unit)
-    return f"{value_cell(estimate, unit)} ({sampling_cell(estimate)})"
-
-
-def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[str, ...]:
-    """One sentence on why the interval for other questions is narrower than the one for the same questions; else empty.
-
-    imported: the samples were read from a file, so that the sentence does not speak of more of them.
-    """
-    if estimate is None or estimate.sampling is None or estimate.question is None:
-        return ()
-    if estimate.question.half_width >= estimate.sampling.half_width:
-        return ()
-    reason = (
-        "with one sample of each question, or with copies among the samples, it is only an upper bound"
-        if estimate.at_most
-        else "with few samples of each question it is kept wide, because they hardly show how much a question varies"
-    )
-    more = "" if imported else ". More samples of each question narrow the interval for the same questions"
-    return (
-        f"the interval for the same questions is wider than that for other questions: {reason}; the interval for other "
-        f"questions is measured on the spread between questions{more}",
-    )

@@ -15,8 +15,9 @@ from harness.reports import comparisons
 from harness.reports.tables import AT_MOST, engine_cell
 from harness.scoring import comparison_published
 from harness.scoring.comparison_published import PublishedComparison
-from harness.scoring.score import Score, accuracy_cell
-from harness.scoring.uncertainty import ABSENT, pass_at, percent
+from harness.scoring.score import Score
+from harness.scoring.table_cells import ABSENT, accuracy_cell, percent
+from harness.scoring.uncertainty import pass_at
 from harness.sweeps.results import CellResult
 
 MARK = " *"

@@ -26,9 +26,8 @@ from harness.reports.plots.plot import Plot, files_of, write_plots
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.tables import Table, short
 from harness.runs import RunFolder
-from harness.scoring.columns import ends
 from harness.scoring.deciding import LEVEL
-from harness.scoring.uncertainty import ABSENT, cells, value_cell, with_interval
+from harness.scoring.table_cells import ABSENT, cells, ends, value_cell, with_interval
 from harness.sweeps.cells import AXES, Sweep
 from harness.sweeps.columns import MARK, Notes, column_heads, column_texts, pass_at_k, published_text, score_text
 from harness.sweeps.results import Aggregate, CellResult, Results

@@ -15,7 +15,7 @@ from harness.runs.recorded_settings import in_words, server_differences, setting
 from harness.scoring.comparison import PairedComparison, compare_runs, pairs
 from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.opened import OpenBenchmark, OpenRun
-from harness.scoring.uncertainty import point_cells
+from harness.scoring.table_cells import point_cells
 from harness.viewer.rows import excerpt, title
 
 

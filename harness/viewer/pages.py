@@ -18,8 +18,7 @@ from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder, labels, runs_below
 from harness.runs.sweep_cell import JOIN, names_in_sweep
 from harness.scoring.opened import OpenBenchmark, OpenRun
-from harness.scoring.score import accuracy_cell
-from harness.scoring.uncertainty import interval_cell
+from harness.scoring.table_cells import accuracy_cell, interval_cell
 from harness.viewer.auditing import rubric_used
 from harness.viewer.printed import curl, steps_of
 from harness.viewer.rows import (

@@ -33,9 +33,9 @@ from harness.reports.formats import to_latex, to_markdown, to_terminal
 from harness.reports.report import Report, report
 from harness.reports.tables import Table, p_cell, score_table
 from harness.runs.layout import RunFolder
-from harness.scoring.score import accuracy_cell, interval_cell, score_benchmark, warned
+from harness.scoring.score import score_benchmark, warned
 from harness.scoring.stats import Interval
-from harness.scoring.uncertainty import percent
+from harness.scoring.table_cells import accuracy_cell, interval_cell, percent
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.payloads import PAYLOADS

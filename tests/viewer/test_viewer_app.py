@@ -20,7 +20,8 @@ from harness.core.records import Key
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, overrides, read_samples
 from harness.scoring.pipeline import score_run
-from harness.scoring.score import Score, accuracy_cell
+from harness.scoring.score import Score
+from harness.scoring.table_cells import accuracy_cell
 from harness.viewer import pages
 from tests.runs.recorded import append
 from tests.system.command import harness

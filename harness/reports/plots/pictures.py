@@ -37,8 +37,8 @@ from harness.scoring.engine_figures import Moment
 from harness.scoring.repeats import Repeats, SampleSize
 from harness.scoring.score import Score
 from harness.scoring.stats import Z_95, Estimate
+from harness.scoring.table_cells import value_cell
 from harness.scoring.tally import QuestionTally
-from harness.scoring.uncertainty import value_cell
 
 MAX_ROWS = 60
 """Largest number of accuracies in one plot: the first."""

@@ -1,0 +1,171 @@
+"""How a score stands in a table: its accuracies and intervals as cells in percent, for tables, reports and the viewer;
+and all its numbers as flat columns, name → number, for CSV files and experiment trackers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from harness.core.nouns import in_percent, in_points
+from harness.scoring.score import Score
+from harness.scoring.stats import Estimate, Interval
+
+ABSENT = "–"
+"""The cell of an unknown value."""
+
+_SIGNS = {"pass_at": "pass@", "pass_hat": "pass^", "maj_at": "maj@", "budgets": "within_", "at": "at_"}
+"""Fields whose columns begin with another name."""
+
+_NO_COLUMNS = ("schema", "breakdowns", "settings")
+"""Fields without columns: a group of a breakdown has a row of its own, and a judge's settings are no result."""
+
+_NUMBERS = (int, float, bool, int | None, float | None, Estimate | None)
+"""Types of fields that have a column even where a score has no such number."""
+
+
+def numbers(score: msgspec.Struct) -> dict[str, object]:
+    """Every number of a score, or of a record in it, by its column's name in the order of the fields; None: unknown.
+
+    An estimate has the columns `NAME`, `NAME_sampling_low`, `NAME_sampling_high`, `NAME_question_low` and
+    `NAME_question_high`; and `NAME_at_most`, true, where the first two are an upper bound.
+    """
+    return {name: number for of_field in _by_field(score) for name, number in of_field.items()}
+
+
+def column_names(scores: Iterable[Score]) -> list[str]:
+    """The columns of several scores: the fields in their order, each with all columns that a score has of it."""
+    of_fields = zip(*map(_by_field, scores), strict=True)
+    return list(dict.fromkeys(name for of_field in of_fields for columns in of_field for name in columns))
+
+
+def _by_field(record: msgspec.Struct) -> list[dict[str, object]]:
+    """The columns of each field of a record."""
+    columns = []
+    for field in msgspec.structs.fields(type(record)):
+        value = getattr(record, field.name)
+        has_columns = field.name not in _NO_COLUMNS and (value is not None or field.type in _NUMBERS)
+        columns.append(dict(_walk(_SIGNS.get(field.name, field.name), value)) if has_columns else {})
+    return columns
+
+
+def _walk(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """Yield (column, number) for each number in `value`, whose columns begin with `name`; text has no column.
+
+    A key of a mapping follows a name of `_SIGNS` without a line below: `pass@4`, but `anomalies_by_sign_repetition`.
+    """
+    if isinstance(value, Estimate):
+        yield name, value.value
+        yield from {**ends(f"{name}_sampling", value.sampling), **ends(f"{name}_question", value.question)}.items()
+        if value.at_most:
+            yield f"{name}_at_most", True
+    elif isinstance(value, msgspec.Struct):
+        for column, number in numbers(value).items():
+            yield f"{name}_{column}", number
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _walk(f"{name}{key}" if name[-1] in "@^_" else f"{name}_{key}", item)
+    elif isinstance(value, bool | int | float | None):
+        yield name, value
+
+
+def ends(name: str, interval: Interval | None) -> dict[str, Any]:
+    """The columns `NAME_low` and `NAME_high`; None without an interval."""
+    low, high = interval or (None, None)
+    return {f"{name}_low": low, f"{name}_high": high}
+
+
+# ---- cells in percent
+
+
+def percent(value: float | None, unit: str = "") -> str:
+    """A fraction in percent with one decimal, and the unit behind it."""
+    return ABSENT if value is None else f"{in_percent(value)}{unit}"
+
+
+def point_cells(difference: Estimate) -> tuple[str, str, str]:
+    """A difference in points, its interval for the same questions and that for new questions.
+
+    Such as `+2.0`, `at most -73.0 to +20.5`, `-1.0 to +5.0`.
+    """
+
+    def cell(interval: Interval | None) -> str:
+        return ABSENT if interval is None else f"{in_points(interval.low)} to {in_points(interval.high)}"
+
+    same, new = cell(difference.sampling), cell(difference.question)
+    return in_points(difference.value), f"at most {same}" if difference.at_most else same, new
+
+
+def interval_cell(interval: Interval, *, at_most: bool = False) -> str:
+    """An interval in percent, such as `55.4–58.8`. at_most: it is only an upper bound, and the cell says so."""
+    return f"at most {interval.in_percent}" if at_most else interval.in_percent
+
+
+def value_cell(estimate: Estimate | None, unit: str = "") -> str:
+    """The value in percent with one decimal and the unit behind it; a number of tokens as a whole number."""
+    if estimate is not None and estimate.unit:
+        return f"{estimate.value:.0f}"
+    return percent(estimate and estimate.value, unit)
+
+
+def sampling_cell(estimate: Estimate | None) -> str:
+    """The interval for the same questions, such as `55.4–58.8`, or `at most 39.2–73.3`."""
+    if estimate is None or estimate.sampling is None:
+        return ABSENT
+    if estimate.unit:
+        at_most = "at most " if estimate.at_most else ""
+        return f"{at_most}{estimate.sampling.low:.0f}–{estimate.sampling.high:.0f}"
+    return interval_cell(estimate.sampling, at_most=estimate.at_most)
+
+
+def cells(estimate: Estimate | None) -> tuple[str, str, str]:
+    """The value, its interval for the same questions and that for other questions, as the cells of a row."""
+    question = estimate and msgspec.structs.replace(estimate, sampling=estimate.question, at_most=False)
+    return value_cell(estimate), sampling_cell(estimate), sampling_cell(question)
+
+
+def with_interval(estimate: Estimate | None, unit: str = "") -> str:
+    """The value with its interval for the same questions: `57.1 (55.9–58.3)`."""
+    if estimate is None or estimate.sampling is None:
+        return value_cell(estimate, unit)
+    return f"{value_cell(estimate, unit)} ({sampling_cell(estimate)})"
+
+
+def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[str, ...]:
+    """One sentence on why the interval for other questions is narrower than the one for the same questions; else empty.
+
+    imported: the samples were read from a file, so that the sentence does not speak of more of them.
+    """
+    if estimate is None or estimate.sampling is None or estimate.question is None:
+        return ()
+    if estimate.question.half_width >= estimate.sampling.half_width:
+        return ()
+    reason = (
+        "with one sample of each question, or with copies among the samples, it is only an upper bound"
+        if estimate.at_most
+        else "with few samples of each question it is kept wide, because they hardly show how much a question varies"
+    )
+    more = "" if imported else ". More samples of each question narrow the interval for the same questions"
+    return (
+        f"the interval for the same questions is wider than that for other questions: {reason}; the interval for other "
+        f"questions is measured on the spread between questions{more}",
+    )
+
+
+def accuracy_cell(score: Score, unit: str = "") -> str:
+    """The accuracy in percent with its sampling interval: `57.1 (55.9–58.3)`; with the unit, `57.1 % (55.9–58.3)`.
+
+    `57.1 (at most 39.2–73.3)` with one sample a question; `57.1 (bounds 50.0–61.2)` where missing samples can move the
+    accuracy out of the interval. `all undecided` where the rules decided no sample: its accuracy may be any.
+    """
+    if score.undecided_share == 1:
+        return "all undecided"
+    bounds = Interval(score.bounds.low, score.bounds.high)
+    interval = score.accuracy and score.accuracy.sampling
+    beyond = interval is None or bounds.low < interval.low or bounds.high > interval.high
+    unit = f"{unit} of points" if score.points_of and unit else unit
+    if score.accuracy is None or (score.partial and beyond):
+        return f"{value_cell(score.accuracy, unit)} (bounds {interval_cell(bounds)})"
+    return with_interval(score.accuracy, unit)
