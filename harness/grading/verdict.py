@@ -404,7 +404,7 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> Verdict:
     """
     # Imported here: a process that only searches does not need the rules.
     from harness.grading.compare.canonical import vote_of
-    from harness.grading.compare.equivalence import equal
+    from harness.grading.compare.equivalence import equal, near_miss
 
     rule, undecided, steps = "no reference", False, list[str]()
     for reference in question.references:
@@ -416,18 +416,11 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> Verdict:
         if compared.equal:
             return Verdict("correct", rule, vote=vote_of(answer, question, right=reference), steps=tuple(steps))
     # An undecided answer may be right, and is then no near miss.
-    near = None if undecided else _near_miss(question, answer)
+    misses = (near_miss(reference, answer, question.kind, question.rules) for reference in question.references)
+    near = None if undecided else next((near for near in misses if near is not None), None)
     outcome: VerdictName = "undecided" if undecided else "wrong"
     vote = vote_of(answer, question, undecided=undecided)
     return Verdict(outcome, rule, vote=vote, steps=tuple(steps), near_miss=near)
-
-
-def _near_miss(question: Question, answer: str) -> NearMiss | None:
-    """How a wrong answer misses one of the references by little; None if it misses all by more."""
-    from harness.grading.compare.equivalence import near_miss
-
-    misses = (near_miss(reference, answer, question.kind, question.rules) for reference in question.references)
-    return next((near for near in misses if near is not None), None)
 
 
 def _by_verifier(question: Question, answer: str) -> Verdict:

@@ -98,11 +98,6 @@ def point_cells(difference: Estimate) -> tuple[str, str, str]:
     return in_points(difference.value), f"at most {same}" if difference.at_most else same, new
 
 
-def interval_cell(interval: Interval, *, at_most: bool = False) -> str:
-    """An interval in percent, such as `55.4–58.8`. at_most: it is only an upper bound, and the cell says so."""
-    return f"at most {interval.in_percent}" if at_most else interval.in_percent
-
-
 def value_cell(estimate: Estimate | None, unit: str = "") -> str:
     """The value in percent with one decimal and the unit behind it; a number of tokens as a whole number."""
     if estimate is not None and estimate.unit:
@@ -114,10 +109,8 @@ def sampling_cell(estimate: Estimate | None) -> str:
     """The interval for the same questions, such as `55.4–58.8`, or `at most 39.2–73.3`."""
     if estimate is None or estimate.sampling is None:
         return ABSENT
-    if estimate.unit:
-        at_most = "at most " if estimate.at_most else ""
-        return f"{at_most}{estimate.sampling.low:.0f}–{estimate.sampling.high:.0f}"
-    return interval_cell(estimate.sampling, at_most=estimate.at_most)
+    interval, at_most = estimate.sampling, "at most " if estimate.at_most else ""
+    return at_most + (f"{interval.low:.0f}–{interval.high:.0f}" if estimate.unit else interval.in_percent)
 
 
 def cells(estimate: Estimate | None) -> tuple[str, str, str]:
@@ -167,5 +160,5 @@ def accuracy_cell(score: Score, unit: str = "") -> str:
     beyond = interval is None or bounds.low < interval.low or bounds.high > interval.high
     unit = f"{unit} of points" if score.points_of and unit else unit
     if score.accuracy is None or (score.partial and beyond):
-        return f"{value_cell(score.accuracy, unit)} (bounds {interval_cell(bounds)})"
+        return f"{value_cell(score.accuracy, unit)} (bounds {bounds.in_percent})"
     return with_interval(score.accuracy, unit)

@@ -18,7 +18,7 @@ from harness.runs import questions as question_file
 from harness.runs.layout import RunFolder, labels, runs_below
 from harness.runs.sweep_cell import JOIN, names_in_sweep
 from harness.scoring.opened import OpenBenchmark, OpenRun
-from harness.scoring.table_cells import accuracy_cell, interval_cell
+from harness.scoring.table_cells import accuracy_cell
 from harness.viewer.auditing import rubric_used
 from harness.viewer.printed import curl, steps_of
 from harness.viewer.rows import (
@@ -104,7 +104,7 @@ def benchmark_page(benchmark: OpenBenchmark, published: str) -> dict[str, Any]:
     line, score = standing(benchmark), benchmark.score
     headline = [line["in_words"]]
     if score and score.accuracy and score.accuracy.question:
-        headline.append(f"on new questions of this kind {interval_cell(score.accuracy.question)} %")
+        headline.append(f"on new questions of this kind {score.accuracy.question.in_percent} %")
     headline.append(f"{benchmark.n_stored:,} samples of {len(benchmark.questions):,} questions")
     if score and score.n_truncated:
         headline.append(f"{score.n_truncated:,} cut")

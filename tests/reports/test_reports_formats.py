@@ -35,7 +35,7 @@ from harness.reports.tables import Table, p_cell, score_table
 from harness.runs.layout import RunFolder
 from harness.scoring.score import score_benchmark, warned
 from harness.scoring.stats import Interval
-from harness.scoring.table_cells import accuracy_cell, interval_cell, percent
+from harness.scoring.table_cells import accuracy_cell, percent
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.payloads import PAYLOADS
@@ -323,8 +323,8 @@ def test_the_accuracy_cell_of_no_sample_is_a_range() -> None:
 
 
 def test_the_ends_of_an_interval_are_told_apart_however_near_they_are() -> None:
-    assert interval_cell(Interval(0.5512, 0.588)) == "55.1–58.8"
-    assert interval_cell(Interval(0.99996, 1.0)) == "99.996–100.000"
+    assert Interval(0.5512, 0.588).in_percent == "55.1–58.8"
+    assert Interval(0.99996, 1.0).in_percent == "99.996–100.000"
 
 
 def test_a_report_prints_as_its_runs_by_name(tmp_path: Path) -> None:
