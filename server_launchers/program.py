@@ -47,14 +47,15 @@ def key_arguments(program: Program) -> tuple[str, ...]:
     )
 
 
-def install_hint(requirement: str, *others: str) -> str:
-    """The sentence that says how to install an engine into its own environment.
+def install_hint(requirement: str, *others: str, option: str = "python") -> str:
+    """The sentence that says how to install an engine, or a router, into its own environment.
 
     requirement: what pip is asked for. others: options that get the engine in another way, such as "IMAGE as `docker`".
+    option: names the environment's interpreter.
     """
     environment = f"uv venv ENV && uv pip install --python ENV/bin/python {requirement}"
     ways = "".join(f", or {way}" for way in others)
-    return f"install it into an environment of its own: {environment}, then name ENV/bin/python as `python`{ways}"
+    return f"install it into an environment of its own: {environment}, then name ENV/bin/python as `{option}`{ways}"
 
 
 def of_version(program: Program, tested: str, version: str | None) -> Program:

@@ -167,8 +167,15 @@ FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 def remove(path: Path) -> None:
     """Remove the file, if it is there. Raises `StoreError`."""
-    try:
+    with disk_errors(path):
         path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """A `with` block that writes to `path`: what the file system refuses becomes a `StoreError` (`disk_error`)."""
+    try:
+        yield
     except OSError as error:
         raise disk_error(path, error) from error
 

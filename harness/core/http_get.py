@@ -12,14 +12,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import httpx
-from tenacity import (
-    Retrying,
-    retry_any,
-    retry_if_exception_type,
-    retry_if_result,
-    stop_after_attempt,
-    wait_random_exponential,
-)
+import tenacity
 
 from harness.core.inert import MAX_ERROR_BODY_BYTES
 
@@ -75,13 +68,14 @@ def get(
     request is sent again. The client's own timeouts bound the waits for a connection and for the next read. Raises
     `httpx.HTTPError`, `httpx.InvalidURL`. clock, sleep: time and waiting, which tests replace.
     """
-    patiently = Retrying(
-        retry=retry_any(
-            retry_if_exception_type(TRANSIENT_ERRORS), retry_if_result(lambda page: page.status in transient)
+    patiently = tenacity.Retrying(
+        retry=tenacity.retry_any(
+            tenacity.retry_if_exception_type(TRANSIENT_ERRORS),
+            tenacity.retry_if_result(lambda page: page.status in transient),
         ),
-        stop=stop_after_attempt(ATTEMPTS),
+        stop=tenacity.stop_after_attempt(ATTEMPTS),
         # At random, so that the clients of a restarted server do not all come back at once.
-        wait=wait_random_exponential(multiplier=0.2, max=MAX_WAIT_SECONDS),
+        wait=tenacity.wait_random_exponential(multiplier=0.2, max=MAX_WAIT_SECONDS),
         sleep=sleep,
         # After the last attempt: return the page with its bad status, or raise what broke it.
         retry_error_callback=lambda last: last.outcome and last.outcome.result(),

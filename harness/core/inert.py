@@ -51,7 +51,8 @@ def safe_name(name: str) -> str:
 
     whole = (
         all(map(is_plain, name))
-        and name == _folded(name)
+        # As a file system that ignores case and composition compares it.
+        and name == unicodedata.normalize("NFKC", name.upper().casefold())
         and len(name.encode()) <= MAX_NAME_BYTES
         and name[:1].isalnum()
         and name.split(".")[0] not in _RESERVED
@@ -67,13 +68,6 @@ def safe_name(name: str) -> str:
     # Room for a hyphen and the 8 characters of the digest; a letter of several bytes is not cut in two.
     stem = stem.encode()[: MAX_NAME_BYTES - 9].decode(errors="ignore").rstrip("-.")
     return f"{stem}-{digest}" if stem else f"x-{digest}"
-
-
-def _folded(name: str) -> str:
-    """`name` as a file system that ignores case and composition compares it; two such forms are equal if any system
-    takes one name for the other.
-    """
-    return unicodedata.normalize("NFKC", name.upper().casefold())
 
 
 def visible(text: str, limit: int | None = None) -> str:

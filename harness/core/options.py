@@ -83,11 +83,6 @@ def _split_commas(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
-def _number_as_tuple(value: Any) -> Any:
-    """A single number as a list of one; another value stays."""
-    return (value,) if isinstance(value, int) else value
-
-
 def _parse_object(value: Any) -> Any:
     """A JSON object written as text; anything but a text is returned unchanged. Raises `ValueError`."""
     if not isinstance(value, str):
@@ -128,7 +123,9 @@ TEXTS = Kind("Texts", _text_as_tuple, str | tuple[str, ...])
 COMMAS = Kind("Texts", _split_commas, str | tuple[str, ...])
 """A list of texts, or one text that is split at its commas."""
 
-NUMBERS = Kind("int | Sequence[int]", _number_as_tuple, int | tuple[int, ...])
+NUMBERS = Kind(
+    "int | Sequence[int]", lambda value: (value,) if isinstance(value, int) else value, int | tuple[int, ...]
+)
 """A list of whole numbers, of a flag that may be repeated. A caller may give a single number."""
 
 PRICES = Kind("str | tuple[float, float]", _parse_prices, str | tuple[float, float])

@@ -33,7 +33,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
-from harness.core.files import disk_error, read_at
+from harness.core.files import disk_errors, read_at
 
 R = TypeVar("R")
 
@@ -77,7 +77,7 @@ class Spilled:
         if self._file is None and self._size <= HELD_BYTES:
             self._held += data
             return
-        try:
+        with disk_errors(Path(tempfile.gettempdir())):
             if self._file is None:
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
                 # Closed with this object: Python warns of a file that is collected while open.
@@ -85,8 +85,6 @@ class Spilled:
                 _write_all(self._file, memoryview(self._held))
                 self._held = bytearray()
             _write_all(self._file, data)
-        except OSError as error:
-            raise disk_error(Path(tempfile.gettempdir()), error) from error
 
     def read(self, begin: int, size: int) -> bytes:
         """Return `size` bytes from position `begin` on, from memory or the temporary file. Raises `StoreError`."""

@@ -208,7 +208,8 @@ def without_secrets(value: Any, *, queries: bool = False) -> Any:
         return HIDDEN
     if not isinstance(value, str):
         return value
-    return _hide_in_address(value) if queries else without_user_info(value)
+    shown = without_user_info(value)
+    return _QUERY_VALUE.sub(rf"\1={HIDDEN}", shown) if queries and "://" in value else shown
 
 
 def _hide_in_field(name: str, value: Any, queries: bool) -> Any:
@@ -336,8 +337,3 @@ def _secrets_in_argument(option: str, value: str) -> Iterator[str]:
     body = value.find("{")
     if body >= 0 and looks_like_a_key(value[body:]):
         yield value[body:]
-
-
-def _hide_in_address(text: str) -> str:
-    """`text`; from a URL in it, the user name, the password and the values of the query are removed."""
-    return _QUERY_VALUE.sub(rf"\1={HIDDEN}", without_user_info(text)) if "://" in text else text

@@ -120,21 +120,6 @@ def _load_mapping(
 
     what, max_bytes, is_wanted: as in `read_mapping`.
     """
-    value, text = _parse(path, what, max_bytes, is_wanted)
-    # A file may lack all lines that are wanted.
-    value = {} if value is None and is_wanted is not None else value
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        kinds = {dict: "a key that is no text", list: "a list", type(None): "nothing"}
-        kind = kinds.get(type(value), "a single value")
-        raise UsageError(f"{path} must hold `key: value` lines of {what}, found {kind}")
-    return value, text
-
-
-def _parse(path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], bool] | None) -> tuple[Any, str]:
-    """Parse a YAML file; return its value with the text that was parsed.
-
-    what, max_bytes, is_wanted: as in `read_mapping`.
-    """
     try:
         data = read_named(path, max_bytes)
     except OSError as error:
@@ -158,6 +143,12 @@ def _parse(path: Path, what: str, max_bytes: int, is_wanted: Callable[[str], boo
         raise UsageError(f"{path} is no plain YAML: {quoted(str(error))}") from error
     except RecursionError as error:
         raise UsageError(f"{path} is nested too deeply for {what}") from error
+    # A file may lack all lines that are wanted.
+    value = {} if value is None and is_wanted is not None else value
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        kinds = {dict: "a key that is no text", list: "a list", type(None): "nothing"}
+        kind = kinds.get(type(value), "a single value")
+        raise UsageError(f"{path} must hold `key: value` lines of {what}, found {kind}")
     return value, text
 
 

@@ -70,13 +70,6 @@ def may_lower(origins: Mapping[str, str], *, fit_context: bool) -> bool:
     return fit_context or origins.get("max_tokens") == "default"
 
 
-def _room(context: int, prompt: int) -> int:
-    """The max_tokens for a prompt of `prompt` tokens: a whole number of steps, unless less than a step is free."""
-    step = max(1, context // FIT_STEPS)
-    room = context - prompt
-    return room // step * step if room >= step else room
-
-
 def fitted_max_tokens(
     benchmark: str, questions: Sequence[Question], max_tokens: int | None, context: int, *, fit: bool
 ) -> int | None:
@@ -90,7 +83,9 @@ def fitted_max_tokens(
     least, most = max(b.least for b in bounds), max(b.most for b in bounds)
     if (most if fit else least) + max_tokens <= context:
         return max_tokens
-    room = _room(context, most)
+    # A whole number of steps, unless less than a step is free.
+    step, room = max(1, context // FIT_STEPS), context - most
+    room = room // step * step if room >= step else room
     if fit and room >= MIN_ROOM:
         return room
     ways = "Raise the server's context"

@@ -107,29 +107,26 @@ class _Watch:
 
     def _run(self, endpoint: Endpoint, first: threading.Event) -> None:
         """Read the page of an endpoint until the end; the program of its thread. first: set after the first reading."""
+        from harness.client.facts import metrics, page  # with their HTTP library, where pages are read
+
         try:
-            self._follow(endpoint, first)
+            with page.http_client(endpoint, metrics.PAGE_S) as client:
+                latest = metrics.read(client, endpoint)
+                is_open = self._write(endpoint, latest) and not latest.why
+                first.set()
+                while is_open and not self._ending.wait(max(self._interval, (time.monotonic() - self._begin) / POINTS)):
+                    is_open = self._write(endpoint, metrics.read(client, endpoint))
+                before = None
+                while is_open and latest != before:
+                    before, latest = latest, metrics.read(client, endpoint)
+                    is_open = self._write(endpoint, latest)
+                    if latest != before:
+                        time.sleep(STILL_S)
         except Exception as error:  # noqa: BLE001 - whatever a page or the disk does, the run goes on
             with contextlib.suppress(Exception):
                 self._write(endpoint, EnginePage(why=f"reading it failed ({type(error).__name__})"))
         finally:
             first.set()
-
-    def _follow(self, endpoint: Endpoint, first: threading.Event) -> None:
-        from harness.client.facts import metrics, page  # with their HTTP library, where pages are read
-
-        with page.http_client(endpoint, metrics.PAGE_S) as client:
-            latest = metrics.read(client, endpoint)
-            is_open = self._write(endpoint, latest) and not latest.why
-            first.set()
-            while is_open and not self._ending.wait(max(self._interval, (time.monotonic() - self._begin) / POINTS)):
-                is_open = self._write(endpoint, metrics.read(client, endpoint))
-            before = None
-            while is_open and latest != before:
-                before, latest = latest, metrics.read(client, endpoint)
-                is_open = self._write(endpoint, latest)
-                if latest != before:
-                    time.sleep(STILL_S)
 
     def _write(self, endpoint: Endpoint, page: EnginePage) -> bool:
         """Append a reading; return whether there is room for more."""

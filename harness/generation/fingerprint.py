@@ -81,11 +81,6 @@ def first(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerp
     return Fingerprint(version=version(neutral), beginnings=beginnings, endpoint=url, neutral=dict(neutral))
 
 
-def template(asker: Asker, neutral: Mapping[str, Any]) -> RequestTemplate:
-    """The fingerprint's requests with these neutral values."""
-    return asker.template(SAMPLING, neutral)
-
-
 def bodies(template: RequestTemplate) -> list[bytes]:
     """The request for each prompt, to be sent by its wire."""
     return [template.body_of_text(text) for text in PROMPTS]
@@ -93,7 +88,7 @@ def bodies(template: RequestTemplate) -> list[bytes]:
 
 def most(asker: Asker, neutral: Mapping[str, Any], n: int) -> Spent:
     """The most that the requests for the fingerprints of `n` endpoints can be billed for."""
-    return Spent().plus(*[_billed(body, None) for body in bodies(template(asker, neutral)) * n])
+    return Spent().plus(*[_billed(body, None) for body in bodies(asker.template(SAMPLING, neutral)) * n])
 
 
 def _billed(body: bytes, reply: Reply | BaseException | None) -> Spent:
@@ -133,7 +128,7 @@ def ask(
     neutral: values that keep the servers' own defaults out. open_transport: opens the client that sends the requests.
     A failed request is not sent again: its endpoint has no fingerprint.
     """
-    taken, requests = Fingerprints(), template(settings.asker, neutral)
+    taken, requests = Fingerprints(), settings.asker.template(SAMPLING, neutral)
     contents = bodies(requests)
     deadlines = replace(settings.deadlines, connect=SECONDS, first_token=SECONDS, idle=SECONDS)
 

@@ -267,9 +267,8 @@ class Runner:
         plain = OneByOne(
             settings=settings, requests=requests, transport=self.opener(), keeper=keeper, on_event=on_event
         )
-        with_tool = any(benchmark.tool is not None for benchmark in settings.benchmarks.values())
         sampler: OneByOne | StepByStep = plain
-        if with_tool:
+        if any(benchmark.tool is not None for benchmark in settings.benchmarks.values()):
             sampler = by_step = StepByStep(plain, settings, dispatcher.step, session.context)
             dispatcher.on_given_up = by_step.forget
         return Network(
@@ -291,11 +290,9 @@ class Runner:
     def _refusal(self, describe: Callable[[Endpoint], ServerFacts], endpoint: Endpoint) -> str | None:
         """Return why an endpoint may not join the session; None if it may. The checks are those of the start."""
         facts = describe(endpoint)
-        settings = self.settings
-        neutral = self.session.fingerprint_neutral
         taken = fingerprint.Fingerprints()
         if self._takes_fingerprints:
-            taken = fingerprint.ask(settings, neutral, [endpoint], self.opener)
+            taken = fingerprint.ask(self.settings, self.session.fingerprint_neutral, [endpoint], self.opener)
             if isinstance(self._network, Network):
                 self._network.bill(taken.cost)
         return self.session.join(endpoint, facts, taken.beginnings)
@@ -311,36 +308,32 @@ class Runner:
         self._network = network
         pages, hurries = self.servers.watched, lambda: signals.caught is not None
         with watched(pages, self.folder.engine, lambda: network.progress, hurries):
-            self._follow(network, signals, desk)
-
-    def _follow(self, network: Network | BatchLoop, signals: Signals, desk: Desk) -> None:
-        """Start the network thread, and return when it has ended."""
-        network.start()
-        ended = False
-        on_progress = self.listener.on_progress
-        try:
-            while not ended:
-                desk.show(network.progress)
-                ended = network.join(self.listener.interval)
-                if (orders := desk.new_orders()) is not None:
-                    network.obey(orders)
-                self.session.remember_model(network.server_model)
-                self.session.note_joined()
-                try:
-                    self._look_around(network)
-                    if on_progress is not None:
-                        on_progress(network.progress)
-                except OSError:  # the terminal was closed, or the program that read our output has ended
-                    # Nobody sees the progress any more, but the replies in flight are worth storing.
-                    on_progress = None
-                    signals.take(signal.SIGPIPE)
-        finally:
-            desk.clear()
-            # Whatever was raised here, the thread must have ended before its journals are closed.
-            if not ended:
-                network.stop("the progress display failed")
-                while not network.join(1.0):
-                    pass
+            network.start()
+            ended = False
+            on_progress = self.listener.on_progress
+            try:
+                while not ended:
+                    desk.show(network.progress)
+                    ended = network.join(self.listener.interval)
+                    if (orders := desk.new_orders()) is not None:
+                        network.obey(orders)
+                    self.session.remember_model(network.server_model)
+                    self.session.note_joined()
+                    try:
+                        self._look_around(network)
+                        if on_progress is not None:
+                            on_progress(network.progress)
+                    except OSError:  # the terminal was closed, or the program that read our output has ended
+                        # Nobody sees the progress any more, but the replies in flight are worth storing.
+                        on_progress = None
+                        signals.take(signal.SIGPIPE)
+            finally:
+                desk.clear()
+                # Whatever was raised here, the thread must have ended before its journals are closed.
+                if not ended:
+                    network.stop("the progress display failed")
+                    while not network.join(1.0):
+                        pass
 
     def _look_around(self, network: Network | BatchLoop) -> None:
         """Pass on the sentences that wait for `on_status`; end the session if the only server has ended for good."""

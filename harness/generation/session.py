@@ -28,6 +28,7 @@ from harness.client.spelling import prompt_bytes
 from harness.core import codec
 from harness.core.about import __version__, commit
 from harness.core.errors import OtherModel, ServerError, StoreError
+from harness.core.files import remove
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Sample, ServerFacts
@@ -153,9 +154,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         for name, question_set in self._question_sets.items():
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
-            if journal.report.damaged:
-                n_damaged = len(journal.report.damaged)
-                self.warn(f"{name}: {n_damaged} damaged lines of samples.jsonl do not count (see log.jsonl).")
+            if damaged := journal.report.damaged:
+                self.warn(f"{name}: {len(damaged)} damaged lines of samples.jsonl do not count (see log.jsonl).")
             self._joined_keys[name] = KeySet() if run is None else stored_keys(run.benchmark(name))
             expected, keys = self._settings.benchmarks[name].plan(), self._keys(name)
             taken = {(benchmark, key) for benchmark, key in taken if benchmark != name or keys.add(key)}
@@ -197,7 +197,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         """Make the session's plan that of the run: write manifest and questions. A second call does nothing new."""
         for name in self._unwritten:
             if name not in self._bound:
-                stored_questions.forget(self._folder.benchmark(name))
+                remove(self._folder.benchmark(name).questions)
         # Before questions and samples: what follows must never lie on disk without the settings that it was made under.
         self._manifest.save(self._folder)
         for name in self._unwritten:
@@ -371,7 +371,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self,
         given: Mapping[str, list[str]],
         expected: Sequence[Endpoint] = (),
-        failures: Mapping[str, str] | None = None,
+        failures: Mapping[str, str] = {},
         *,
         resuming: bool = False,
     ) -> None:
@@ -382,8 +382,14 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         which no beginning equals the one of an earlier session.
         """
         for endpoint in expected:
-            if endpoint.base_url not in given:
-                self._warn_of_no_fingerprint(endpoint.base_url, (failures or {}).get(endpoint.base_url))
+            if (url := endpoint.base_url) not in given:
+                why = f"did not finish its fingerprint within {fingerprint.SECONDS:g} s"
+                if (failure := failures.get(url)) is not None:
+                    why = f"gave no fingerprint, since a request for it failed ({quoted(failure).rstrip('.')})"
+                self.warn(
+                    f"{url} {why}. A fingerprint is eight short greedy replies, which differ if the model or its "
+                    "precision has changed. This session cannot notice such a change; its samples count all the same."
+                )
         if not given:
             return
         recorded = fingerprint.comparable(self._manifest.provenance)
@@ -407,16 +413,6 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         agreed = self._manifest.provenance.with_fingerprint(former, same)
         # `adopt` or `note_joined` saves it: later sessions compare with this fingerprint, also after a crash.
         self._manifest = msgspec.structs.replace(self._manifest, provenance=agreed)
-
-    def _warn_of_no_fingerprint(self, url: str, failure: str | None) -> None:
-        """Warn that an endpoint gave no fingerprint. failure: why a request for it failed; None: the time ran out."""
-        why = f"did not finish its fingerprint within {fingerprint.SECONDS:g} s"
-        if failure is not None:
-            why = f"gave no fingerprint, since a request for it failed ({quoted(failure).rstrip('.')})"
-        self.warn(
-            f"{url} {why}. A fingerprint is eight short greedy replies, which differ if the model or its "
-            "precision has changed. This session cannot notice such a change; its samples count all the same."
-        )
 
     def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:
         """Return why an endpoint may not join the session; None if it may. Any thread may call this.

@@ -35,7 +35,7 @@ from itertools import takewhile
 from typing import BinaryIO, NamedTuple
 
 from harness.core.errors import StoreError
-from harness.core.files import READ_BUFFER_BYTES, disk_error, open_untrusted, sync_folder
+from harness.core.files import READ_BUFFER_BYTES, disk_error, disk_errors, open_untrusted, sync_folder
 from harness.core.inert import visible
 from harness.core.records import MAX_RECORD_BYTES, Key, Sample
 from harness.runs import record
@@ -241,12 +241,10 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
             file.end_whole()
             # Samples that an earlier process wrote but did not sync count from here on.
             file.sync()
-            try:
+            with disk_errors(folder.samples):
                 # The folder may be as new as the file: its own name stands in its parent.
                 for path in (folder.path, folder.path.parent):
                     sync_folder(path)
-            except OSError as error:
-                raise disk_error(folder.samples, error) from error
             # The journal closes the file from here on.
             opened.pop_all()
         return cls(folder, file, state)

@@ -35,6 +35,7 @@ from harness.core.errors import StoreError
 from harness.core.files import (
     READ_BUFFER_BYTES,
     disk_error,
+    disk_errors,
     open_untrusted,
     read_at,
     sync_folder,
@@ -50,13 +51,9 @@ from harness.runs import record
 
 def make_folder(path: Path) -> None:
     """Make `path`, which must not be a link. Raises `StoreError`."""
-    try:
+    with disk_errors(path):
         path.mkdir(parents=True, exist_ok=True)
-        # After `mkdir`, which takes a link to a folder for the folder itself.
-        if path.is_symlink():
-            raise StoreError(f"{path} is a symbolic link; a run never writes outside its folder. Remove the link.")
-    except OSError as error:
-        raise disk_error(path, error) from error
+    refuse_link(path)  # after `mkdir`, which takes a link to a folder for the folder itself
 
 
 def open_for_writing(path: Path, flags: int) -> int:
@@ -68,8 +65,7 @@ def open_for_writing(path: Path, flags: int) -> int:
         # Non-blocking has no effect on a regular file, and protects from a planted pipe.
         descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
     except OSError as error:
-        if path.is_symlink():
-            raise StoreError(f"{path} is a symbolic link; a run never writes through one. Remove it.") from error
+        refuse_link(path)
         raise disk_error(path, error) from error
     # The descriptor is asked, since the path may name another file by now.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -178,26 +174,19 @@ class LineFile(contextlib.AbstractContextManager["LineFile"]):
         """
         assert line.endswith(b"\n"), "a line with its newline"
         # A flock belongs to the open file, which the threads of a process share, so it does not keep them apart.
-        with self._mutex:
-            try:
-                with hold_lock(self.descriptor) if self._shared else contextlib.nullcontext():
-                    self._append(line)
-            except OSError as error:
-                raise disk_error(self._path, error) from error
+        lock = hold_lock(self.descriptor) if self._shared else contextlib.nullcontext()
+        with self._mutex, disk_errors(self._path), lock:
+            self._append(line)
 
     def end_whole(self) -> None:
         """Cut off a torn tail, so that the file ends in a newline or is empty. Raises `StoreError`."""
-        try:
+        with disk_errors(self._path):
             self.size = _end_whole(self.descriptor)
-        except OSError as error:
-            raise disk_error(self._path, error) from error
 
     def sync(self) -> None:
         """Return when all appended lines are on disk. Raises `StoreError`."""
-        try:
+        with disk_errors(self._path):
             getattr(os, "fdatasync", os.fsync)(self.descriptor)  # macOS has no fdatasync.
-        except OSError as error:
-            raise disk_error(self._path, error) from error
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""

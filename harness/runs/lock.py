@@ -37,7 +37,6 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -71,7 +70,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
         return f"process {self.pid} on {visible(self.host, 100)} since {visible(self.started, 40)}"
 
 
-@contextmanager
+@contextlib.contextmanager
 def locked(folder: RunFolder) -> Iterator[str]:
     """Hold a run for the length of the block: its folder is made if it is missing, and freed of what interrupted writes
     left in it. The block gets a warning if the file system has no working locks, else "".
@@ -153,7 +152,7 @@ class HeldRun:
     warning: str
 
 
-@contextmanager
+@contextlib.contextmanager
 def hold(folder: RunFolder) -> Iterator[HeldRun]:
     """Take `folder` for the length of the block, and create it if needed.
 

@@ -33,7 +33,7 @@ _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 def merge(folder: BenchmarkFolder, questions: Sequence[Question], *, with_stored: bool = True) -> Sequence[Question]:
     """`questions`, followed by the stored questions that are not among them, since their samples still count.
 
-    with_stored: False: the stored file has no samples, and is about to be removed (`forget`). Raises `StoreError` when
+    with_stored: False: the stored file has no samples, and is about to be removed. Raises `StoreError` when
     two questions have one id, or when a question differs from the stored one of its id.
     """
     is_stored = with_stored and folder.questions.exists()
@@ -93,14 +93,6 @@ def _named(folder: BenchmarkFolder, question: Question) -> str:
 
 def _same(left: Iterable[object], right: Iterable[object]) -> bool:
     return all(a == b for a, b in zip_longest(left, right))
-
-
-def forget(folder: BenchmarkFolder) -> None:
-    """Remove the file, if it exists. Raises `StoreError` when the disk refuses, or if a folder is in its place."""
-    try:
-        folder.questions.unlink(missing_ok=True)
-    except OSError as error:
-        raise StoreError(f"cannot replace {folder.questions}: {error.strerror or error}. {_REMEDY}") from error
 
 
 def iterate(folder: BenchmarkFolder) -> Iterator[Question]:

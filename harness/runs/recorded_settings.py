@@ -9,6 +9,7 @@ their names are left out: `sampling.max_tokens`, `concurrency`.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
@@ -72,8 +73,8 @@ BEFORE_FIT = "max_tokens_before_fit"
 _PARTS = {"base_url": "address"}
 """Key of a value that is a mapping → its name for people, if the key is not a word."""
 
-_DIGEST_CHARS = 64
-"""Length of a SHA-256 in hexadecimal; only the first 12 characters of a value of this length are shown."""
+_DIGEST = re.compile("[0-9a-f]{64}")
+"""A SHA-256 in hexadecimal; only the first 12 characters of such a value are shown."""
 
 FREE_IN_A_CURVE = ("model", "seed")
 """Fields of an identity in which the steps of a curve may differ: what they compare, and another draw of the same."""
@@ -263,7 +264,7 @@ def _text(value: object) -> str:
             return f"{value:,.7g}"  # servers state 0.8 of 32 bits as 0.800000011920929
         case str():
             kind, colon, hexadecimal = value.rpartition(":")
-            return f"{kind}{colon}{hexadecimal[:12]}" if _is_digest(hexadecimal) else value
+            return f"{kind}{colon}{hexadecimal[:12]}" if _DIGEST.fullmatch(hexadecimal) else value
         case Mapping():
             given = [(str(key), inner) for key, inner in value.items() if is_set(inner)]
             shown = [f"{_PARTS.get(key, key)} {_text(inner)}" for key, inner in given[:MAX_LISTED]]
@@ -272,8 +273,3 @@ def _text(value: object) -> str:
             more = f" and {len(value) - MAX_LISTED} more" if len(value) > MAX_LISTED else ""
             return "; ".join(map(_text, value[:MAX_LISTED])) + more or "none"
     return str(value)
-
-
-def _is_digest(value: str) -> bool:
-    """Whether the text looks like a SHA-256 in hexadecimal."""
-    return len(value) == _DIGEST_CHARS and all(c in "0123456789abcdef" for c in value)

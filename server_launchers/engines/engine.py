@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from server_launchers import isolated
-from server_launchers.program import KEY_VARIABLE, Program, key_arguments, since
+from server_launchers.program import KEY_VARIABLE, Program, install_hint, key_arguments, since
 
 if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
@@ -66,11 +66,7 @@ class Router(msgspec.Struct, frozen=True):
     @property
     def install(self) -> str:
         """The sentence that says how to install the router."""
-        return (
-            "install the router into an environment of its own: uv venv ENV && "
-            f"uv pip install --python ENV/bin/python {self.module.replace('_', '-')}=={self.version}, "
-            "then name ENV/bin/python as `router_python`"
-        )
+        return install_hint(f"{self.module.replace('_', '-')}=={self.version}", option="router_python")
 
     @property
     def program(self) -> Program:

@@ -100,8 +100,11 @@ def check(spec: ServerSpec) -> None:
     if not getattr(spec, engine.needs):
         what = "a model" if engine.needs == "model" else "the command line after `--`"
         raise UsageError(f"engine {spec.engine} needs {what}", field=engine.needs)
-    if engine.needs == "model" and not engine.fetches_weights:
-        _check_model_name(spec.model)
+    # Before an engine says so after a minute.
+    is_model = engine.needs != "model" or engine.fetches_weights or _MODEL.fullmatch(spec.model)
+    if not (is_model or Path(spec.model).exists()):
+        how = "expected a name of the hub (OWNER/NAME; a revision goes behind ` -- `), or a path (./FOLDER)"
+        raise UsageError(how, field="model", value=visible(spec.model, 200))
     for name, option in OPTIONS.items():
         if name in engine.takes or getattr(spec, name) == option.default:
             continue
@@ -123,13 +126,6 @@ def check(spec: ServerSpec) -> None:
 _PATH, _HUB_NAME = r"[/.~].*", r"[\w.-]{1,96}(?:/[\w.-]{1,96})?"
 _MODEL = re.compile(rf"{_PATH}|{_HUB_NAME}|(?:s3|gs|az|redis|instance)://.+", re.ASCII | re.DOTALL)
 """A model as vLLM and SGLang take it: a path, a name of the hub, or an object store's address."""
-
-
-def _check_model_name(model: str) -> None:
-    """Raise `UsageError` for a model that is neither a path nor a name, before an engine says so after a minute."""
-    if not (_MODEL.fullmatch(model) or Path(model).exists()):
-        how = "expected a name of the hub (OWNER/NAME; a revision goes behind ` -- `), or a path (./FOLDER)"
-        raise UsageError(how, field="model", value=visible(model, 200))
 
 
 def check_flags(spec: ServerSpec, version: str) -> None:

@@ -54,7 +54,6 @@ from server_launchers.keeping import servers
 from server_launchers.keeping.guard import GuardOrders, MemberStart
 from server_launchers.keeping.servers import MemberState, ServerState, log_cause
 from server_launchers.machine import accelerators, processes
-from server_launchers.machine.environments import Facts
 from server_launchers.readiness import Foreign, NoCompletion, NotReady, check_ready
 from server_launchers.spec import ServerSpec
 
@@ -132,7 +131,11 @@ def launch(
             f"the environment variable {spec.api_key_env} (api_key_env) is not set or empty: set it to the key"
         )
     facts = table.inspect(spec)
-    _check_router(spec, facts)
+    engine = table.engine_of(spec)
+    if engine.routed(spec) and engine.router.module not in facts.versions:
+        raise LaunchError(
+            f"the environment of {facts.router_python} has no {engine.router.module}; {engine.router.install}"
+        )
     ports = choose_ports(spec, replicas.ports_needed(spec))
     deployment = replicas.deploy(spec, ports, facts)
     for port in ports:
@@ -162,14 +165,6 @@ def launch(
         detached=detach,
         _guard=None if detach else guard,
     )
-
-
-def _check_router(spec: ServerSpec, facts: Facts) -> None:
-    """Raise LaunchError where a router is needed and its environment does not have it."""
-    engine = table.engine_of(spec)
-    if engine.routed(spec) and engine.router.module not in facts.versions:
-        python = facts.router_python
-        raise LaunchError(f"the environment of {python} has no {engine.router.module}; {engine.router.install}")
 
 
 # ---- the guard

@@ -153,7 +153,7 @@ def test_a_hostile_id_leaves_the_archive_alone(tmp_path: Path) -> None:
     files = run.benchmark("own")
     evil = "../../../etc/x\u202e"
     files.samples.unlink()
-    question_file.forget(files)
+    files.questions.unlink()
     question_file.write(files, [msgspec.structs.replace(question(0), question_id=evil)])
     with Journal.open(files) as journal:
         journal.append(msgspec.structs.replace(sample(0, 0, r"\boxed{1}"), question_id=evil))

@@ -102,7 +102,7 @@ def test_a_file_of_questions_that_was_changed_is_not_joined(quick_path: Path, pl
         msgspec.structs.replace(question, rules=GradeRules(absolute_tolerance=5.0))
         for question in questions.read(parts[place].benchmark(NAME))
     ]
-    questions.forget(parts[place].benchmark(NAME))
+    parts[place].benchmark(NAME).questions.unlink()
     questions.write(parts[place].benchmark(NAME), changed)
     with pytest.raises(StoreError, match="was changed after the run wrote it"):
         merge(parts, RunFolder(quick_path / "joined"))
@@ -278,7 +278,7 @@ def test_a_log_that_cannot_be_read_is_one_sentence(quick_path: Path) -> None:
 
 def test_questions_that_no_folder_holds_are_asked_for(quick_path: Path) -> None:
     run = write(quick_path / "a", [sampled(0, 0)], n_questions=1, planned=1)
-    questions.forget(run.benchmark(NAME))
+    run.benchmark(NAME).questions.unlink()
     run.benchmark(NAME).questions.unlink(missing_ok=True)
     with pytest.raises(StoreError, match="none of the folders holds the questions of sums"):
         merge([run], RunFolder(quick_path / "all"))

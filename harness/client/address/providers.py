@@ -130,6 +130,10 @@ class Ignored(ForModels):
     parameters: tuple[str, ...] = Field(min_length=1)
     thinking: tuple[Thinking | Literal["default"], ...] | None = None
 
+    def holds(self, model: str, api: Api, thinking: Thinking | None) -> bool:
+        """Whether this is so for `model`, asked by `api` with this value of the option `thinking`."""
+        return self.covers(model, api) and (self.thinking is None or (thinking or "default") in self.thinking)
+
 
 class RefusedField(Ignored):
     """Fields of a request that the server refuses. beside: only if one of these is sent, too."""
@@ -292,7 +296,7 @@ class Provider(Part):
         """
         names = set[str]()
         for rule in self.refused:
-            if rule.covers(model, api) and (rule.thinking is None or (thinking or "default") in rule.thinking):
+            if rule.holds(model, api, thinking):
                 pair = {*rule.beside} & sent.keys()
                 given = any(sent.get(name) for name in rule.parameters)
                 if pair or not rule.beside:
@@ -309,11 +313,7 @@ class Provider(Part):
         warnings = []
         for rule in self.ignored:
             names = [name for name in rule.parameters if name in parameters]
-            if (
-                names
-                and rule.covers(model, api)
-                and (rule.thinking is None or (thinking or "default") in rule.thinking)
-            ):
+            if names and rule.holds(model, api, thinking):
                 warnings.append(
                     f"{self.name}: {visible(model, 80)} ignores {', '.join(names)}; leave out with {leaving_out(names)}"
                 )

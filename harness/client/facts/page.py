@@ -97,7 +97,10 @@ def _get(
         address += f" through the proxy {host_and_port(proxy)}"
     try:
         if endpoint.socket_path is not None:
-            _check_socket(endpoint.socket_path, timeout)
+            # Whether anything listens: httpcore 1.0 does not close a socket that is refused.
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(timeout)
+                probe.connect(endpoint.socket_path)
         with http_client(endpoint, timeout) as client:
             page = http_get.get(
                 client,
@@ -159,13 +162,6 @@ def http_client(endpoint: Endpoint, timeout: float) -> httpx.Client:
     # With `trust_env` httpx would read a .netrc, and take proxies from the environment past `proxy_for`.
     transport = httpx.HTTPTransport(verify=tls, proxy=proxy, uds=endpoint.socket_path, trust_env=False)
     return httpx.Client(transport=transport, headers=headers, timeout=timeout, trust_env=False)
-
-
-def _check_socket(socket_path: str, timeout: float) -> None:
-    """Raise `OSError` if nothing listens at a unix socket. httpcore 1.0 does not close a socket that is refused."""
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(timeout)
-        sock.connect(socket_path)
 
 
 def _is_tls(error: BaseException | None) -> bool:

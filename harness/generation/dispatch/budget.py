@@ -332,7 +332,7 @@ class Budget:
             return True
         self._run.spent = self._run.spent.plus(billed)
         self._account.add(billed, self._prices)
-        return not self._exceeded_by(len(self._flights), self._reserve)
+        return not self._exceeded_by(len(self._flights))
 
     def finished(self, task: Task, billed: Spent, of_steps: int = 0) -> None:
         """Add what the request for `task` was billed for to what is used; its sample's length counts.
@@ -356,7 +356,7 @@ class Budget:
 
     def fits(self) -> bool:
         """Whether one more request may be sent."""
-        return not self._limits or not self._exceeded_by(len(self._flights) + 1, self._reserve)
+        return not self._limits or not self._exceeded_by(len(self._flights) + 1)
 
     def may_start(self, number: int) -> bool:
         """Whether round `number` is expected to fit into the budget, together with the requests in flight."""
@@ -371,12 +371,12 @@ class Budget:
         If the command asked for nothing, also the smallest budget that allows a first round.
         """
         if not self.has_begun:
-            exceeded = self._exceeded_by(1, self._reserve) or self._exceeded_by(self._first_round, self._reserve)
+            exceeded = self._exceeded_by(1) or self._exceeded_by(self._first_round)
             return self._too_small(exceeded[0])
-        if exceeded := self._exceeded_by(1, self._reserve):
+        if exceeded := self._exceeded_by(1):
             limit = exceeded[0]
             what = f"the next sample could take {limit.amount(self._reserve(limit))}"
-        elif exceeded := self._exceeded_by(n := len(self._flights), self._reserve):
+        elif exceeded := self._exceeded_by(n := len(self._flights)):
             limit = exceeded[0]
             what = f"the {count_noun(n, 'step')} in flight could take {limit.amount(n * self._reserve(limit))}"
         else:
@@ -413,26 +413,21 @@ class Budget:
         used, total = limit.amount(limit.spending), limit.amount(limit.total)
         return f"{STOPPED_BY_BUDGET}: {self._account.spent.hedge}{used} of {total} {limit.unit} used"
 
-    def _without_steps(self, limit: _Limit) -> float:
-        """What is used of `limit`, less what the reserves of the requests in flight hold, too."""
-        return limit.spending - limit.cost(0, self.billed_for_steps())
-
-    def _exceeded_by(self, n_requests: int, each: Callable[[_Limit], float]) -> list[_Limit]:
-        """The limits that `n_requests` more requests of this cost would exceed."""
-        return [
-            limit
-            for limit in self._limits
-            if self._without_steps(limit) + n_requests * each(limit) > ROUNDING * limit.total
-        ]
+    def _exceeded_by(self, n_requests: int) -> list[_Limit]:
+        """The limits that `n_requests` more requests may exceed."""
+        return self._exceeded(lambda limit: n_requests * self._reserve(limit))
 
     def _round_exceeds(self, number: int) -> list[_Limit]:
         """The limits that round `number`, together with the requests in flight, is expected to exceed."""
         n_requests = len(self._flights) + self._round_sizes[number]
-        return [
-            limit
-            for limit in self._limits
-            if self._without_steps(limit) + self._round_cost(limit, n_requests) > ROUNDING * limit.total
-        ]
+        return self._exceeded(lambda limit: self._round_cost(limit, n_requests))
+
+    def _exceeded(self, cost: Callable[[_Limit], float]) -> list[_Limit]:
+        """The limits that a further `cost` would exceed."""
+        # The reserves of the requests in flight hold what their samples' earlier steps were billed for, too.
+        steps = self.billed_for_steps()
+        used = [(limit, limit.spending - limit.cost(0, steps)) for limit in self._limits]
+        return [limit for limit, amount in used if amount + cost(limit) > ROUNDING * limit.total]
 
     def _round_cost(self, limit: _Limit, n_requests: int) -> float:
         """What `n_requests` are expected to use of `limit`: (n_requests − 1) × mean + reserve, the last one's room."""

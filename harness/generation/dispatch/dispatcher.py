@@ -116,7 +116,8 @@ class Dispatcher:
         self._billing = Billing(settings, plan)
         self._budget = Budget(settings, plan.owed, self._billing, account or Account(), self._flights)
         if any(benchmark.tool for benchmark in settings.benchmarks.values()):  # the sum is over all in flight
-            self._budget.billed_for_steps = self._billed_for_steps
+            flights = self._flights.values()
+            self._budget.billed_for_steps = lambda: sum(each.work.billed.completion_tokens for each in flights)
         self.on_given_up: Callable[[Task], object] = lambda _: None
         """Called with each sample that is not asked for again."""
         self._arrivals = Arrivals(clock, self._flights)
@@ -296,9 +297,6 @@ class Dispatcher:
             return True
         self.ending.by_rule(self._budget.sentence(), repeats=False)
         return False
-
-    def _billed_for_steps(self) -> int:
-        return sum(flight.work.billed.completion_tokens for flight in self._flights.values())
 
     def _count(self, sample: Sample, reply: Reply, new: int, billed: Spent, max_tokens: int | None) -> None:
         """Count a finished sample, its reply, the `new` tokens and what they were billed for.

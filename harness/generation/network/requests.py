@@ -45,29 +45,26 @@ class SampleRequest:
     queued: float
 
 
+@dataclass
 class Requests:
     """Writes the requests of a session and reads their replies as samples. Used on the network's loop."""
 
-    def __init__(
-        self,
-        settings: RunSettings,
-        questions: QuestionsById,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._settings = settings
-        self._questions = questions
-        self._clock = clock
-        self._planned_at = clock()
-        self._templates = {name: settings.template(name) for name in settings.benchmarks}
+    settings: RunSettings
+    questions: QuestionsById
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._planned_at = self.clock()
+        self._templates = {name: self.settings.template(name) for name in self.settings.benchmarks}
 
     def write(self, task: Task) -> SampleRequest:
         """Write the request for the sample `task`."""
-        run_seed = self._settings.seed
-        question = self._questions[task.benchmark, task.question_id]
+        run_seed = self.settings.seed
+        question = self.questions[task.benchmark, task.question_id]
         seed = None if run_seed is None else sample_seed(run_seed, task.question_id, task.sample_index)
         template = self._templates[task.benchmark]
         return SampleRequest(
-            task, question, template, seed, template.body(question, seed), self._clock() - self._planned_at
+            task, question, template, seed, template.body(question, seed), self.clock() - self._planned_at
         )
 
     def record(self, request: SampleRequest, flight: Flight, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
@@ -135,7 +132,7 @@ class OneByOne:
                     return self.requests.record(request, flight, reply, seams), reply
                 flight.continues = False
             self._begin(task, arriving, onward=None, checksum=checksum)
-            reply = await self._send(flight.endpoint, request.template.spelling.wire, request.body, arriving)
+            reply = await self.send(flight.endpoint, request.template.spelling.wire, request.body, arriving)
         except RequestFailed as failure:
             failure.n_events = arriving.count()
             if self.keeper is not None:
@@ -149,7 +146,8 @@ class OneByOne:
         """Close the transport's connections."""
         await self.transport.close()
 
-    async def _send(self, endpoint: Endpoint, wire: Wire, body: bytes, arriving: Arriving) -> Reply:
+    async def send(self, endpoint: Endpoint, wire: Wire, body: bytes, arriving: Arriving) -> Reply:
+        """Send a request by the session's deadlines and bounds. Raises `RequestFailed`."""
         deadlines, bound = self.settings.deadlines, self.settings.max_body_bytes
         return await self.transport.complete(Post(endpoint, wire, body, deadlines, bound, arriving))
 
@@ -191,7 +189,7 @@ class OneByOne:
         """
         assert self.keeper is not None
         try:
-            return whole(onward, await self._send(flight.endpoint, onward.wire, onward.body, flight.arriving))
+            return whole(onward, await self.send(flight.endpoint, onward.wire, onward.body, flight.arriving))
         except WrittenAnew as why:
             self._drop_written_part(flight.task, onward.part, str(why))
         except RequestFailed as failure:

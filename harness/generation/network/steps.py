@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from harness.client.interface import Arriving, Post
+from harness.client.interface import Arriving
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.client.wires.wire import Call
@@ -157,10 +157,8 @@ class StepByStep:
             body = self._body(talk)
             arriving, before = Arriving(), flight.arriving.count()
             flight.arriving.count = lambda arriving=arriving, before=before: before + arriving.count()  # type: ignore[misc]
-            deadlines, bound = self._settings.deadlines, self._settings.max_body_bytes
             try:
-                post = Post(flight.endpoint, wire, body, deadlines, bound, arriving)
-                talk.add(await self._plain.transport.complete(post))
+                talk.add(await self._plain.send(flight.endpoint, wire, body, arriving))
             except RequestFailed as failure:
                 failure.n_events = arriving.count()
                 if failure.kind != "too_long" or not talk.steps:
