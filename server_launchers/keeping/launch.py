@@ -181,7 +181,7 @@ def _start_guard(
     empty = state_folder() / "empty"
     servers.make_folder(empty)
     with servers.naming_lock():
-        name = _free_name(spec, stem or stem_of(spec))
+        name = _free_name(spec, stem)
         with os.fdopen(servers.create(servers.guard_log(name)), "wb") as guard_log:
             guard = subprocess.Popen(
                 isolated.command("server_launchers.keeping.guard"),
@@ -248,14 +248,9 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
     )
 
 
-def stem_of(spec: ServerSpec) -> str:
-    """A name for the server from its model's name: lower case, at most 60 characters."""
-    model = Path(table.engine_of(spec).client_name(spec) or spec.engine).name
-    return re.sub(r"[^a-z0-9.]+", "-", model.lower()).strip("-.")[:60] or "server"
-
-
 def _free_name(spec: ServerSpec, stem: str) -> str:
-    """The name of the new server: the spec's, else `stem`, with a number if that is taken.
+    """The name of the new server: the spec's, else `stem`, with a number if that is taken; without a stem the model's
+    name in lower case, at most 60 characters.
 
     Raises LaunchError if a server with the spec's name runs.
     """
@@ -264,6 +259,8 @@ def _free_name(spec: ServerSpec, stem: str) -> str:
         if spec.name in running:
             raise LaunchError(f"a server called {spec.name} is running; stop it or choose another name")
         return spec.name
+    model = Path(table.engine_of(spec).client_name(spec) or spec.engine).name
+    stem = stem or re.sub(r"[^a-z0-9.]+", "-", model.lower()).strip("-.")[:60] or "server"
     names = (stem if number == 1 else f"{stem}-{number}" for number in itertools.count(1))
     return next(name for name in names if name not in running)
 

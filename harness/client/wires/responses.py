@@ -220,12 +220,11 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
     called = zip(turn.calls, outputs, strict=True)
     results = ({"type": "function_call_output", "call_id": call.id, "output": output} for call, output in called)
-    return [*map(_sendable, turn.carry), *results]
-
-
-def _sendable(item: dict[str, Any]) -> dict[str, Any]:
-    is_call = item.get("type") == "function_call"
-    return item | {"arguments": sendable(item.get("arguments", ""))} if is_call else item
+    carried = [
+        item | {"arguments": sendable(item.get("arguments", ""))} if item.get("type") == "function_call" else item
+        for item in turn.carry
+    ]
+    return [*carried, *results]
 
 
 RESPONSES = Wire(

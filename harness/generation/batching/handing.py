@@ -115,7 +115,8 @@ class ServiceBatches:
         self.ledger.planned(name, self.service.endpoint.base_url, asks)
         with tempfile.TemporaryFile() as file:  # A file without a name, because bodies may hold private text.
             for ask, body in asks.items():
-                file.write(request_line(ask, self.path, body))
+                head = codec.encode(ask), codec.encode(self.path)
+                file.write(b'{"custom_id":%s,"method":"POST","url":%s,"body":%s}\n' % (*head, body))
             self.on_status(f"handing in {count_noun(len(asks), 'request')}, {file.tell():,} bytes")
             file_id = self._tried("the upload", lambda: self.service.upload(f"{name}.jsonl", file))
         self.ledger.sent(name, self._begin(name, file_id).id)
@@ -202,11 +203,6 @@ ID_CHARS = 32
 def ask_id(task: Task) -> str:
     """The id of a sample's request: the same in every session, and inert."""
     return f"{digest([task.benchmark, task.question_id])[:ID_CHARS]}-{task.sample_index}"
-
-
-def request_line(ask: str, url: str, body: bytes) -> bytes:
-    """One request. body: JSON, already encoded."""
-    return b'{"custom_id":%s,"method":"POST","url":%s,"body":%s}\n' % (codec.encode(ask), codec.encode(url), body)
 
 
 class BatchResult(NamedTuple):

@@ -132,7 +132,7 @@ class Signals:
         if threading.current_thread() is threading.main_thread():
             for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(signum) is not signal.SIG_IGN:
-                    self._before[signum] = signal.signal(signum, self._handle)
+                    self._before[signum] = signal.signal(signum, self.take)
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
@@ -146,12 +146,11 @@ class Signals:
                 interrupted.add_note(note)
             raise interrupted from None
 
-    def take(self, signum: int) -> None:
-        """Act as if the signal `signum` had come. Used for a broken pipe, which reaches Python as an exception."""
-        self._handle(signum, None)
+    def take(self, signum: int, _frame: FrameType | None = None) -> None:
+        """Note a signal and call `on_signal`; before `attach`, raise `Signalled`, which ends the block.
 
-    def _handle(self, signum: int, _frame: FrameType | None) -> None:
-        """Note a signal and call `on_signal`; before `attach`, raise `Signalled`, which ends the block."""
+        Called by Python for a signal, and by us for a broken pipe, which reaches Python as an exception.
+        """
         self._n += 1
         # The first signal decides the exit code.
         self.caught = self.caught or signum

@@ -18,6 +18,7 @@ from functools import cache
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from harness.client.interface import Arriving
 from harness.client.protocol.failures import RequestFailed
@@ -83,12 +84,9 @@ def write_parts(folder: RunFolder, partials: Mapping[Task, Partial]) -> None:
     if not partials:
         folder.inflight.unlink(missing_ok=True)
         return
-    write_atomically(folder.inflight, (_encoded(key, part) for key, part in partials.items()))
-
-
-def _encoded(key: Task, part: Partial) -> bytes:
-    part = msgspec.structs.replace(part, ids=list(part.ids), prompt_ids=list(part.prompt_ids))  # arrays are not encoded
-    return line(_Row(key, part), sealed=True)
+    # As lists: arrays are not encoded.
+    plain = (_Row(key, replace(part, ids=[*part.ids], prompt_ids=[*part.prompt_ids])) for key, part in partials.items())
+    write_atomically(folder.inflight, (line(row, sealed=True) for row in plain))
 
 
 # ---- whether a part is continued, and when the parts are written
@@ -232,7 +230,7 @@ class Keeper:
         elif flight.continues and failure.sent and (part := self.partials.get(task)) is not None:
             self.refusal = f"{url}: {failure.message}"
             failures = part.failures + self._trust.failed(task, url)
-            self.partials[task] = msgspec.structs.replace(part, failures=failures)
+            self.partials[task] = replace(part, failures=failures)
         self.keep(task)
 
     def answered(self, flight: Flight) -> None:

@@ -204,10 +204,8 @@ class Network(AskingThread):
             # The dispatcher keeps some failures; the frames of the traceback would keep the whole reply with them.
             error.__traceback__ = error.__context__ = None
         if self.keeper is not None:
-            self.keeper.ended(flight.task)
             # Not earlier: until its sample is written, the half-written answer is the only copy.
-            if is_stored:
-                self.keeper.forget(flight.task)
+            (self.keeper.forget if is_stored else self.keeper.ended)(flight.task)
         self._wake.set()
 
     def _look_around(self) -> bool:
