@@ -15,7 +15,7 @@ from server_launchers.spec import ENGINES, OPTIONS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ROOM = CHECKOUT / "server_launchers" / "engines"
-HELPERS = {"__init__", "dialect", "metrics", "engine", "routers", "table"}
+HELPERS = {"__init__", "metrics", "engine", "table"}
 """What the room holds beside its engines."""
 
 NAMES = {*ENGINES, *(dialect.name for dialect in table.dialects() if dialect.owned_by)}
