@@ -22,7 +22,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
-from harness.gates import look_plan
+from harness.gates.written import settle_plan
 from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Account
 from harness.options.deciding import RaceRules
@@ -195,7 +195,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     most = math.floor(min(prepared.settings.benchmarks[benchmark].samples for prepared in entered.values()))
     plan = {"samples": most, "step": rules.step, "candidates": len(entered), "schema": SCHEMA_VERSION}
     path = entered[baseline].folder.path.parent / RACE_PLAN
-    look_plan.settle(path, plan, "race", begun=any(len(rounds) for rounds in stored.values()))
+    settle_plan(path, plan, "race", begun=any(len(rounds) for rounds in stored.values()))
     margin, step = rules.margin / 100, rules.step
     standings, rounds_of, incomplete = play(stored, sample_to, most=most, margin=margin, step=step, on_look=on_look)
     n_owed = (last[incomplete].n_owed or last[incomplete].n_missing) if incomplete else 0

@@ -29,7 +29,6 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent
 from harness.core.packed import Packed
 from harness.core.records import Question
-from harness.gates import look_plan
 from harness.gates.decide import (
     Gated,
     Halt,
@@ -45,7 +44,7 @@ from harness.gates.decide import (
 )
 from harness.gates.figures import check_lines
 from harness.gates.policy import Policy, seed_of
-from harness.gates.written import read_history, written_in
+from harness.gates.written import read_history, read_plan, settle_plan, written_in
 from harness.generation.forecast import Forecast
 from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import questions_of
@@ -109,7 +108,7 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     runs = read_runs(folders)
     _refuse_ungraded(runs, policy.benchmarks)
     # A single folder may be a gate's own, which so far asked a part of its questions: its plan has the number of all.
-    plan = look_plan.read(folders[0].path / GATE_PLAN, "gate") if len(folders) == 1 else None
+    plan = read_plan(folders[0].path / GATE_PLAN, "gate") if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
     return decide(
         policy, label, runs, read_baselines(policy), read_history(policy), datetime.now(UTC).date(),
@@ -197,7 +196,7 @@ def run_gate(
         halt, before, runs = session.halt, None, session.runs()
         if halt is None:
             plan = _plan_of(policy, n_questions, baselines)
-            look_plan.settle(out / GATE_PLAN, plan, "gate", begun=any(run.benchmarks for run in runs))
+            settle_plan(out / GATE_PLAN, plan, "gate", begun=any(run.benchmarks for run in runs))
         while True:
             label = _named(out, runs[0]) if runs else f"{out.resolve()} -"
             gated = decide(policy, label, runs, baselines, history, day, n_questions, halt)

@@ -1,13 +1,16 @@
 """What a gate writes: its decision as JSON, Markdown, JUnit XML and a page, and the history of its decisions.
 
-The page has a control chart of each benchmark: its nights as points with intervals, its reference and its limit.
+The page has a control chart of each benchmark: its nights as points with intervals, its reference and its limit. Also
+the plan of a gate or a race, after which samples it is looked at: looks that are planned anew after some were taken
+would break the promised rate of false verdicts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from msgspec.structs import replace
@@ -112,6 +115,46 @@ def junit(gated: Gated) -> str:
     head = f'name={quoteattr(visible(gated.gate, 80))} tests="{len(cases)}" failures="{counts["failure"]}"'
     whole = f'<testsuite {head} errors="{counts["error"]}">\n{"".join(cases)}</testsuite>\n'
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{whole}'
+
+
+# ---- the plan of the looks
+
+
+MAX_PLAN_BYTES = 1024 * 1024
+"""Largest plan that is read, in bytes."""
+
+
+def read_plan(path: Path, what: str) -> dict[str, Any] | None:
+    """The stored plan; None without one. what: "race" or "gate". Raises `StoreError` for a damaged file."""
+    remedy = f"Put an intact copy back, or name another folder for the {what}."
+    return read_record(path, dict[str, Any], MAX_PLAN_BYTES, what=f"the plan of a {what}", remedy=remedy)
+
+
+def settle_plan(path: Path, plan: Mapping[str, Any], what: str, *, begun: bool) -> None:
+    """Store the plan at the first start; later hold it against the stored one.
+
+    begun: whether there are samples that were looked at. Raises `UsageError` if the two differ, or if there are such
+    samples and no plan; `StoreError` as `read_plan` does.
+    """
+    stored = read_plan(path, what)
+    if stored is None and begun:
+        raise UsageError(
+            f"{visible(str(path.parent), 200)} holds samples of a {what} and no {path.name}, which says when it is "
+            f"looked at: name another folder for the {what}",
+            field="out",
+        )
+    if stored is None:
+        write_atomically(path, codec.pretty(plan))
+    elif stored != plan:
+        names = [name for name in {**stored, **plan} if stored.get(name) != plan.get(name)]
+        # A gate's benchmarks are a mapping each: too long for a sentence.
+        changed = ", ".join(
+            f"other {name}" if isinstance(plan.get(name), Mapping) else f"{name} {stored.get(name)}" for name in names
+        )
+        raise UsageError(
+            f"this {what} began with {visible(changed, 200)}, and its looks are planned once: give the same settings "
+            f"again, or another `out` for a new {what}"
+        )
 
 
 # ---- the control chart

@@ -1,4 +1,9 @@
-"""A server that a probe asks over HTTP: whole replies one by one, and streams by the client of a run."""
+"""A server that a probe asks over HTTP: whole replies one by one, streams by the client of a run, and what it makes of
+the tokens of a reply that is sent to it.
+
+vLLM takes token ids at /v1/completions with `prompt_logprobs`, and states token id → log-probability for each place.
+SGLang takes them at /generate with `return_logprob`, and states lists of (log-probability, token id, text).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,10 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import msgspec
 
 from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of, without_repeats
 from harness.client.facts import page
@@ -22,10 +31,9 @@ from harness.core.records import NOTHING_TOLD, Message, ServerFacts
 from harness.options.whom import HowWritten, WhichServer
 from harness.preparing import servers
 from harness.preparing.servers import Looks, look_at
-from harness.probes import prompt_logprobs
 from harness.probes.inquiries import SECONDS, Fields, ProbedServer, ProbeReply, Refused, read_reply
-from harness.probes.prompt_logprobs import ReadTokens
 from harness.progress.watching import Watcher
+from server_launchers.engines import table as engines
 
 PATIENCE_SECONDS = 300.0
 """Seconds that one request waits in all while the server refuses it by its limits (429) or is overloaded (503)."""
@@ -38,6 +46,22 @@ MAX_BYTES = 16 * 1024 * 1024
 
 MAX_READ_BYTES = 256 * 1024 * 1024
 """Longest body that states log-probabilities of a prompt, in bytes: 128,000 tokens take some 50 MB."""
+
+
+TOP_READ = 5
+"""Number of likeliest tokens that are asked for at each place."""
+
+LEAST, MOST = -1e4, 0.1
+"""Bounds of a log-probability in nats: vLLM states -9,999 for minus infinity, and rounding may exceed 0."""
+
+
+class ReadTokens(NamedTuple):
+    """What a server states of some tokens. logprobs: of each. tops: token id → log-probability of the likeliest tokens
+    at each place, empty where it states none.
+    """
+
+    logprobs: list[float]
+    tops: list[dict[str, float]]
 
 
 @dataclass(kw_only=True)
@@ -57,15 +81,12 @@ class ProbedEndpoint(ProbedServer):
 
     def read(self, prompt: Sequence[int], reply: Sequence[int]) -> ReadTokens:
         """What the server makes of the tokens of a reply. prompt, reply: token ids. Raises `Refused`."""
-        path, body = prompt_logprobs.request(self.engine, self.asker.model, prompt, reply)
+        path, body = _request(self.engine, self.asker.model, prompt, reply)
         content = self._post(self.endpoint.root + path, body, MAX_READ_BYTES)
         self.answered = True
         with self._lock:
             self.n_tokens += len(prompt) + len(reply)
-        try:
-            return prompt_logprobs.read(self.engine, content, reply)
-        except prompt_logprobs.NoLogprobs as error:
-            raise Refused(0, str(error), self.endpoint.base_url) from error
+        return _tokens(self.engine, content, reply, self.endpoint.base_url)
 
     def _post(self, url: str, body: Fields, max_bytes: int) -> bytes:
         """The body of the reply to a request, sent again while the server's limits refuse it. Raises `Refused`."""
@@ -173,3 +194,75 @@ def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_ke
             )
         )
     return endpoints
+
+
+# ---- how engines state the log-probabilities of a prompt's tokens
+
+
+class _Stated(msgspec.Struct):
+    logprob: float
+
+
+class _Choice(msgspec.Struct):
+    prompt_logprobs: list[dict[str, _Stated] | None] | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice]
+
+
+_Entry = tuple[float | None, int, str | None]
+
+
+class _Meta(msgspec.Struct):
+    input_token_logprobs: list[_Entry] | None = None
+    input_top_logprobs: list[list[_Entry] | None] | None = None
+
+
+class _Generated(msgspec.Struct):
+    meta_info: _Meta
+
+
+def lacks_reading(engine: str | None) -> str:
+    """What servers of this engine lack to read replies; empty if they have it, or the engine is unknown."""
+    if engine is None or engines.dialect(engine).reads_prompts:
+        return ""
+    return f"{engine} states no log-probabilities of a prompt's tokens, by which replies are read; vLLM and SGLang do"
+
+
+def _request(engine: str | None, model: str, prompt: Sequence[int], reply: Sequence[int]) -> tuple[str, dict[str, Any]]:
+    """The page, behind the server's root, and the body of the request that reads a reply."""
+    ids = [*prompt, *reply]
+    if engines.dialect(engine).reads_prompts == "input_token_logprobs":
+        return "/generate", {
+            "input_ids": ids, "sampling_params": {"max_new_tokens": 1, "temperature": 0}, "return_logprob": True,
+            "logprob_start_len": len(prompt) - 1, "top_logprobs_num": TOP_READ, "return_text_in_logprobs": False,
+        }  # fmt: skip
+    return "/v1/completions", {
+        "model": model, "prompt": ids, "max_tokens": 1, "temperature": 0, "prompt_logprobs": TOP_READ,
+    }  # fmt: skip
+
+
+def _tokens(engine: str | None, body: bytes, reply: Sequence[int], by: str) -> ReadTokens:
+    """What the answer to `_request` states of the reply's tokens. by: the server's address. Raises `Refused`."""
+    try:
+        if engines.dialect(engine).reads_prompts == "input_token_logprobs":
+            meta = codec.decode(body, _Generated).meta_info
+            entries = (meta.input_token_logprobs or [])[-len(reply) :]
+            tops = [{str(token): value for value, token, _ in each or () if value is not None}
+                    for each in (meta.input_top_logprobs or [])[-len(reply) :]]  # fmt: skip
+            stated = [value for (value, token, _), sent in zip(entries, reply, strict=False) if token == sent]
+        else:
+            places = (codec.decode(body, _Completion).choices[0].prompt_logprobs or [])[-len(reply) :]
+            tops = [{token: each.logprob for token, each in (place or {}).items()} for place in places]
+            stated = [top.get(str(sent)) for top, sent in zip(tops, reply, strict=False)]
+    except (codec.DecodeError, IndexError) as error:
+        raise Refused(0, f"its reply states no log-probabilities of the prompt ({error})", by) from error
+    logprobs = [value for value in stated if value is not None]
+    values = chain(logprobs, *(top.values() for top in tops))
+    if odd := [value for value in values if not LEAST <= value <= MOST]:
+        raise Refused(0, f"it states {odd[0]:g} as a log-probability: expected {LEAST:g} to 0", by)
+    if len(logprobs) != len(reply):
+        lack = f"it states log-probabilities of {len(logprobs)} of the {len(reply)} tokens that were sent"
+        raise Refused(0, lack, by)
+    return ReadTokens(logprobs, tops if len(tops) == len(reply) else [{} for _ in reply])

@@ -38,12 +38,12 @@ from harness.core.records import Key, Question, Sample, SampleRecord
 from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
 from harness.preparing import own_servers, servers
-from harness.probes import points, prompt_logprobs
+from harness.probes import points
 from harness.probes.findings import Check, Outcome, Seen, untested
 from harness.probes.inquiries import Refused
 from harness.probes.likelihood import ComparedReply, Likelihood, MovedToken, Verdict, compare
 from harness.probes.overlap import divergence
-from harness.probes.probed_endpoint import ProbedEndpoint, probed
+from harness.probes.probed_endpoint import ProbedEndpoint, lacks_reading, probed
 from harness.probes.subject import Subject
 from harness.progress.watching import Watcher
 from harness.runs import line_file, questions
@@ -288,7 +288,7 @@ class StoredReplies:
         """Read the replies with the copy, and compare. Raises `Refused`, `ServerError`, `StoreError`."""
         readers = server, self.reference or server
         for reader in readers:
-            if lack := prompt_logprobs.lacks(reader.engine):
+            if lack := lacks_reading(reader.engine):
                 raise Refused(0, lack, reader.endpoint.base_url)
         if not (sent := self.sent(min(reader.context or math.inf for reader in readers))):
             raise Refused(0, "its context has no room for a reply", server.endpoint.base_url)

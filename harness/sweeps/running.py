@@ -41,8 +41,8 @@ from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import RunQuestions, questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.preparing.server_start import checked_spec, launched, spec_of
-from harness.probes import prompt_logprobs
 from harness.probes.probe import NOT_MADE, probe_of_run
+from harness.probes.probed_endpoint import lacks_reading
 from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder
 from harness.runs.journal import stored_keys
@@ -305,7 +305,7 @@ class _Cells:
         reference = prepared.settings.endpoints[0].base_url if base == cell.name else None
         asked = {"replies": replies, "reference": reference, **(self._sweep.likelihood or {})}
         stamped = reading_stamp(self._sweep, cell)
-        lack = prompt_logprobs.lacks(prepared.looks.each[0].facts.host.get("engine"))
+        lack = lacks_reading(prepared.looks.each[0].facts.host.get("engine"))
         if reference is None and not _has_read(self._sweep, base):
             lack = f"the server of {base} has not read these replies"
         if lack:
