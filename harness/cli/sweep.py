@@ -22,15 +22,14 @@ from harness.options.run import SweepCommand
 from harness.preparing.servers import URL_VARIABLE
 from harness.progress.watching import Watcher
 from harness.reports.formats import to_terminal
-from harness.sweeps import cells, checkpoints, expected, record, running, table
+from harness.sweeps import cells, checkpoints, record, running, table
 from harness.sweeps import file as files
 from harness.sweeps.cells import Cell, Sweep
-from harness.sweeps.expected import ExpectedCell, estimates
 from harness.sweeps.file import SweepFile
 from harness.sweeps.record import CellRecord
 from harness.sweeps.results import Results
 from harness.sweeps.schema import json_schema
-from harness.sweeps.whole import run_sweep, with_tables
+from harness.sweeps.whole import ExpectedCell, estimates, run_sweep, with_tables
 
 
 def carry_out(options: SweepCommand) -> int:
@@ -79,7 +78,7 @@ def _follow(options: SweepCommand, patience_s: float) -> int:
     # All else is checked now: the first checkpoint may come in hours.
     checked = _plan(options, cells.before_checkpoints(file))
     warned = set[str]()
-    expected.estimates(checked, Terminal(progress=False, warned=warned), download=True)
+    estimates(checked, Terminal(progress=False, warned=warned), download=True)
     running.refuse_hopeless(checked, Watcher())
 
     def run(settled: Collection[Path]) -> int:

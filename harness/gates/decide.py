@@ -165,9 +165,8 @@ def _key(watched: Watched, name: str, runs: Sequence[ScoredRun], baseline: Score
     if len(runs) != 1 or name not in runs[0].benchmarks:
         return ""
     manifest, identity = runs[0].manifest, runs[0].benchmarks[name].record.identity
-    servers = {
-        f"{facts.host.get('engine')} {facts.host.get('version')}" for facts in manifest.provenance.servers.values()
-    }
+    hosts = [facts.host for facts in manifest.provenance.servers.values()]
+    servers = {f"{host.get('engine')} {host.get('version')}" for host in hosts}
     settings = {field: value for field, value in identity.items() if field not in OF_A_GATE}
     state = codec.digest([manifest.model, settings, sorted(servers)])
     return f"{reference_key(watched, baseline)}-{state[:DIGEST_CHARS]}"

@@ -114,10 +114,8 @@ def race(
             )
     with contextlib.ExitStack() as stack:
         account = Account()  # A budget is for all candidates together.
-        entered = {
-            name: replace(stack.enter_context(prepare(options, watcher)), account=account)
-            for name, options in candidates.items()
-        }
+        prepared = {name: stack.enter_context(prepare(options, watcher)) for name, options in candidates.items()}
+        entered = {name: replace(each, account=account) for name, each in prepared.items()}
         return _run(entered, rules, watcher, on_look)
 
 

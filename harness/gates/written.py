@@ -148,9 +148,8 @@ def settle_plan(path: Path, plan: Mapping[str, Any], what: str, *, begun: bool) 
     elif stored != plan:
         names = [name for name in {**stored, **plan} if stored.get(name) != plan.get(name)]
         # A gate's benchmarks are a mapping each: too long for a sentence.
-        changed = ", ".join(
-            f"other {name}" if isinstance(plan.get(name), Mapping) else f"{name} {stored.get(name)}" for name in names
-        )
+        whole = [name for name in names if isinstance(plan.get(name), Mapping)]
+        changed = ", ".join(f"other {name}" if name in whole else f"{name} {stored.get(name)}" for name in names)
         raise UsageError(
             f"this {what} began with {visible(changed, 200)}, and its looks are planned once: give the same settings "
             f"again, or another `out` for a new {what}"

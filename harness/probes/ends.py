@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness.client.protocol.failures import RequestFailed
 from harness.core.inert import quoted
 from harness.probes.findings import Check, Seen, no_evidence, sound, spoils, untested
 from harness.probes.inquiries import Inquiry, text_of
@@ -124,11 +123,9 @@ def _after(reply: Ended) -> str:
     return "" if reply.n_tokens is None else f" after {reply.n_tokens} tokens"
 
 
-def _end_of(subject: Subject, text: str, limit: int, **fields: object) -> Ended | RequestFailed:
-    """Send a prompt as a greedy stream with this max_tokens. Returns the end of its reply."""
-    (reply,) = subject.streamed([Inquiry(text, {"max_tokens": limit, "temperature": 0, **fields})])
-    if isinstance(reply, RequestFailed):
-        return reply
+def _end_of(subject: Subject, text: str, limit: int, **fields: object) -> Ended:
+    """Send a prompt as a greedy stream with this max_tokens. Returns the end of its reply. Raises `RequestFailed`."""
+    reply = subject.stream(Inquiry(text, {"max_tokens": limit, "temperature": 0, **fields}))
     return Ended(limit, text_of(reply), reply.finish_reason, reply.usage.completion_tokens)
 
 
@@ -140,11 +137,7 @@ def _ends(subject: Subject) -> Seen:
     sent = f"a prompt for a short story as streams, with max_tokens {', '.join(map(str, LIMITS))}"
     lies: list[str] = []
     for _ in range(ROUNDS):
-        replies = [_end_of(subject, STORY, limit) for limit in LIMITS]
-        ends = [reply for reply in replies if isinstance(reply, Ended)]
-        if len(ends) < len(LIMITS):
-            failed = next(reply for reply in replies if isinstance(reply, RequestFailed))
-            return untested(sent, f"a stream failed: {quoted(failed.message)}")
+        ends = [_end_of(subject, STORY, limit) for limit in LIMITS]
         lie = unnatural(ends)
         # A first round without a false end ends the check; after a false end, the other rounds decide.
         if lie is None and not lies:
@@ -167,8 +160,6 @@ def _long_stream(subject: Subject) -> Seen:
     """Ask for long streams. If different texts end after the same number of tokens, the server caps its replies."""
     begun = time.monotonic()
     first = _end_of(subject, STORY, LIMITS[-1])
-    if isinstance(first, RequestFailed):
-        return untested("a long stream", f"a stream failed: {quoted(first.message)}")
     # Without usage, the speed is estimated from characters, usually four a token.
     if first.n_tokens is not None and subject.miscount:
         return untested("a long stream", no_evidence(subject.miscount))
@@ -183,8 +174,6 @@ def _long_stream(subject: Subject) -> Seen:
     replies: list[Ended] = []
     for text in COUNTS:
         reply = _end_of(subject, text, limit, **goes_on)
-        if isinstance(reply, RequestFailed):
-            return untested(sent, f"a stream failed: {quoted(reply.message)}")
         replies.append(reply)
         if reply.n_tokens is None:
             return untested(sent, "without usage nothing shows how many tokens came")
@@ -196,9 +185,8 @@ def _long_stream(subject: Subject) -> Seen:
     n = cap(replies)
     if n is not None:
         reasons = ", ".join(dict.fromkeys(reply.reason for reply in replies))
-        return spoils(
-            sent, f"a cap at {n:,} tokens: {len(replies)} different replies end there and say {quoted(reasons)}"
-        )
+        came = f"a cap at {n:,} tokens: {len(replies)} different replies end there and say {quoted(reasons)}"
+        return spoils(sent, came)
     counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
     return untested(sent, f"the replies end by themselves after {counts} tokens; no longer reply was tried")
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -237,25 +237,22 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
     of_benchmark: dict[str, list[tuple[str, Array, Array]]] = {}
     for reply, part in zip(replies, parts, strict=True):
         of_benchmark.setdefault(reply.benchmark, []).append(part)
-    gap = mean_gap("all", parts)
-    noise = mean_gap(
-        "base beside itself", [(reply.cluster, reply.base - reply.again, np.empty(0)) for reply in replies]
-    )
-    apart, apart_noise = (
-        mean_gap(
-            "divergence",
-            [(r.cluster, values[~np.isnan(values)], np.empty(0)) for r, values in zip(replies, each, strict=True)],
-        )
-        for each in ([reply.divergences for reply in replies], [reply.noise for reply in replies])
-    )
+
+    def mean(of: str, values: Iterable[Array]) -> Gap:
+        """The mean of further values of each reply's tokens, NaN where they are not known."""
+        pairs = zip(replies, values, strict=True)
+        return mean_gap(of, [(reply.cluster, each[~np.isnan(each)], np.empty(0)) for reply, each in pairs])
+
+    gap, noise = mean_gap("all", parts), mean("base beside itself", [reply.base - reply.again for reply in replies])
+    apart = mean("divergence", [reply.divergences for reply in replies])
+    apart_noise = mean("divergence", [reply.noise for reply in replies])
     verdict, more = verdict_of(gap, noise, margin, apart, apart_noise)
     opening, after = band(f"1–{OPENING}", 0, OPENING), band("", OPENING, BANDS[0])
     template = ""
     if verdict == "differs" and abs(opening.mean) > OPENING_FACTOR * abs(after.mean) + noise.reach:
         template = f"the gap is {opening.mean:+z.4f} in the first {OPENING} tokens, {after.mean:+z.4f} in the next"
-    largest = heapq.nlargest(
-        MOVED, ((float(size), n, i) for n, gap in enumerate(gaps) for i, size in enumerate(np.abs(gap)) if size)
-    )
+    sizes = ((abs(float(value)), n, i) for n, gap in enumerate(gaps) for i, value in enumerate(gap) if value)
+    largest = heapq.nlargest(MOVED, sizes)
     return Likelihood(
         base=base, gap=gap, divergence=apart, noise=noise, opening=opening,
         positions=[each for each in bands if each.tokens],
@@ -263,3 +260,71 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
         moved=[replies[n].moved(i) for _, n, i in largest], verdict=verdict, margin=margin,
         more_tokens=more, template=template,
     )  # fmt: skip
+
+
+# ---- two distributions of which only lists of the likeliest tokens are known
+
+
+COVERED = 0.5
+"""Two lists share little if the other list holds less than this fraction of the probability that the reference lists.
+"""
+
+MIN_TOKEN, MIN_REST = 1e-9, 1e-6
+"""Smallest probabilities of a token and of the rest: those that are rounded to 0 would make ratios infinite."""
+
+
+def covered(server: Mapping[str, float], reference: Mapping[str, float]) -> float:
+    """The fraction of the reference's listed probability that falls on tokens which the server lists, too."""
+    return _mass(reference, server.keys() & reference.keys()) / max(_mass(reference, reference), MIN_TOKEN)
+
+
+def divergence(server: Mapping[str, float], reference: Mapping[str, float]) -> float:
+    """A lower bound of the Kullback-Leibler divergence of the server from the reference, in nats.
+
+    server, reference: token → log-probability. The events are the tokens that both list, and all other tokens together:
+    a divergence of coarsened distributions is never larger than the true one. Where the lists share little (`COVERED`),
+    the rest is nearly everything and hides any difference. There the bound comes from the tokens that one list alone
+    holds: a token that a list leaves out is at most as probable as the least probable token of this list.
+    """
+    events = [name for name in server if name in reference]
+    apart = relative_entropy(coarse(events, server), coarse(events, reference))
+    if covered(server, reference) >= COVERED:
+        return apart
+    only_server, only_reference = server.keys() - reference.keys(), reference.keys() - server.keys()
+    p, q_most = _mass(server, only_server), _most_unlisted(reference, len(only_server))
+    q, p_most = _mass(reference, only_reference), _most_unlisted(server, len(only_reference))
+    # Each bound has two events: a token that one list alone holds came, or not.
+    return max(apart, _binary(p, q_most) if p > q_most else 0.0, _binary(p_most, q) if q > p_most else 0.0)
+
+
+def relative_entropy(p: Sequence[float], q: Sequence[float]) -> float:
+    """Kullback-Leibler divergence of p from q, D(p‖q): two distributions over the same events, in nats."""
+    return max(0.0, sum(a * math.log(a / b) for a, b in zip(p, q, strict=True)))
+
+
+def coarse(events: Sequence[str], logprobs: Mapping[str, float]) -> list[float]:
+    """Probabilities of the events and of the rest; all above 0."""
+    probabilities = [max(math.exp(logprobs[name]), MIN_TOKEN) for name in events]
+    # Rounded probabilities may sum to slightly more than 1.
+    probabilities.append(max(1 - sum(probabilities), MIN_REST))
+    total = sum(probabilities)
+    return [probability / total for probability in probabilities]
+
+
+def _binary(p: float, q: float) -> float:
+    """The divergence of an event of probability p, and its contrary, from one of probability q."""
+    p, q = (min(max(probability, MIN_REST), 1 - MIN_REST) for probability in (p, q))
+    return relative_entropy((p, 1 - p), (q, 1 - q))
+
+
+def _mass(logprobs: Mapping[str, float], names: Mapping[str, float] | set[str]) -> float:
+    """The probability of these tokens together."""
+    return min(1.0, sum(math.exp(logprobs[name]) for name in names))
+
+
+def _most_unlisted(logprobs: Mapping[str, float], n: int) -> float:
+    """The most probability that `n` tokens can have that this list leaves out."""
+    # A server may add the token that it drew as the last of its list, so the last but one is what bounds the others.
+    least = sorted(logprobs.values())[:2]
+    each = math.exp(least[1]) if len(least) > 1 else 1.0
+    return min(n * each, 1 - _mass(logprobs, logprobs))

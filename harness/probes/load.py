@@ -115,10 +115,8 @@ def _prefix_cache(subject: Subject) -> Seen:
     The second request may be answered from the prefix cache, and must bring the same text. Prompts that share words and
     differ in the question must not bring each other's replies.
     """
-    n_words = len(PREFIX.split())
-    sent = (
-        f"{2 * len(PROMPTS)} greedy requests of {TOKENS} tokens that share {n_words} new words, then half of them again"
-    )
+    n, shared = 2 * len(PROMPTS), len(PREFIX.split())
+    sent = f"{n} greedy requests of {TOKENS} tokens that share {shared} new words, then half of them again"
     # A random number makes the shared words new, so that only the repeated requests can hit the cache.
     rng = random.Random(subject.new_seeds(1)[0])  # noqa: S311 - no secret
     number = rng.randrange(10**9)

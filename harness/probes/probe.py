@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.client.facts.page import NoAnswer, SlowAnswer
+from harness.client.protocol.failures import RequestFailed
 from harness.core.about import __version__
 from harness.core.errors import ServerError, UsageError, near_names
 from harness.core.inert import quoted
@@ -64,11 +65,8 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
             every = ", ".join(check.name for check in checks)
             listed = near_names(name, words) or f" The groups are {groups}; the checks are {every}."
             raise UsageError(f"no such check.{listed}", field="checks", value=name)
-    return [
-        check
-        for check in checks
-        if (not names or check.name in names or check.group in names) and (check.quick or not quick)
-    ]
+    named = [check for check in checks if not names or {check.name, check.group} & {*names}]
+    return [check for check in named if check.quick or not quick]
 
 
 def examine(
@@ -137,6 +135,8 @@ def _look(check: Check, subject: Subject) -> Seen:
         if refused.status in (0, *range(500, 600)) and check.quick:
             return Seen(outcome="spoils", sent="a chat request", came=quoted(refused.sentence))
         return untested("a chat request", f"refused: {quoted(refused.sentence)}")
+    except RequestFailed as failed:
+        return untested("a stream", f"the stream failed: {quoted(failed.message)}")
     except SlowAnswer as error:
         return too_slow("a request", error.sentence)
     except NoAnswer as error:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -114,9 +115,8 @@ class ProbedEndpoint(ProbedServer):
         """Send chat requests as they are; return their streams in order. A failure stands in place of its reply."""
         replies: list[Reply | RequestFailed] = []
         # A thread of its own, because the caller may run an event loop already. After Ctrl-C nobody waits for it.
-        thread = threading.Thread(
-            target=lambda: replies.extend(asyncio.run(self._streams(bodies, at_once))), daemon=True
-        )
+        send = partial(asyncio.run, self._streams(bodies, at_once))
+        thread = threading.Thread(target=lambda: replies.extend(send()), daemon=True)
         thread.start()
         thread.join()
         return replies

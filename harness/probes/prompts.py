@@ -414,9 +414,8 @@ def _long_prompt_check(subject: Subject) -> Seen:
     reached, how = _depths(subject, words, answer.whole)
     lost = [depth for depth in DEPTHS if reached.get(depth) is False]
     if lost:
-        return spoils(
-            sent, f"{got}, says the server; but what stands at its {', '.join(lost)} never reached the model ({how})"
-        )
+        came = f"{got}, says the server; but what stands at its {', '.join(lost)} never reached the model ({how})"
+        return spoils(sent, came)
     if len(reached) < len(DEPTHS):
         return untested(sent, f"{got}; {how}")
     return sound(sent, f"{got}; {how}")
@@ -458,10 +457,7 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
         return reached, "another word there changes no log-probability by more than a repeat does"
     if len(reached) < len(DEPTHS):
         unseen = ", ".join(depth for depth in DEPTHS if depth not in reached)
-        return (
-            reached,
-            f"repeats of one request differ too much to show whether other words at its {unseen} have an effect",
-        )
+        return reached, f"repeats differ too much to show whether other words at its {unseen} have an effect"
     return reached, "other words at each depth change the log-probabilities"
 
 

@@ -133,11 +133,8 @@ def _usage(subject: Subject) -> Seen:
         # Where the reply ends by itself, only log-probabilities show how many tokens came.
         ended = whole.finish_reason == "stop" and not whole.tokens and usage.completion_tokens < LONG
         return (untested if ended else warns)(sent, subject.miscount)
-    return sound(
-        sent,
-        f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens, in the stream and in the whole "
-        "reply",
-    )
+    came = f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens, in stream and whole reply"
+    return sound(sent, came)
 
 
 def _stop(subject: Subject) -> Seen:
@@ -160,11 +157,8 @@ def _stop(subject: Subject) -> Seen:
             return spoils(sent, f"the reply goes on past the stop text: {quoted(reply.text)!r}")
         if reply.text.strip() == expected:
             if reply.finish_reason != "stop":
-                return spoils(
-                    sent,
-                    f"the reply ends at the stop text, but says finish_reason "
-                    f"{quoted(str(reply.finish_reason))!r} instead of stop",
-                )
+                reason = quoted(str(reply.finish_reason))
+                return spoils(sent, f"the reply ends at the stop text, but says finish_reason {reason!r}")
             return sound(sent, "the reply ends before the stop text, with finish_reason stop")
     return untested(sent, f"the reply changes from time to time: {quoted(reply.text)!r}")
 
@@ -179,9 +173,8 @@ def _model_name(subject: Subject) -> Seen:
             subject.chat("Hello", max_tokens=1)  # a server that refuses this, too, has not refused the name
             return sound(sent, quoted(refused.sentence))
         return warns(sent, quoted(refused.sentence))
-    return warns(
-        sent, f"a reply, by {quoted(answer.model or 'a model without a name')!r}: the server answers to any model name"
-    )
+    came = f"a reply, by {quoted(answer.model or 'a model without a name')!r}: the server answers to any model name"
+    return warns(sent, came)
 
 
 def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
@@ -218,10 +211,7 @@ def _copied(subject: Subject) -> Seen:
     text = COPIED * COPIES
     sent = f"a text of {len(text)} characters to copy, with line ends, backslashes and accents, streamed and whole"
     inquiry = Inquiry(f"Copy this text, and write nothing else: {text}", {"max_tokens": COPY_TOKENS, "temperature": 0})
-    (reply,) = subject.streamed([inquiry])
-    if isinstance(reply, RequestFailed):
-        return untested(sent, f"the stream failed: {quoted(reply.message)}")
-    stream = text_of(reply)
+    stream = text_of(subject.stream(inquiry))
     whole, again = (subject.whole(inquiry).whole for _ in range(2))
     if not whole:
         return untested(sent, "an empty reply")

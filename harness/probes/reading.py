@@ -41,8 +41,7 @@ from harness.preparing import own_servers, servers
 from harness.probes import points
 from harness.probes.findings import Check, Outcome, Seen, untested
 from harness.probes.inquiries import Refused
-from harness.probes.likelihood import ComparedReply, Likelihood, MovedToken, Verdict, compare
-from harness.probes.overlap import divergence
+from harness.probes.likelihood import ComparedReply, Likelihood, MovedToken, Verdict, compare, divergence
 from harness.probes.probed_endpoint import ProbedEndpoint, lacks_reading, probed
 from harness.probes.subject import Subject
 from harness.progress.watching import Watcher
@@ -226,15 +225,13 @@ class StoredReplies:
                 field="reference",
             )
         url, _, model = options.reference.partition("#")
-        server, same_model = copy, model in ("", copy.asker.model)
-        if not (url in options.base_url and same_model):
-            who = WhichServer.of(base_url=url, model=model or None)
-            try:
-                named = {each.base_url for each in servers.find(who, shared_key=False).endpoints}
-                if not (named == {copy.endpoint.base_url} and same_model):
-                    (server, *_) = probed(who, watcher, options, shared_key=False)
-            except (ServerError, UsageError) as error:
-                raise type(error)(f"the reference: {error.sentence}") from error
+        server, who = copy, WhichServer.of(base_url=url, model=model or None)
+        try:
+            named = {each.base_url for each in servers.find(who, shared_key=False).endpoints}
+            if named != {copy.endpoint.base_url} or model not in ("", copy.asker.model):
+                (server, *_) = probed(who, watcher, options, shared_key=False)
+        except (ServerError, UsageError) as error:
+            raise type(error)(f"the reference: {error.sentence}") from error
         _warn_of_another(server, run, watcher)
         return cls(run, manifest, drawn, folder / file_of("base", server), server)
 
@@ -245,9 +242,8 @@ class StoredReplies:
         if path == base:
             raise UsageError("it is the base's own run: name one that this server has made", field="sampled")
         _warn_of_another(copy, run, watcher)
-        return replace(
-            self, copy=os.path.relpath(path, base.parent), samples=points.differences(self.run, run, watcher)
-        )
+        samples = points.differences(self.run, run, watcher)
+        return replace(self, copy=os.path.relpath(path, base.parent), samples=samples)
 
     @cached_property
     def questions(self) -> dict[tuple[str, str], Question]:

@@ -27,7 +27,7 @@ from harness.client.wires.completions import COMPLETIONS
 from harness.core.inert import quoted
 from harness.probes.findings import FALSE_ALARM, MAX_LOST, Check, Seen, sound, spoils, untested, warns
 from harness.probes.inquiries import Inquiry, ProbeReply, Refused, Token, first_top
-from harness.probes.overlap import divergence
+from harness.probes.likelihood import divergence
 from harness.probes.subject import FIRST_CHARS, LONG, RAW_TEXTS, STORY, TOP, Subject, listed
 
 CORE = 1 / 16
@@ -117,12 +117,9 @@ def _greedy(subject: Subject) -> Seen:
     if not reply.tokens and _n_beginnings(texts) == GREEDY_REPLIES:
         texts |= {subject.chat().whole for _ in range(MORE_GREEDY_REPLIES)}
         if _n_beginnings(texts) == GREEDY_REPLIES + MORE_GREEDY_REPLIES:
-            return spoils(
-                sent, f"replies that differ from the first token on: {', '.join(repr(quoted(t[:40])) for t in texts)}"
-            )
-    return warns(
-        sent, f"{len(texts)} different replies: either greedy text depends on the batch, or the server samples"
-    )
+            shown = ", ".join(repr(quoted(text[:40])) for text in texts)
+            return spoils(sent, f"replies that differ from the first token on: {shown}")
+    return warns(sent, f"{len(texts)} different replies: greedy text depends on the batch, or the server samples")
 
 
 def _n_beginnings(texts: Collection[str]) -> int:
@@ -273,9 +270,7 @@ def _later_draws(subject: Subject) -> Seen:
         first, first_warm = (next((r.tokens[0].top for r in some if r.tokens), {}) for some in (replies, warm))
         stated = stated_at(first, first_warm, COLD)
         if stated is None:
-            return untested(
-                sent, "the first token does not show at which temperature the server states log-probabilities"
-            )
+            return untested(sent, "the first token does not show at which temperature log-probabilities are stated")
         # Each look has its share of the bound, so the last p-value, times the looks, is that of the check.
         p, came, hidden = _look(tokens, COLD / stated, subject.seed)
         p = min(1.0, LOOKS * p)
@@ -396,9 +391,7 @@ def _divergence_of_kernels(
     median = statistics.median(apart)
     came = f"writing and reading the same words differ by {median:.4f} nats a token (median of {len(apart)} places)"
     if median > TWO_KERNELS:
-        return spoils(
-            sent, f"{came}: while writing, the server computes other probabilities than while reading the same text"
-        )
+        return spoils(sent, f"{came}: the server computes other probabilities while it writes than while it reads")
     return warns(sent, came) if median > GRAVE else sound(sent, came)
 
 

@@ -91,18 +91,21 @@ class Subject:
         """The streamed replies to several requests, in order; a failure stands in place of its reply."""
         return self.server.streamed([inquiry.body(self.server.asker, stream=True) for inquiry in inquiries], at_once)
 
-    def with_logprobs(self, **fields: Any) -> ProbeReply:
-        """The whole reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
-        try:
-            return self.chat(**fields, **CHAT.likeliest(TOP))
-        except Refused:
-            return self.chat(**fields)
+    def stream(self, inquiry: Inquiry) -> Reply:
+        """The streamed reply to one request. Raises `RequestFailed`."""
+        (reply,) = self.streamed([inquiry])
+        if isinstance(reply, RequestFailed):
+            raise reply
+        return reply
 
     @cached_property
     def greedy_reply(self) -> ProbeReply:
         """The greedy reply to the story prompt, with log-probabilities if the server gives them. Raises `Refused`."""
         for _ in range(TRIED):
-            reply = self.with_logprobs()
+            try:
+                reply = self.chat(**CHAT.likeliest(TOP))
+            except Refused:
+                reply = self.chat()
             # Many checks read this reply, so one that came empty is asked for again.
             if reply.whole:
                 break

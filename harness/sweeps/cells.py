@@ -305,9 +305,8 @@ def _axis(
             return [Entry(name=slug(model), label=short_name(model), options={"model": model})]
         if "checkpoints" in content:
             if "models" in content:
-                raise UsageError(
-                    f"{file.where(('checkpoints',))}: `checkpoints` and `models` exclude each other: give one of them"
-                )
+                where = file.where(("checkpoints",))
+                raise UsageError(f"{where}: `checkpoints` and `models` exclude each other: give one of them")
             steps, left_out = checkpoints.entries(file, out)
             remarks += [f"{visible(path, 200)} is left out: {reason}" for path, reason in left_out.items()]
             return steps
@@ -442,11 +441,9 @@ class _Making:
         """
         name = JOIN.join(point.values())
         if len(name) > MAX_NAME_CHARS:
-            raise UsageError(
-                f"{self.file.path}: {visible(name, 80)}: the name of the cell's folder would have {len(name)} "
-                f"characters; at most {MAX_NAME_CHARS} are allowed: give the entries that make up this cell a shorter "
-                "`name`"
-            )
+            why = f"the name of the cell's folder would have {len(name)} characters; at most {MAX_NAME_CHARS} are"
+            shown = visible(name, 80)
+            raise UsageError(f"{self.file.path}: {shown}: {why} allowed: give its entries a shorter `name`")
         checkpoint = entries["models"].checkpoint if "models" in entries else None
         # The checkpoints are the points of a curve, and each benchmark has curves of its own: the other axes name it.
         varied = [axis for axis in ("servers", "prompts", "sampling") if len(self.axes.get(axis, ())) > 1]
@@ -475,10 +472,8 @@ class _Making:
                 raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
         if spec is not None:
             if twice := [key for key in ("base_url", "provider") if fields.get(key)]:
-                raise UsageError(
-                    f"{where}: {name}: {twice[0]} names a running server, but the cell starts its own; remove one of "
-                    "the two"
-                )
+                why = f"{twice[0]} names a running server, but the cell starts its own; remove one of the two"
+                raise UsageError(f"{where}: {name}: {why}")
             fields |= {"serve": spec, "model": fields.get("model") or spec["model"]}
         fields |= {"benchmarks": [benchmark] if benchmark else [], "out": str(self.out / name)}
         options: RunOptions = _make(RunOptions, fields, f"{where}: {name}", self.over)

@@ -105,9 +105,8 @@ def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
     if not by_step:
         which, reason = next(iter(left_out.items()), (", ".join(patterns), "no file or folder fits it"))
         waits = ". If the training has written no checkpoint yet, follow=60 waits for one"
-        raise UsageError(
-            f"{file.where(('checkpoints',))}: there is no checkpoint: {visible(which, 200)}: {reason}{waits}"
-        )
+        where = file.where(("checkpoints",))
+        raise UsageError(f"{where}: there is no checkpoint: {visible(which, 200)}: {reason}{waits}")
     return [by_step[step] for step in sorted(by_step)], left_out
 
 

@@ -87,9 +87,7 @@ def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending:
     try:
         path = find(str(content["extends"]))
         if path.resolve() in extending:
-            raise UsageError(
-                f"{visible(str(path), 200)} extends itself, directly or through other files; name a file that does not"
-            )
+            raise UsageError(f"{visible(str(path), 200)} extends itself, maybe through others: name another file")
         base = read(path, extending).content
     except UsageError as error:
         raise at_line(where, error) from error
@@ -227,9 +225,7 @@ def _server_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
     engine, options = fields.pop("engine", None), fields.pop("run", {})
     if ANY_PROGRAM in fields:
         if engine is not None or "extra_flags" in fields:
-            raise UsageError(
-                f"{where}: `command` replaces `engine` and `extra_flags`: give `command` or these two, not both"
-            )
+            raise UsageError(f"{where}: `command` replaces `engine` and `extra_flags`: give it or these two")
         engine, fields["extra_flags"] = ANY_PROGRAM, fields.pop(ANY_PROGRAM)
     if engine is None and fields:
         raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")

@@ -262,11 +262,8 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
 
     point: axis → name of the entry, without the benchmark. listed: the results of all benchmarks at this point.
     """
-    missing = [
-        result.cell.benchmark
-        for result in listed
-        if result.reason or result.score is None or result.score.accuracy is None
-    ]
+    lacking = [each for each in listed if each.reason or each.score is None or each.score.accuracy is None]
+    missing = [each.cell.benchmark for each in lacking]
     mean = mean_score([result.score for result in listed])
     pairs = [result.against_base for result in listed if result.against_base is not None]
     compared = mean_comparison(pairs) if len(pairs) == len(listed) else None

@@ -322,9 +322,8 @@ class _Cells:
             why = finding.came
             if finding.sent != NOT_MADE and not why.startswith("no answer"):  # The server has refused: it would again.
                 return {"likelihood": None, "unread": why, "read": stamped}
-        self._watcher.warn(
-            f"{cell.name}: its server has not read its base's replies, and the same command tries again: {why}"
-        )
+        sentence = "its server has not read its base's replies, and the same command tries again"
+        self._watcher.warn(f"{cell.name}: {sentence}: {why}")
         return {}
 
     def _score_of(self, cell: Cell, judge: JudgeOptions | None, **tracking: Any) -> CellScore:

@@ -1,22 +1,35 @@
-"""Carries out a whole sweep: its cells are run and scored, and its tables are written.
+"""A whole sweep: what it will take, and its carrying out: its cells are run and scored, and its tables are written.
 
-The command line and Python both call `cells.plan_of` and `run_sweep`.
+The command line and Python both call `cells.plan_of` and `run_sweep`. An estimate (`estimates`) asks no server.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import msgspec
 
+from harness.benchmarks import catalogue, prompts
+from harness.benchmarks.card import Card
+from harness.commands import card_data
+from harness.core.errors import HarnessError, UsageError
 from harness.core.inert import visible
 from harness.judges.judge import try_judge
+from harness.options.run import RunOptions
+from harness.preparing.run_questions import RunQuestions, first_number, named_tool, questions_of, sampling_of
+from harness.preparing.run_settings import refuse_other_settings
+from harness.preparing.server_start import checked_spec
+from harness.presets import preset as presets
+from harness.presets.sampling import Sampling
 from harness.progress.watching import Watcher
 from harness.runs import RunFolder, sweep_cell
 from harness.runs.lock import locked
+from harness.runs.recorded_settings import in_words
 from harness.runs.sweep_cell import SuiteNote
 from harness.sweeps import running, table
-from harness.sweeps.cells import Sweep
+from harness.sweeps.cells import Cell, Sweep
+from harness.sweeps.file import at_line
 from harness.sweeps.results import Results, results
 
 
@@ -83,3 +96,116 @@ def note_cells(sweep: Sweep) -> None:
             )
             latest[of_curve] = folder.path.name
         sweep_cell.write_note(folder, note)
+
+
+# ---- before anything is started
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedCell:
+    """The estimate of one cell.
+
+    n_questions: None if the data are not on this machine and the card does not state the number. n_samples: of the
+    cell, with the stored ones; of a fraction a question, exact only if the data are here. at_most: both are upper
+    bounds, since they come from the card and a filter may leave out questions. samples: per question. most_tokens: new
+    tokens if every sample used all of max_tokens; None if a factor is unknown. settings: name → value of the sampling
+    and the prompts, in words. absent: whether the data are not here. done: nothing is left to do. lost: why the cell
+    would end without a new score; empty if no reason is known.
+    """
+
+    cell: Cell
+    benchmark: str
+    n_questions: int | None
+    n_samples: int | None
+    at_most: bool
+    samples: float
+    most_tokens: int | None
+    settings: Mapping[str, str]
+    absent: bool
+    done: bool = False
+    lost: str = ""
+
+
+def estimates(sweep: Sweep, watcher: Watcher, *, download: bool = False) -> list[ExpectedCell]:
+    """The estimate of each cell, in order. No server is asked.
+
+    watcher: gets the notes of the question sets, those of one set for each of its cells. download: get questions that
+    are not on this machine; else their number is the card's. Raises `UsageError` for a wrong name of a benchmark, a
+    prompt, a preset or a column, for a `likelihood` without a base, and for questions that cannot be got.
+    """
+    _ = sweep.read_cells  # for its error
+    return [_estimate(sweep, cell, watcher, download=download) for cell in sweep.cells]
+
+
+def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> ExpectedCell:
+    """The estimate of one cell from its questions or its card."""
+    options = cell.options
+    card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
+    n_questions: int | None
+    done = not running.is_owed(sweep, cell)
+    questions: RunQuestions | None = None
+    preset = presets.load(options.preset) if options.preset is not None else None
+    tool = named_tool(options, preset, card.tool if card is not None else None)
+    # The numbers are exact if the questions are on this machine; else they are those that the card states.
+    if card is None or options.data or download or card_data.status(card) != "absent":
+        try:
+            questions = questions_of(options, watcher)
+        except UsageError as error:
+            raise at_line(cell.where, error) from error
+        (question_set,) = questions.sets
+        settings = questions.benchmarks[question_set.name]
+        name, n_questions, at_most = question_set.name, len(question_set.questions), False
+        samples, sampling = settings.samples, settings.sampling
+        n_samples: int | None = settings.plan().total(question_set.ids)
+    else:
+        # Called for its `UsageError` about an unknown prompt.
+        prompts.find_prompt(options.prompt or card.prompt, card.prompts)
+        sampling, _ = sampling_of(options, preset, card.sampling)
+        name, samples = card.name, first_number(options.samples, card.samples)
+        numbers = [n for n in (card.questions, options.limit) if n is not None]
+        n_questions, at_most = min(numbers, default=None), bool(options.filter or options.ids)
+        n_samples = None if n_questions is None else round(n_questions * samples)
+    max_tokens = sampling.max_tokens
+    most = None if n_samples is None or max_tokens is None else n_samples * max_tokens
+    return ExpectedCell(
+        cell=cell,
+        benchmark=name,
+        n_questions=n_questions,
+        n_samples=n_samples,
+        at_most=at_most,
+        samples=samples,
+        most_tokens=most,
+        settings=_settings(options, sampling, card, tool),
+        absent=questions is None,
+        done=done,
+        lost="" if done else _reason_lost(sweep, cell, questions, samples),
+    )
+
+
+def _settings(options: RunOptions, sampling: Sampling, card: Card | None, tool: str | None) -> dict[str, str]:
+    """The sampling, the prompts and the tool of a cell in words, by name."""
+    prompt = options.prompt or (card.prompt if card is not None else "of the file")
+    others = {"prompt": prompt, "thinking": options.thinking, "tool": tool, "system prompt": options.system_prompt}
+    given = {name: value for name, value in others.items() if value is not None}
+    return {name: in_words(value) for name, value in (sampling.sent() | given).items()}
+
+
+def _reason_lost(sweep: Sweep, cell: Cell, questions: RunQuestions | None, samples: float) -> str:
+    """Why the cell would end without a score; empty if no reason is known.
+
+    The reasons that are looked for: stored samples of other settings, too few samples for a k of pass@k, and a server
+    to start that cannot be described or whose context has no room for the prompts and replies. questions: None if
+    the questions are not on this machine; then the lengths of prompts are unknown. samples: per question.
+    """
+    few = [k for k in sweep.score.k if k > samples]
+    if few:
+        return f"pass@{few[0]} needs {few[0]} samples a question, and the cell has {samples}"
+    if questions is None:
+        return ""
+    try:
+        refuse_other_settings(questions)
+        if cell.options.serve:
+            checked_spec(questions)
+    except HarnessError as error:
+        return running.refusal_in_words(sweep, cell, error) if error.other_settings else str(error)
+    return ""

@@ -1,7 +1,7 @@
 """Dry runs tell all: settings, prompt and the server's command; which cells of a sweep would end without a score.
 A demo that Ctrl-C ended says how to go on.
 
-For: harness.cli.demo, harness.cli.dry_run, harness.cli.sweep, harness.sweeps.expected.
+For: harness.cli.demo, harness.cli.dry_run, harness.cli.sweep, harness.sweeps.whole.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from harness.client.spelling import Spelling
 from harness.core import http_get
 from harness.core.errors import ServerError
 from harness.options.probing import ProbeOptions
-from harness.probes import overlap, probe, sampling
+from harness.probes import likelihood, probe, sampling
 from harness.probes.findings import Finding
 from harness.testing import FakeServer, Request, Step, http
 from server_launchers.keeping.launch import RunningServer
@@ -128,7 +128,7 @@ def test_a_divergence_of_lists_is_never_above_the_true_one(a: list[float], b: li
             dict(sorted(((str(i), math.log(x)) for i, x in enumerate(full)), key=lambda item: -item[1])[:n])
             for full in (p, q)
         ]
-        assert overlap.divergence(*lists) <= true + 1e-4
+        assert likelihood.divergence(*lists) <= true + 1e-4
 
 
 def test_a_server_that_fails_while_it_is_examined_does_not_end_the_probe() -> None:
