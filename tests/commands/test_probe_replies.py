@@ -241,6 +241,18 @@ def test_a_probe_that_is_killed_goes_on_behind_what_was_read(tmp_path: Path, dur
     assert after[1] <= most[1]
 
 
+def write_sweep(folder: Path, samples: int = 1, base_url: str | None = None, **keys: Any) -> None:
+    """A sweep over the sums, `s.yaml`, whose copies read."""
+    asked = {"id_key": "id", "canary": False, "fingerprint": False} | ({"base_url": base_url} if base_url else {})
+    content = {"run": asked, "benchmarks": [{"data": "sums.jsonl", "samples": samples}], "likelihood": {}} | keys
+    (folder / "s.yaml").write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+
+
+def both(chat: Callable[[Request], Iterator[Step]], reader: Reader) -> Callable[[Request], Iterator[Step]]:
+    """A server that answers by `chat`, and reads."""
+    return lambda request: (chat if request.path.endswith("/chat/completions") else reader)(request)
+
+
 STARTED = "import sys; sys.path.insert(0, sys.argv[1]); from tests.commands.test_probe_replies import serve; serve()"
 
 
@@ -257,7 +269,7 @@ def serve() -> None:
             until(log.with_suffix(".go").exists, "the word to go on")
 
     reader, chat = Reader("a", spoil=spoil), scripted(r"so it is \boxed{3}", model="toy")
-    with FakeServer(lambda each: (chat if "chat" in each.path else reader)(each), port=int(sys.argv[3])):
+    with FakeServer(both(chat, reader), port=int(sys.argv[3])):
         threading.Event().wait()
 
 
@@ -265,16 +277,11 @@ def test_a_sweep_that_is_killed_while_a_started_server_reads_goes_on_behind_what
     """The server's port is another at the next start. A server of another command is another server."""
     sums(tmp_path, 20)
     command = [sys.executable, "-c", STARTED, str(CHECKOUT), str(tmp_path / "log"), "{port}"]
-    content = {
-        "run": {"id_key": "id", "canary": False, "fingerprint": False},
-        "models": [{"name": name, "model": "toy"} for name in ("base", "copy")],
-        "benchmarks": [{"data": "sums.jsonl", "samples": 1}],
-        "likelihood": {},
-    }
+    models = [{"name": name, "model": "toy"} for name in ("base", "copy")]
 
     def write(*more: str) -> None:
         servers = [{"name": "s", "command": [*command, *more], "served_name": "toy"}]
-        (tmp_path / "s.yaml").write_text(json.dumps(content | {"servers": servers}))
+        write_sweep(tmp_path, models=models, servers=servers)
 
     write()
     log, words = tmp_path / "log", ("sweep", "s.yaml", "--out", "s")
@@ -382,22 +389,16 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     shifts = {"base": 0.0, "q8": 0.01, "q6": 0.02, "q5": 0.04}
 
     def serving(name: str, shift: float) -> Callable[[Request], Iterator[Step]]:
-        reader, chat = Reader(name, shift=shift, rounding=0.001), able(0.9 - 8 * shift)
-        return lambda request: chat(request) if request.path.endswith("/chat/completions") else reader(request)
+        return both(able(0.9 - 8 * shift), Reader(name, shift=shift, rounding=0.001))
 
     with contextlib.ExitStack() as stack:
         at = {name: stack.enter_context(FakeServer(serving(name, shift))) for name, shift in shifts.items()}
         # The base comes last: its group is carried out first all the same.
-        servers = [{"name": name, "run": {"base_url": server.base_url}} for name, server in at.items()][::-1]
-        content = {
-            "run": {"id_key": "id", "canary": False, "fingerprint": False, "model": "toy"},
-            "servers": servers,
-            "benchmarks": [{"data": "sums.jsonl", "samples": 4}],
-            "table": {"layout": "models", "shown": ["accuracy", "gap"], "base": "base"},
-        }
+        named = [{"name": name, "run": {"base_url": server.base_url, "model": "toy"}} for name, server in at.items()]
+        table = {"layout": "models", "shown": ["accuracy", "gap"], "base": "base"}
         # The key may come when all samples are there.
-        for more in ({}, {"likelihood": {"margin": 0.005}}):
-            (tmp_path / "s.yaml").write_text(json.dumps(content | more))
+        for likelihood in (None, {"margin": 0.005}):
+            write_sweep(tmp_path, 4, servers=named[::-1], table=table, likelihood=likelihood)
             done = harness(tmp_path, "sweep", "s.yaml", "--out", "s", "--json")
             assert done.code == 0, done.out + done.err
         n = {name: reads(server) for name, server in at.items()}
@@ -437,33 +438,19 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
 
 def test_a_cell_whose_engine_reads_no_replies_has_a_score_and_the_reason(tmp_path: Path) -> None:
     sums(tmp_path, 6)
-    chat, reader = able(1.0), Reader("x", owner="llamacpp")
-    with FakeServer(lambda request: (chat if "chat" in request.path else reader)(request)) as server:
-        content = {
-            "run": {"id_key": "id", "canary": False, "fingerprint": False, "base_url": server.base_url},
-            "models": ["toy", {"name": "other", "model": "toy"}],
-            "benchmarks": [{"data": "sums.jsonl", "samples": 1}],
-            "likelihood": {},
-        }
-        (tmp_path / "s.yaml").write_text(json.dumps(content))
+    with FakeServer(both(able(1.0), Reader("x", owner="llamacpp"))) as server:
+        write_sweep(tmp_path, base_url=server.base_url, models=["toy", {"name": "other", "model": "toy"}])
         done = harness(tmp_path, "sweep", "s.yaml")
-        content["models"] = ["toy"]
-        (tmp_path / "one.yaml").write_text(json.dumps(content))
-        alone = harness(tmp_path, "sweep", "one.yaml", "--dry-run")
+        write_sweep(tmp_path, base_url=server.base_url, models=["toy"])
+        alone = harness(tmp_path, "sweep", "s.yaml", "--dry-run")
     assert (done.code, "states no log-probabilities of a prompt's tokens" in done.out) == (0, True), done.out + done.err
     assert (alone.code, "copies read their base's replies" in alone.err) == (2, True), alone.err
 
 
 def swept(folder: Path, at: dict[str, FakeServer], names: tuple[str, ...], samples: int, **more: Any) -> dict[str, Any]:
     """The rows of a sweep over these servers, by name; the first is the base."""
-    servers = [{"name": name, "run": {"base_url": at[name].base_url}} for name in names]
-    content = {
-        "run": {"id_key": "id", "canary": False, "fingerprint": False, "model": "toy"},
-        "servers": servers,
-        "benchmarks": [{"data": "sums.jsonl", "samples": samples}],
-        "likelihood": {},
-    }
-    (folder / "s.yaml").write_text(json.dumps(content | more))
+    servers = [{"name": name, "run": {"base_url": at[name].base_url, "model": "toy"}} for name in names]
+    write_sweep(folder, samples, servers=servers, **more)
     done = harness(folder, "sweep", "s.yaml", "--out", "s", "--json")
     assert done.out, done.err
     return {row["servers"]: row for row in json.loads(done.out)["cells"]}
@@ -472,13 +459,11 @@ def swept(folder: Path, at: dict[str, FakeServer], names: tuple[str, ...], sampl
 def test_a_sweep_reads_anew_what_its_samples_or_its_file_have_made_old(tmp_path: Path) -> None:
     sums(tmp_path, 10)
 
-    def serving(reader: Reader) -> Callable[[Request], Iterator[Step]]:
-        chat = able(0.7)
-        return lambda request: (chat if request.path.endswith("/chat/completions") else reader)(request)
-
     with contextlib.ExitStack() as stack:
         shifts = {"base": 0.0, "copy": 0.5, "new": 0.2}
-        at = {name: stack.enter_context(FakeServer(serving(Reader(name, shift=n)))) for name, n in shifts.items()}
+        at = {
+            name: stack.enter_context(FakeServer(both(able(0.7), Reader(name, shift=n)))) for name, n in shifts.items()
+        }
         assert swept(tmp_path, at, ("base", "copy"), 2)["copy"]["gap"] == pytest.approx(0.5)
         # A copy that comes when the base has more samples than it had read.
         assert swept(tmp_path, at, ("base", "copy", "new"), 4)["new"]["gap"] == pytest.approx(0.2)
@@ -490,7 +475,7 @@ def test_a_sweep_reads_anew_what_its_samples_or_its_file_have_made_old(tmp_path:
         # The advice for another model's samples: delete the cell, and give the same command.
         port = at["copy"].port
         at["copy"].__exit__(None, None, None)
-        at["copy"] = stack.enter_context(FakeServer(serving(Reader("copy", shift=0.1)), port=port))
+        at["copy"] = stack.enter_context(FakeServer(both(able(0.7), Reader("copy", shift=0.1)), port=port))
         shutil.rmtree(tmp_path / "s" / "copy+sums")
         assert swept(tmp_path, at, ("base", "copy"), 4)["copy"]["gap"] == pytest.approx(0.1)
         # A target that is missed is a reason, and what was read stays.
@@ -542,25 +527,18 @@ def test_the_band_of_a_line_holds_what_all_pairs_share(
 def test_a_reading_that_a_server_refuses_or_cannot_start_for_costs_no_score(tmp_path: Path) -> None:
     """A refusal is not asked for again; a server that does not start any more, and a damaged file, lose only gaps."""
     sums(tmp_path, 6)
-    chat, reader = able(1.0), Reader("x", spoil=lambda _n: [http(400, {"error": {"message": "not by me"}})])
-    with FakeServer(lambda request: (chat if "chat" in request.path else reader)(request)) as server:
-        content: dict[str, Any] = {
-            "run": {"id_key": "id", "canary": False, "fingerprint": False, "base_url": server.base_url},
-            "models": ["toy", {"name": "other", "model": "toy"}],
-            "benchmarks": [{"data": "sums.jsonl", "samples": 1}],
-            "likelihood": {},
-        }
-        (tmp_path / "s.yaml").write_text(json.dumps(content))
+    reader = Reader("x", spoil=lambda _n: [http(400, {"error": {"message": "not by me"}})])
+    with FakeServer(both(able(1.0), reader)) as server:
+        write_sweep(tmp_path, base_url=server.base_url, models=["toy", {"name": "other", "model": "toy"}])
         first = harness(tmp_path, "sweep", "s.yaml")
         n = reads(server)
         again = harness(tmp_path, "sweep", "s.yaml")
     assert (first.code, again.code, n > 0, reads(server)) == (0, 0, True, n), first.err
     assert "not by me" in again.out
-    del content["run"]["base_url"], content["likelihood"]
-    content["models"] = ["able", {"name": "other", "model": "able"}]
     starting = {"name": "s", "command": [sys.executable, str(SERVER), "--port", "{port}"]}
-    for server_entry, more in ((starting, {}), ({"name": "s", "command": "false"}, {"likelihood": {}})):
-        (tmp_path / "s.yaml").write_text(json.dumps(content | {"servers": [server_entry]} | more))
+    models = ["able", {"name": "other", "model": "able"}]
+    for server_entry, read in ((starting, None), ({"name": "s", "command": "false"}, {})):
+        write_sweep(tmp_path, models=models, servers=[server_entry], likelihood=read)
         done = harness(tmp_path, "sweep", "s.yaml", "--out", "t")
         assert done.code == 0, done.out + done.err
     assert "the server did not start" in done.out
