@@ -1,5 +1,9 @@
 """A race: candidates sample the same questions in whole rounds until each is known to be better or worse than the
 baseline (the first candidate), or equal to it within a margin.
+
+A *round* is one sample of each question by a candidate, a *look* the comparison of all candidates with the baseline
+after some rounds. A verdict *equal* is *withheld* (undecided again) if undecided answers may carry the difference
+beyond the margin.
 """
 
 from __future__ import annotations
@@ -172,7 +176,7 @@ def play(
 def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | None, on_look: OnLook) -> Raced:
     """Carry out the race of the prepared candidates, in the folder that they share.
 
-    entered: the prepared runs by candidate, the baseline first.
+    entered: the prepared runs by candidate, the baseline first. on_look: receives the standings after each look.
     """
     benchmark, baseline = _one_benchmark(entered), next(iter(entered))
     graded = {name: GradedRounds(prepared.folder, prepared.sets) for name, prepared in entered.items()}

@@ -1,5 +1,9 @@
 """Reads stored replies of a run by the base's server and by a copy's, and keeps what was read beside the run.
 
+The *base* is the model, as it was served, that made the run's replies; the *copy* is the server that the probe
+examines. To *read* a reply is to state the log-probabilities of its tokens behind its prompt. A reply's *place* is its
+benchmark, question and number (`Place`); what is *sent* are the token ids of a prompt and its reply (`Sent`).
+
     RUN/likelihood/base-KEY.jsonl    a line for each reply: its token ids, and what the base makes of them
     RUN/likelihood/again-KEY.jsonl   the base's second reading
     RUN/likelihood/copy-KEY.jsonl    a copy's reading, until it is complete
@@ -322,7 +326,10 @@ class StoredReplies:
         return likelihood
 
     def _other_prompt(self, server: ProbedEndpoint, sent: Mapping[Place, Sent]) -> str:
-        """Where the copy's chat template departs from the base's prompts, in words; empty where it does not."""
+        """Where the copy's chat template departs from the base's prompts, in words; empty where it does not.
+
+        server: the copy's. sent: as the base has read them, by their places.
+        """
         for place, (prompt, _) in [*sent.items()][:PROMPTS]:
             _, own = self.prompt(tokenizer_of(server), place)
             if own != prompt:

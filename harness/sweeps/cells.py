@@ -412,7 +412,10 @@ class _Making:
                 yield self._cell(entries, point, spec)
 
     def _spec(self, model: Entry | None, server: Entry) -> dict[str, Any]:
-        """The fields of the server to start for a model, with its engine and model."""
+        """The fields of the server to start for a model, with its engine and model.
+
+        An entry's `options` are of the runs, its `server` are fields of the server; a model's win over a server's.
+        """
         options = {**self.file.content.get("run", {}), **(model.options if model else {}), **server.options}
         spec = {"model": {**options, **self.over}.get("model"), **server.server, **(model.server if model else {})}
         spec["engine"] = server.engine

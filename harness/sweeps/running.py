@@ -3,6 +3,10 @@
 The record of a cell is on disk before the next cell begins, so the same sweep continues wherever it was killed. A cell
 that fails is recorded with its reason and does not stop the others.
 
+A cell's *record* says how it ended (`record.CellRecord`). In a sweep with `likelihood`, the server of a cell also
+*reads* the stored replies of its base cell (`probes.reading`), beside the samples of its own; until then the cell is
+*unread*.
+
 Long: what is done with a cell, in its order, and what decides that nothing is left to do, stand in one place.
 """
 
@@ -195,7 +199,7 @@ class _Cells:
         """Return the spec of the server to start for this cell, checked against the benchmark's prompts.
 
         None: the cell needs none and has ended. It had its samples and is scored; or its running server was asked; or
-        why it gets no samples is recorded.
+        why it gets no samples is recorded. A cell with all samples needs a server if it is unread.
         """
         starts = cell.options.serve is not None
         try:

@@ -359,7 +359,10 @@ def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> t
 
 
 def curves(results: Results) -> dict[str, list[Step]]:
-    """Benchmark → all checkpoints on it; a `Step` has a curve's name, a training step and a score, if there is one."""
+    """Benchmark → all checkpoints on it; a `Step` has a curve's name, a training step and a score, if there is one.
+
+    Of a result, `differs` means from its base cell, beyond chance; `apart`, that its settings are not its curve's.
+    """
     by_series: dict[str, list[Step]] = {}
     for result in results.results:
         cell = result.cell
