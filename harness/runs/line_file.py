@@ -27,6 +27,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
@@ -174,7 +175,7 @@ class LineFile(contextlib.AbstractContextManager["LineFile"]):
         """
         assert line.endswith(b"\n"), "a line with its newline"
         # A flock belongs to the open file, which the threads of a process share, so it does not keep them apart.
-        lock = hold_lock(self.descriptor) if self._shared else contextlib.nullcontext()
+        lock = hold_lock(self.descriptor) if self._shared else nullcontext()
         with self._mutex, disk_errors(self._path), lock:
             self._append(line)
 
@@ -364,7 +365,8 @@ def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *
 def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]]) -> Iterator[tuple[int, bytes]]:
     """Yield (number from 1, line without its end) for each line that is not blank. Raises `StoreError`."""
     try:
-        with open_untrusted(path) as file:
+        # Who appends cuts off a torn tail: read meanwhile, the tail and the line in its place would be glued.
+        with open_untrusted(path) as file, hold_lock(file.fileno()) if split is appended_lines else nullcontext():
             for line in split(file):
                 if (data := line.data) is None:
                     raise StoreError(
