@@ -25,7 +25,7 @@ from harness.core.records import Key
 from harness.generation.dispatch.flight import Lane, Work
 from harness.generation.dispatch.schedule import Scheduler
 from harness.generation.dispatch.too_many_requests import Pace
-from harness.runs.record import Task, missing_samples
+from harness.runs.missing import Task, missing_samples
 
 CAP_TOKENS = 32_768
 MEAN_TOKENS = 8_000

@@ -35,7 +35,7 @@ from bench.schedule import (
 from harness.core.records import Key
 from harness.gates.race import play as race
 from harness.generation.dispatch.schedule import Scheduler
-from harness.runs.record import Task, missing_samples
+from harness.runs.missing import Task, missing_samples
 from harness.scoring.race import RaceVerdict
 from harness.scoring.stats import Z_95
 from harness.scoring.stats_differences import power_factor, score_variance

@@ -33,7 +33,7 @@ from harness.progress.watching import Watcher
 from harness.runs import RunFolder
 from harness.runs.manifest import Manifest
 from harness.runs.merging import join_shards
-from harness.runs.record import Task
+from harness.runs.missing import Task
 
 EXIT_S = 10.0
 """Seconds in which a server whose engine has died may end, and be started again, by itself."""

@@ -22,7 +22,7 @@ from harness.core.inert import safe_name, visible
 from harness.core.records import UNSTATED_REASON, Grade, Key, Question, Sample, VerdictName
 from harness.runs import RunFolder, read_samples
 from harness.runs.manifest import BenchmarkRecord, Manifest
-from harness.runs.record import n_planned
+from harness.runs.missing import n_planned
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import Score
 

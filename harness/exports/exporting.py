@@ -20,7 +20,7 @@ from harness.core.records import FROM_FILE, Question, Sample, Timing
 from harness.exports.choice import ENDED, ExportedBenchmark, File, SampleChoice, SampleRow, Take, not_scored_error
 from harness.runs import Manifest, RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, BenchmarkRecord
-from harness.runs.record import Plan
+from harness.runs.missing import Plan
 
 Kind = Literal["training", "samples", "results"]
 """The kind of a format. training: data to train on; by default correct replies that the model ended, each once.

@@ -21,7 +21,7 @@ from harness.core.records import FROM_FILE, Question, Sample
 from harness.foreign import outputs
 from harness.foreign.outputs import Pairs
 from harness.foreign.row_ids import SampleNumbers
-from harness.runs.record import n_planned
+from harness.runs.missing import n_planned
 
 
 class ByText:

@@ -46,7 +46,7 @@ from harness.runs.layout import RunFolder, RunLog
 from harness.runs.log_events import spent_so_far
 from harness.runs.manifest import BenchmarkRecord, Manifest, Provenance, changes_of, servers_refusal
 from harness.runs.merging import joined_manifest, refuse_doubled
-from harness.runs.record import KeySet, Owed, missing_samples, n_planned
+from harness.runs.missing import KeySet, Owed, missing_samples, n_planned
 
 _MISSING = "never_succeeds"
 """Field of a benchmark's record: questions that can never succeed, each with the server's words."""

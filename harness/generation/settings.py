@@ -27,7 +27,7 @@ from harness.generation.context import may_lower
 from harness.presets.tool import NAME, PythonTool
 from harness.runs import RunFolder
 from harness.runs.manifest import KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest
-from harness.runs.record import Plan
+from harness.runs.missing import Plan
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from harness.runs.lock import holder_of
 from harness.runs.log_events import log_events
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.merging import unjoined
-from harness.runs.record import KeySet
+from harness.runs.missing import KeySet
 from harness.runs.sweep_cell import JOIN, names_in_sweep
 from harness.scoring.judging import rubric_of
 from harness.scoring.opened import OpenBenchmark

@@ -7,7 +7,7 @@ from harness.runs.journal import Journal, JournalReport, read_samples
 from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog
 from harness.runs.lock import locked
 from harness.runs.manifest import BenchmarkRecord, Difference, Manifest
-from harness.runs.record import Plan
+from harness.runs.missing import Plan
 
 __all__ = [
     "BenchmarkFolder",

@@ -41,7 +41,7 @@ from harness.core.records import MAX_RECORD_BYTES, Key, Sample
 from harness.runs import record
 from harness.runs.layout import BenchmarkFolder, RunLog
 from harness.runs.line_file import BOM, Line, LineFile, lines
-from harness.runs.record import KeySet
+from harness.runs.missing import KeySet
 
 # ---- the state
 

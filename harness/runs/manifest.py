@@ -28,7 +28,7 @@ from harness.core.records import MAX_SAMPLES, SCHEMA_VERSION, ServerFacts
 from harness.core.secret import without_secrets
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import refuse_link
-from harness.runs.record import Plan
+from harness.runs.missing import Plan
 
 # ---- which servers made the samples
 

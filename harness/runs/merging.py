@@ -43,7 +43,7 @@ from harness.runs.manifest import (
     differences,
     servers_refusal,
 )
-from harness.runs.record import KeySet, Plan
+from harness.runs.missing import KeySet, Plan
 
 COPY_BYTES = 1024 * 1024
 

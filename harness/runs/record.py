@@ -5,9 +5,6 @@
 The checksum is the CRC-32 (zlib) of every byte before `,"crc":`, so a reader verifies without encoding anew, and
 one that knows nothing of it sees one more field. A key can be read from the head and the checksum from the tail.
 Any text comes back equal, lone surrogates too; a high surrogate before a low one comes back as the character they mean.
-
-A `KeySet` holds keys in memory by question. A `Plan` says which keys a run expects, and `missing_samples` which of them
-it lacks.
 """
 
 from __future__ import annotations
@@ -16,15 +13,13 @@ import functools
 import math
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Set
-from typing import NamedTuple
 
 import msgspec
 
 from harness.core import codec
 from harness.core.errors import StoreError
 from harness.core.inert import visible
-from harness.core.records import MAX_RECORD_BYTES, MAX_SAMPLES, SCHEMA_VERSION, Key, Sample
+from harness.core.records import MAX_RECORD_BYTES, SCHEMA_VERSION, Sample
 
 STATES_CHECKSUM = re.compile(rb'"crc"\s*:')
 """The field of the checksum, in whatever place and spelling an editor or a program has left it."""
@@ -160,128 +155,3 @@ def _refuse_newer(line: bytes) -> None:
         return
     if schema > SCHEMA_VERSION:
         raise NewerSchema(schema)
-
-
-# ---- sets of keys
-
-
-class KeySet(Set[Key]):
-    """The keys of one benchmark, as a number for each question whose set bits are its sample indices.
-
-    A set of numbers for each question would take 200 bytes and more. Indices that no plan has stand apart, since a
-    damaged file may hold any.
-    """
-
-    __slots__ = ("_beyond", "_bits")
-
-    def __init__(self, keys: Iterable[Key] = ()) -> None:
-        self._bits: dict[str, int] = {}
-        self._beyond: dict[str, set[int]] = {}
-        for key in keys:
-            self.add(key)
-
-    def add(self, key: tuple[str, int]) -> bool:
-        """Add `key`; return False if it was there already."""
-        if key in self:
-            return False
-        name, index = key
-        if 0 <= index < MAX_SAMPLES:
-            self._bits[name] = self._bits.get(name, 0) | 1 << index
-        else:
-            self._beyond.setdefault(name, set()).add(index)
-        return True
-
-    def copy(self) -> KeySet:
-        """A copy of the set."""
-        twin = KeySet()
-        twin._bits, twin._beyond = dict(self._bits), {name: set(indices) for name, indices in self._beyond.items()}
-        return twin
-
-    def count_within(self, question_ids: Iterable[str], samples: float) -> int:
-        """The number of keys of these distinct questions with indices 0 … `n_planned`-1."""
-        return sum(
-            (self._bits.get(name, 0) & (1 << min(planned, MAX_SAMPLES)) - 1).bit_count()
-            + sum(0 <= index < planned for index in self._beyond.get(name, ()))
-            for name in question_ids
-            for planned in (n_planned(name, samples),)
-        )
-
-    def lacks(self, question_id: str, samples: float) -> tuple[int, ...]:
-        """The sample indices 0 … `n_planned`-1 that this question still lacks."""
-        bits, beyond = self._bits.get(question_id, 0), self._beyond.get(question_id, ())
-        indices = range(n_planned(question_id, samples))
-        return tuple(index for index in indices if not (bits >> index & 1 or index in beyond))
-
-    def __contains__(self, key: object) -> bool:
-        if not isinstance(key, tuple) or len(key) != 2:
-            return False
-        name, index = key
-        if not 0 <= index < MAX_SAMPLES:
-            return index in self._beyond.get(name, ())
-        return bool(self._bits.get(name, 0) >> index & 1)
-
-    def __iter__(self) -> Iterator[Key]:
-        for name, bits in self._bits.items():
-            yield from (Key(name, index) for index, digit in enumerate(reversed(f"{bits:b}")) if digit == "1")
-        for name, indices in self._beyond.items():
-            yield from (Key(name, index) for index in sorted(indices))
-
-    def __len__(self) -> int:
-        return sum(map(int.bit_count, self._bits.values())) + sum(map(len, self._beyond.values()))
-
-
-def n_planned(question_id: str, samples: float) -> int:
-    """The samples of a question by a plan of `samples` a question, whose fraction is the share that has one more.
-
-    The ids alone decide which these are: shards and sessions plan the same, and a larger number only adds samples.
-    """
-    whole = math.floor(samples)
-    return whole + (whole < samples and codec.sample_seed(0, question_id, -1) < (samples - whole) * 2**31)
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples of each question a run expects; of 1.25, a quarter of the questions, by their ids, have 2.
-
-    question_ids: a selection in order, None = all.
-    """
-
-    samples: int | float
-    question_ids: list[str] | None = None
-
-    def total(self, question_ids: Collection[str]) -> int:
-        """The expected samples of these questions together."""
-        return sum(n_planned(question_id, self.samples) for question_id in question_ids)
-
-    def n_stored(self, keys: KeySet, question_ids: Iterable[str]) -> int:
-        """How many of the expected samples of these questions are among `keys`."""
-        return keys.count_within(question_ids, self.samples)
-
-
-class Task(NamedTuple):
-    """The key of one sample of a run: to ask for, or half written."""
-
-    benchmark: str
-    question_id: str
-    sample_index: int
-
-
-class Owed(NamedTuple):
-    """The samples of one question that are still to be asked. indices: ascending, at least one."""
-
-    benchmark: str
-    question_id: str
-    indices: tuple[int, ...]
-
-
-def missing_samples(benchmark: str, question_ids: Iterable[str], samples: float, on_disk: Set[Key]) -> list[Owed]:
-    """Return the samples 0 … `n_planned`-1 of each question that are not in `on_disk`, in the order of `question_ids`.
-
-    Other keys in `on_disk` (of other questions, with higher indices) change nothing.
-    """
-    keys = on_disk if isinstance(on_disk, KeySet) else KeySet(on_disk)
-    all_indices = tuple(range(int(samples)))  # One tuple for all questions without a stored sample, to save memory.
-    return [
-        Owed(benchmark, question_id, all_indices if indices == all_indices else indices)
-        for question_id in question_ids
-        if (indices := keys.lacks(question_id, samples))
-    ]

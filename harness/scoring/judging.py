@@ -29,7 +29,7 @@ from harness.grading.verdict import JUDGE_RULE
 from harness.runs import Manifest, RunFolder, read_samples
 from harness.runs import questions as question_file
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.record import n_planned
+from harness.runs.missing import n_planned
 
 MAX_NAME_CHARS = 100
 """A judge's name is cut to this length in a sentence."""

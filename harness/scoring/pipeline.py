@@ -37,7 +37,7 @@ from harness.runs import (
     read_samples,
 )
 from harness.runs.engine_pages import read_engine_pages
-from harness.runs.record import KeySet, n_planned
+from harness.runs.missing import KeySet, n_planned
 from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring.anomalies import anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors

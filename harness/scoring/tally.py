@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from harness.core.errors import UsageError
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, NearMiss, Question, VerdictName
-from harness.runs.record import n_planned
+from harness.runs.missing import n_planned
 from harness.scoring.anomalies import Copies, copies_among
 from harness.scoring.stats import VoteGroup
 

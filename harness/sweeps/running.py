@@ -51,7 +51,7 @@ from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder
 from harness.runs.journal import stored_keys
 from harness.runs.layout import BenchmarkFolder
-from harness.runs.record import missing_samples
+from harness.runs.missing import missing_samples
 from harness.scoring.score import Score
 from harness.sweeps import record
 from harness.sweeps.cells import Cell, Sweep

@@ -25,7 +25,7 @@ from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.log_events import spent_so_far
-from harness.runs.record import Owed, Task
+from harness.runs.missing import Owed, Task
 from harness.testing import FakeServer, Request, delta, event_stream
 from tests.generation.small_runs import question_set, run, run_settings, samples_of, well
 from tests.runs import recorded

@@ -30,7 +30,7 @@ from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission
 from harness.generation.settings import Patience
-from harness.runs.record import Task
+from harness.runs.missing import Task
 
 PATIENCE = Patience(start_up=30.0, outage=600.0, first_wait=1.0, longest_wait=60.0)
 

@@ -26,7 +26,7 @@ from harness.generation.run_progress import Progress, Spent
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
 from harness.progress.lines import line, percent
-from harness.runs.record import Owed, Task
+from harness.runs.missing import Owed, Task
 from tests.generation.small_runs import changed, run_settings
 from tests.runs import recorded
 

@@ -15,7 +15,7 @@ from harness.core.choices import Order
 from harness.generation.dispatch.flight import Lane, Work
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
 from harness.generation.dispatch.too_many_requests import Pace
-from harness.runs.record import Owed, Task, missing_samples
+from harness.runs.missing import Owed, Task, missing_samples
 
 
 def endpoint(seconds: float = 0.0, tokens: float = 0.0, n: int = 0) -> Lane:

@@ -24,7 +24,7 @@ from harness.generation.network import keeping
 from harness.generation.network.keeping import Keeper, Partial
 from harness.runs import record
 from harness.runs.layout import RunFolder
-from harness.runs.record import Owed, Task
+from harness.runs.missing import Owed, Task
 
 
 def at(text: str, reasoning: str | None = None) -> Partial:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from harness.core.errors import StoreError
 from harness.core.records import SCHEMA_VERSION, Grade, GradeRules, Key, Message
-from harness.runs import BenchmarkFolder, grades, questions, record
+from harness.runs import BenchmarkFolder, grades, missing, questions, record
 from harness.runs.line_file import write_lines
 from tests.budget import examples
 from tests.runs.recorded import BENCHMARK, question, sample
@@ -118,10 +118,10 @@ def test_the_longest_record_is_stored_and_one_byte_more_is_refused(monkeypatch: 
 
 
 def test_a_plan_counts_what_it_expects() -> None:
-    keys = record.KeySet([Key("a", 0), Key("a", 3), Key("b", 1), Key("b", 4), Key("c", 0)])
-    plan, many = record.Plan(samples=4), [str(number) for number in range(4000)]
+    keys = missing.KeySet([Key("a", 0), Key("a", 3), Key("b", 1), Key("b", 4), Key("c", 0)])
+    plan, many = missing.Plan(samples=4), [str(number) for number in range(4000)]
     assert (plan.total(["a", "b", "c"]), plan.n_stored(keys, ["a", "b"])) == (12, 3)
-    assert record.Plan(samples=1.25).total(many) == pytest.approx(5000, rel=0.02)
+    assert missing.Plan(samples=1.25).total(many) == pytest.approx(5000, rel=0.02)
 
 
 # ---- sets of keys
@@ -133,7 +133,7 @@ KEYS = st.builds(Key, st.sampled_from(["a", "b", "\ud800"]), st.sampled_from([0,
 @settings(max_examples=examples(200), deadline=None)
 @given(st.lists(KEYS), st.lists(KEYS), st.one_of(st.integers(1, 7), st.floats(1, 7)))
 def test_it_is_a_set_and_lacks_and_counts_as_one(first: list[Key], second: list[Key], samples: float) -> None:
-    keys, expected = record.KeySet(first), set(first)
+    keys, expected = missing.KeySet(first), set(first)
     before = keys.copy()
     for key in second:
         assert keys.add(key) is (key not in expected)
@@ -141,8 +141,8 @@ def test_it_is_a_set_and_lacks_and_counts_as_one(first: list[Key], second: list[
     assert (keys, set(keys), len(keys), before) == (expected, expected, len(expected), set(first))
     strangers = [Key("c", 0), Key("a", 9), "ab", ("a", 0, 1), 7, None]
     assert [key in keys for key in (*first, *second, *strangers)] == [True] * len(first + second) + [False] * 6
-    planned = {name: record.n_planned(name, samples) for name in ("a", "b", "\ud800", "c")}
-    assert all(int(samples) <= n <= record.n_planned(name, samples + 0.25) for name, n in planned.items())
+    planned = {name: missing.n_planned(name, samples) for name in ("a", "b", "\ud800", "c")}
+    assert all(int(samples) <= n <= missing.n_planned(name, samples + 0.25) for name, n in planned.items())
     within = {key for key in expected if 0 <= key.sample_index < planned[key.question_id]}
     assert keys.lacks("a", samples) == tuple(i for i in range(planned["a"]) if Key("a", i) not in within)
     assert keys.count_within(["a", "b", "\ud800", "nobody's"], samples) == len(within)
@@ -152,7 +152,7 @@ def test_it_is_a_set_and_lacks_and_counts_as_one(first: list[Key], second: list[
 def test_the_id_of_a_question_is_held_once() -> None:
     def measured(samples: int) -> int:
         tracemalloc.start()
-        keys = record.KeySet(Key(f"q{q}" * 200, i) for q in range(100) for i in range(samples))
+        keys = missing.KeySet(Key(f"q{q}" * 200, i) for q in range(100) for i in range(samples))
         used, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert len(keys) == 100 * samples

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from harness.client.protocol.failures import RequestFailed
-from harness.runs.record import Task
+from harness.runs.missing import Task
 
 Verdict = Literal["endpoint", "question", "unclear"]
 

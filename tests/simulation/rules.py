@@ -36,7 +36,7 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.dispatch.retry import longest_backoff
 from harness.generation.settings import RunSettings
-from harness.runs.record import Task, n_planned
+from harness.runs.missing import Task, n_planned
 from tests.simulation.careful import Careful, Verdict
 from tests.simulation.world import PRICES, World
 

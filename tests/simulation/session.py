@@ -36,7 +36,8 @@ from harness.generation.network.control import Orders
 from harness.generation.network.keeping import CONTINUABLE, Trust
 from harness.generation.network.thread import Network
 from harness.generation.run_progress import Account, Progress
-from harness.runs.record import Owed, RecordRefused, Task
+from harness.runs.missing import Owed, Task
+from harness.runs.record import RecordRefused
 from tests.runs import recorded
 from tests.simulation.rules import EPS, Broken, Rules, name
 from tests.simulation.world import ENDPOINTS, MOODS, NATURES, ROUND_TRIP_S, Bill, End, Reply, Server, World

@@ -18,7 +18,8 @@ from harness.core.nouns import Prices
 from harness.generation.run_progress import Account
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
-from harness.runs.record import Owed, RecordRefused, Task, n_planned
+from harness.runs.missing import Owed, Task, n_planned
+from harness.runs.record import RecordRefused
 
 if TYPE_CHECKING:
     from _typeshed import SupportsLenAndGetItem

@@ -25,7 +25,7 @@ from harness.commands.again import options_again
 from harness.commands.report import run_facts
 from harness.core.records import Key
 from harness.runs import JournalReport, Manifest, RunFolder, locked, read_samples
-from harness.runs.record import Plan
+from harness.runs.missing import Plan
 from harness.testing import FakeServer, Request, completion, http, models
 from tests.budget import rounds
 from tests.patience import PATIENCE_SECONDS

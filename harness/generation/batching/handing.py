@@ -40,7 +40,7 @@ from harness.core.records import SCHEMA_VERSION
 from harness.core.secret import Secret
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import append_line, line, read_appended
-from harness.runs.record import Task
+from harness.runs.missing import Task
 
 T = TypeVar("T")
 

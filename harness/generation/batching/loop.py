@@ -36,7 +36,7 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network.control import Orders
 from harness.generation.network.requests import Requests, SampleRequest
-from harness.generation.network.thread import LOOK_AROUND_S, AskingThread
+from harness.generation.network.thread import LOOK_AROUND_S, NetworkThread
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
 
@@ -47,7 +47,7 @@ LINE_BYTES = 200
 """Largest number of bytes of a request's line besides the body and its id."""
 
 
-class BatchLoop(AskingThread):
+class BatchLoop(NetworkThread):
     """A thread that asks for the samples of a session in batches.
 
     on_event: writes to the run's log. on_status: gets a sentence for a person when the state of a batch changes.

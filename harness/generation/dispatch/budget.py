@@ -47,7 +47,7 @@ from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.run_progress import Account, RunCosts, Spent, completion_tokens, tokens_before
 from harness.generation.settings import RunSettings
 from harness.runs.log_events import STOPPED_BY_BUDGET
-from harness.runs.record import Owed, Task
+from harness.runs.missing import Owed, Task
 
 # ---- the phase of a session
 

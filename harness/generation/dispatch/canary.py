@@ -13,7 +13,7 @@ from harness.client.protocol.reply import Reply
 from harness.core.hidden_limit import Cuts, cut_tokens
 from harness.core.inert import quoted
 from harness.core.reply_notes import ALL_REASONING, limit_of
-from harness.runs.record import Task
+from harness.runs.missing import Task
 
 FIRST_SAMPLES = 16
 """Number of first samples that must all be bad before the run stops."""

@@ -53,7 +53,8 @@ from harness.generation.run_progress import (
     tokens_before,
 )
 from harness.generation.settings import RunSettings
-from harness.runs.record import RecordRefused, Task, n_planned
+from harness.runs.missing import Task, n_planned
+from harness.runs.record import RecordRefused
 
 MIN_FINISHED = 8
 """Smallest number of finished samples for which the end of a session is forecast."""

@@ -18,7 +18,7 @@ from harness.client.interface import Arriving
 from harness.client.protocol.failures import RequestFailed
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.run_progress import EndpointState, OldestInFlight, Spent
-from harness.runs.record import Owed, Task
+from harness.runs.missing import Owed, Task
 
 # ---- what one endpoint has answered lately, and what each question has met there
 

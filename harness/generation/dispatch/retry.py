@@ -29,7 +29,7 @@ from typing import Literal, get_args
 from harness.client.protocol.failures import RequestFailed
 from harness.generation.dispatch.flight import Past, Work
 from harness.generation.settings import Patience
-from harness.runs.record import Task
+from harness.runs.missing import Task
 
 Sign = Literal[
     "unsent",  # no connection

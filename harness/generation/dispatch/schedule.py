@@ -36,7 +36,7 @@ import msgspec
 
 from harness.core.choices import Order
 from harness.generation.dispatch.flight import Lane, Work
-from harness.runs.record import Owed, Task
+from harness.runs.missing import Owed, Task
 
 UNKNOWN_LENGTH = 4096.0
 """Expected length of a sample, in tokens, before the first sample has finished."""

@@ -29,7 +29,7 @@ from harness.core.records import SCHEMA_VERSION, Seam
 from harness.generation.dispatch.flight import Flight
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import line, read_appended, refuse_link
-from harness.runs.record import Owed, Task
+from harness.runs.missing import Owed, Task
 
 # ---- the file
 

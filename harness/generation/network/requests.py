@@ -30,7 +30,7 @@ from harness.generation.dispatch.flight import Flight
 from harness.generation.network.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
 from harness.generation.network.keeping import CONTINUABLE, REFUSALS, Keeper, Partial
 from harness.generation.settings import RunSettings
-from harness.runs.record import Task
+from harness.runs.missing import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from harness.generation.dispatch.flight import Flight
 from harness.generation.network.requests import OneByOne, SampleRequest
 from harness.generation.settings import RunSettings
 from harness.presets.tool import NAME, PythonTool, code_of
-from harness.runs.record import Task
+from harness.runs.missing import Task
 
 PER_CORE = 4
 """Interpreters that may be alive, for each core of this machine."""

@@ -31,13 +31,13 @@ from harness.generation.network.requests import OneByOne
 from harness.generation.network.steps import StepByStep
 from harness.generation.run_progress import Spent
 from harness.generation.settings import MAX_CONCURRENCY, limit_concurrency
-from harness.runs.record import Task
+from harness.runs.missing import Task
 
 LOOK_AROUND_S = 0.5
 """Seconds between two looks at the progress, the file of endpoints and the like; also the longest sleep of the loop."""
 
 
-class AskingThread:
+class NetworkThread:
     """A thread that sends a dispatcher's requests. Call `start`, then `join` until it returns True."""
 
     def __init__(self, dispatcher: Dispatcher, name: str) -> None:
@@ -65,7 +65,7 @@ class AskingThread:
         raise NotImplementedError
 
 
-class Network(AskingThread):
+class Network(NetworkThread):
     """Runs the network thread, which sends the requests of a session.
 
     Call `start`, then `join` until it returns True. sampler: sends a request; closed at the end. keeper: stores
