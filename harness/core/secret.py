@@ -304,7 +304,7 @@ def _read(words: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
 
 def _secrets_in_argument(option: str, value: str) -> Iterator[str]:
     """Yield the secrets in a word of a command line. option: the flag before it, without dashes; empty if none."""
-    if option == "judge":  # The judge's keys stay: without one, the shown command would ask another judge.
+    if option == "judge":  # `model=…,base_url=…`; its names stay, or the shown command would ask another judge.
         for part in re.split(r",(?=\s*\w+=)", value):
             yield from _secrets_in_argument("", part)
         return

@@ -366,7 +366,10 @@ class Engine:
         return Facts(spec.engine_version or self.assumed_version, router_python=self.router.interpreter(spec))
 
     def inspect(self, spec: ServerSpec) -> Facts:
-        """Facts about this machine. Raises LaunchError where the engine is missing or its version does not fit."""
+        """Facts about this machine: the installed version of an engine that is a Python package, else the assumed one.
+
+        Raises LaunchError where the engine is missing or its version does not fit.
+        """
         from server_launchers.machine.environments import of_package
 
         facts, program = self.assumed_facts(spec), self.program(spec)
