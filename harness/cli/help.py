@@ -261,10 +261,10 @@ _CODE, _FLAG = re.compile(r"`[^`]*`"), re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 class HelpingGroup(click.Group):
-    """A group of commands whose errors name the commands that there are. noun: what its commands are called."""
+    """A group of commands whose errors name the commands that there are. unknown: how an unknown word is called."""
 
     command_class = Helping
-    noun = "command"
+    unknown = "no command"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -278,7 +278,7 @@ class HelpingGroup(click.Group):
             hint = misspelt(args[0], self.commands)
             if args[0] and not hint and "show" in self.commands:
                 hint = f" To see {args[0]}: {ctx.command_path} show {args[0]}"
-            ctx.fail(f"no {self.noun} {visible(args[0], 100)!r}; there are {', '.join(self.list_commands(ctx))}.{hint}")
+            ctx.fail(f"{self.unknown} {visible(args[0], 100)!r}; there are {', '.join(self.list_commands(ctx))}.{hint}")
         return super().resolve_command(ctx, args)
 
 

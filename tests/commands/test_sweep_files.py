@@ -195,7 +195,7 @@ def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, li
 
 def test_names_that_are_too_long_for_a_folder_are_refused(tmp_path: Path) -> None:
     text = D + "".join(f"{axis}: [{{name: {axis[0] * 75}}}]\n" for axis in ("prompts", "sampling", "servers"))
-    with pytest.raises(UsageError, match="at most 200 are allowed: give the entries that make up this cell a shorter"):
+    with pytest.raises(UsageError, match="at most 200 are allowed: give its entries a shorter"):
         planned(tmp_path, text)
 
 
@@ -284,7 +284,7 @@ def test_a_file_that_extends_itself_is_refused_in_a_sentence(tmp_path: Path, nam
     with pytest.raises(UsageError) as caught:
         cells.plan_of("a.yaml", {}, {})
     chain = "".join(f"{name}.yaml:1: " for name in names)
-    assert str(caught.value).startswith(f"{chain}a.yaml extends itself, directly or through other files")
+    assert str(caught.value).startswith(f"{chain}a.yaml extends itself, maybe through others: name another file")
 
 
 def test_a_file_takes_the_benchmarks_of_the_suite_that_it_extends(tmp_path: Path) -> None:
