@@ -374,7 +374,9 @@ def _id_of(row: Row, column: str) -> str:
 def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     """Make a question without its prompt from a row: text, answers, choices, rules and metadata.
 
-    row_digest: checksum of the row, stored with the question. Raises `UsageError`.
+    row_digest: checksum of the row, stored with the question. `kind` is how the answer is graded, `form` the kind that
+    counts for the question's checksum (`form_of`), `index` the number of the right option in the row. Raises
+    `UsageError`.
     """
     columns = card.columns
     turns, text = conversation(row, _require_column(row, columns.question, "the question"))

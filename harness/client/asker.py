@@ -1,4 +1,4 @@
-"""The one place that makes requests, for a run, a judge, a fingerprint and a probe alike.
+"""The one place that decides what a request holds, for a run, a judge, a fingerprint and a probe alike.
 
     the server's engine ──────────────────┐
     how a request is written (Spelling) ──┼─▶ Asker ──(sampling)──▶ RequestTemplate ──(prompt, seed)──▶ body

@@ -249,7 +249,8 @@ class ServedHere:
 
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
-    """Return a function that tells whether the grader finds an answer in a reply.
+    """Return a function that tells whether the grader finds an answer in a reply, for the canary: a session whose first
+    replies have none is stopped.
 
     For benchmarks with a verifier of their own, the function returns True.
     """

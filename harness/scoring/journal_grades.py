@@ -148,6 +148,7 @@ class _Former:
                 marks.append(mark)
                 checksums.append(grade.reply_checksum)
                 self.grades.append(grade)
+        # An interrupted grading has not yet written all that the former score counted.
         self._n_gone = 0 if folder.fresh_grades.exists() else n_gone(folder, n_read + len(self._damaged))
         # Stable, so that of several grades of a sample the last stays last.
         order = np.argsort(np.frombuffer(marks, dtype=np.int64), kind="stable")

@@ -283,7 +283,8 @@ def difference_variance(
 ) -> DifferenceVariance:
     """The variance of the difference of two runs, as `smallest_difference` needs it; always above 0.
 
-    Arguments as in `score_variance`.
+    Arguments: (…, Q), samples graded correct and samples of each run, every count ≥ 1. squares: sums of squared scores,
+    as in `pooled_variance`.
     """
     pooled, total = correct + other_correct, counts + other_counts
     worth = [effective_samples(n) for n in (total, counts, other_counts)]

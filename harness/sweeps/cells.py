@@ -171,8 +171,9 @@ class Sweep:
 
     @cached_property
     def read_cells(self) -> dict[str, str]:
-        """Cell → the base cell whose replies its server reads; a base reads its own. Empty if the file asks for none.
+        """Cell → the base cell whose stored replies its server reads, to tell how likely it holds them.
 
+        A base reads its own. Empty if the file asks for none.
         Raises `UsageError` if the cells of a row have no base among the models or the servers.
         """
         if self.likelihood is None or (self.base is None and self.checkpoints):  # The base may be one to come.

@@ -268,7 +268,11 @@ class _Limit:
 
 
 class Budget:
-    """How many tokens or USD a session may still use. Without a budget in `settings`, every request fits."""
+    """How many tokens or USD a session may still use. Without a budget in `settings`, every request fits.
+
+    `_account` counts what the whole command has used, over all its runs; `_run` what this run has shown of its costs.
+    holds_round: whether the next round of samples does not fit as long as nothing ends or fails.
+    """
 
     def __init__(
         self, settings: RunSettings, rows: Sequence[Owed], billing: Billing, account: Account, flights: Sized

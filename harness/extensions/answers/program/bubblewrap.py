@@ -142,7 +142,10 @@ _EMPTY_MACHINE = [
 
 
 def start(channel: int, _memory: int, packages: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
-    """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`."""
+    """Start a sandbox that exchanges messages over `channel`, a descriptor of this process. Raises `UsageError`.
+
+    packages: as of `command`. The program's memory is bounded inside; a container takes the bound at its start.
+    """
     nobody: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": ()} if os.geteuid() == 0 else {}
     try:
         return subprocess.Popen(
