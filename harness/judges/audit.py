@@ -18,7 +18,7 @@ from harness.core import codec
 from harness.core.errors import NotWritable, UsageError
 from harness.core.files import read_named
 from harness.core.inert import quoted, visible
-from harness.core.records import Grade, Key, VerdictName
+from harness.core.records import Grade, Key, SampleRecord, VerdictName
 from harness.options.finished import AuditOptions
 from harness.runs import overrides
 from harness.runs.line_file import write_lines
@@ -73,7 +73,7 @@ def audit(opened: OpenRun, options: AuditOptions) -> list[Audit]:
         rows = [*_read(options.verdicts)]
         lines = [*_verdicts(options.verdicts, rows, opened, options.benchmark)]
         for benchmark, row in lines:
-            _store(benchmark, row.key, row.verdict, options.who, row.given_points, undecided=row.undecided is True)
+            _store(benchmark, row.key, row.verdict, options.who, row.points, undecided=row.undecided)
         in_file = {row.benchmark for _, row in rows}
         names = [name for name in names if name in in_file]
         if all(row.undecided for _, row in rows):  # The file was written with `undecided`.
@@ -177,7 +177,7 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
     if not out.is_file() or (verdicts is not None and verdicts.is_file() and out.samefile(verdicts)):
         return
     try:
-        unfilled = all(row.verdict is None and row.given_points is None for _, row in _read(out))
+        unfilled = all(row.verdict is None and row.points is None for _, row in _read(out))
     except UsageError:
         unfilled = False
     if not unfilled:
@@ -189,8 +189,8 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
 
 
 def _verdicts(
-    path: Path, rows: Iterable[tuple[str, AuditItem]], opened: OpenRun, only: str | None
-) -> Iterator[tuple[OpenBenchmark, AuditItem]]:
+    path: Path, rows: Iterable[tuple[str, VerdictLine]], opened: OpenRun, only: str | None
+) -> Iterator[tuple[OpenBenchmark, VerdictLine]]:
     """Yield (benchmark, line) for each row of the file `path` that has a verdict.
 
     only: the benchmark that is audited; None: all of the run. Raises `UsageError` that names the line, for a verdict on
@@ -198,7 +198,7 @@ def _verdicts(
     """
     benchmarks: dict[str, OpenBenchmark] = {}
     for where, row in rows:
-        if row.verdict is None and row.given_points is None:
+        if row.verdict is None and row.points is None:
             continue
         if only not in (None, row.benchmark):
             raise UsageError(
@@ -214,7 +214,7 @@ def _verdicts(
                 f"{where}: {visible(row.benchmark, 80)} has no graded sample {row.sample_index} of question "
                 f"{quoted(row.question_id)}; expected a sample of {visible(opened.label, 200)}"
             )
-        _check_points(row.given_points, benchmark.grade(key), f"{where}: the points")
+        _check_points(row.points, benchmark.grade(key), f"{where}: the points")
         shown = auditing.item(benchmark, key)
         if (row.text, row.answer) != (shown.text, shown.answer):  # as when it was written for another run
             raise UsageError(
@@ -239,10 +239,20 @@ MAX_FILE_BYTES = 1 << 30
 """Largest file of verdicts, in bytes; a larger file is refused."""
 
 
-def _read(path: Path) -> Iterator[tuple[str, AuditItem]]:
+class VerdictLine(SampleRecord, frozen=True, kw_only=True):
+    """The fields of an `AuditItem` that are read; a spreadsheet or a script may have left out or altered the others."""
+
+    text: str = ""
+    answer: str | None = None
+    verdict: VerdictName | None = None
+    undecided: bool = False
+    points: float | None = None
+
+
+def _read(path: Path) -> Iterator[tuple[str, VerdictLine]]:
     """Yield the samples of a file of verdicts, each behind its place. Raises `UsageError` that names the line."""
     expected = "This must be a line that `harness audit` wrote; fill in its field `verdict` alone"
-    return read_lines(path, AuditItem, "verdicts", expected)
+    return read_lines(path, VerdictLine, "verdicts", expected)
 
 
 def read_lines(path: Path, line_type: type[Line], field: str, expected: str) -> Iterator[tuple[str, Line]]:

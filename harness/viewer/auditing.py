@@ -37,11 +37,6 @@ class AuditItem(SampleRecord, frozen=True, kw_only=True):
     points: float | msgspec.UnsetType | None = msgspec.UNSET
     points_of: float | msgspec.UnsetType = msgspec.UNSET
 
-    @property
-    def given_points(self) -> float | None:
-        """The person's points; None if there are none."""
-        return None if self.points is msgspec.UNSET else self.points
-
 
 def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> AuditItem:
     """Return the sample `key` to judge. Raises `UsageError` and `StoreError`. undecided: as in `AuditItem`."""
