@@ -34,7 +34,7 @@ _TYPES = {
     "int64": DataType.int64(),
     "double": DataType.float64(),
     "bool": DataType.bool(),
-    "list<string>": DataType.list(arro3.core.Field("item", DataType.string(), nullable=True)),
+    "list<string>": DataType.list(arro3.core.Field("element", DataType.string(), nullable=True)),
 }
 """Type of a column as `FIELDS` names it → Arrow's type."""
 
