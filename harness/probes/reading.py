@@ -10,10 +10,10 @@ benchmark, question and number (`Place`); what is *sent* are the token ids of a 
     RUN/likelihood/pairs.jsonl       copies whose gap and samples are known (`points`)
 
 KEY is a checksum of what the server is: its model, engine and all that it states of itself; and its address, or in its
-place the command without ports of a server that was started here, whose port is another at each start. The base reads
-the replies one by one, then in the opposite order with several in flight, which shows its noise. The copy gets the
-base's own token ids. A line is stored as soon as it is read, so a probe that was killed goes on behind it; but stored
-lines count only if the server still reads one of the replies alike.
+place the command without ports, and the variables, of a server that was started here, whose port is another at each
+start. The base reads the replies one by one, then in the opposite order with several in flight, which shows its noise.
+The copy gets the base's own token ids. A line is stored as soon as it is read, so a probe that was killed goes on
+behind it; but stored lines count only if the server still reads one of the replies alike.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def file_of(kind: str, server: ProbedEndpoint, *more: str) -> str:
     where: str | list[str] = server.endpoint.base_url
     for started in own_servers.servers_at([server.endpoint]):
         ports = "|".join(str(member.port) for member in started.members)
-        where = [re.sub(rf"\b({ports})\b", "PORT", command) for command in started.commands]
+        where = [re.sub(rf"\b({ports})\b", "PORT", command) for command in started.commands] + [started.environment]
     key = codec.digest([where, server.asker.model, server.facts.model, server.facts.host, *more])
     return f"{kind}-{key[:12]}.jsonl"
 

@@ -44,10 +44,11 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from harness.core.about import state_folder
+from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from server_launchers import isolated, replicas
-from server_launchers.deployment import Deployment, secrets_of, shown_words
+from server_launchers.deployment import Deployment, assignments, secrets_of, shown_words
 from server_launchers.engines import table
 from server_launchers.errors import LOG_TAIL, LaunchError
 from server_launchers.keeping import servers
@@ -245,6 +246,7 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
             for process in deployment.processes
         ],
         versions=dict(deployment.versions),
+        environment=digest(assignments(spec.environment)),
     )
 
 

@@ -117,6 +117,8 @@ class ServerState(msgspec.Struct):
     """Whether the server was told to end; False while it runs, and if it ended by itself."""
     versions: dict[str, str] = {}
     """Engine version, devices and driver, for the manifest of a run."""
+    environment: str = ""
+    """Checksum of the variables that were set for the server, without keys and passwords."""
 
     @property
     def guard(self) -> Process:

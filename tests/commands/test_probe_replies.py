@@ -13,8 +13,9 @@ import signal
 import sys
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -248,7 +249,7 @@ def write_sweep(folder: Path, samples: int = 1, base_url: str | None = None, **k
     (folder / "s.yaml").write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
 
 
-def both(chat: Callable[[Request], Iterator[Step]], reader: Reader) -> Callable[[Request], Iterator[Step]]:
+def both(chat: Callable[[Request], Iterable[Step]], reader: Reader) -> Callable[[Request], Iterable[Step]]:
     """A server that answers by `chat`, and reads."""
     return lambda request: (chat if request.path.endswith("/chat/completions") else reader)(request)
 
@@ -274,14 +275,14 @@ def serve() -> None:
 
 
 def test_a_sweep_that_is_killed_while_a_started_server_reads_goes_on_behind_what_was_read(tmp_path: Path) -> None:
-    """The server's port is another at the next start. A server of another command is another server."""
+    """The server's port is another at the next start. One of another command, or other variables, is another server."""
     sums(tmp_path, 20)
     command = [sys.executable, "-c", STARTED, str(CHECKOUT), str(tmp_path / "log"), "{port}"]
     models = [{"name": name, "model": "toy"} for name in ("base", "copy")]
 
-    def write(*more: str) -> None:
-        servers = [{"name": "s", "command": [*command, *more], "served_name": "toy"}]
-        write_sweep(tmp_path, models=models, servers=servers)
+    def write(*more: str, **variables: str) -> None:
+        server = {"name": "s", "command": [*command, *more], "served_name": "toy", "environment": variables}
+        write_sweep(tmp_path, models=models, servers=[server])
 
     write()
     log, words = tmp_path / "log", ("sweep", "s.yaml", "--out", "s")
@@ -295,9 +296,10 @@ def test_a_sweep_that_is_killed_while_a_started_server_reads_goes_on_behind_what
     # The base reads 20 replies twice, the copy once; one of each file is read once more, and eight were in flight.
     assert 60 <= log.stat().st_size <= 60 + 3 + 8
     assert len([*tmp_path.glob("s/base+s+sums/likelihood/base-*")]) == 1
-    write("other")
-    assert harness(tmp_path, *words).code == 0
-    assert len([*tmp_path.glob("s/base+s+sums/likelihood/base-*")]) == 2
+    for n, write_other in enumerate((partial(write, "other"), partial(write, CACHE="fp8")), 2):
+        write_other()
+        assert harness(tmp_path, *words).code == 0
+        assert len([*tmp_path.glob("s/base+s+sums/likelihood/base-*")]) == n
 
 
 def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_path: Path) -> None:
@@ -388,7 +390,7 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     sums(tmp_path, 30)
     shifts = {"base": 0.0, "q8": 0.01, "q6": 0.02, "q5": 0.04}
 
-    def serving(name: str, shift: float) -> Callable[[Request], Iterator[Step]]:
+    def serving(name: str, shift: float) -> Callable[[Request], Iterable[Step]]:
         return both(able(0.9 - 8 * shift), Reader(name, shift=shift, rounding=0.001))
 
     with contextlib.ExitStack() as stack:
