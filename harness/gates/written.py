@@ -23,7 +23,6 @@ from harness.core.nouns import in_percent
 from harness.gates.decide import PASSING, Checked, Gated, nights_of
 from harness.gates.policy import Policy
 from harness.reports.formats import to_markdown
-from harness.reports.page import tables_page
 from harness.reports.plots.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, round_values
 from harness.reports.tables import Table
 from harness.runs.layout import GATE_FILES
@@ -93,6 +92,8 @@ def table(gated: Gated) -> Table:
 
 def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
     """The decision, a control chart of each benchmark, and the waivers, as a page."""
+    from harness.reports.page import tables_page  # Imported late: it needs Jinja, and a race only reads plans here.
+
     tables = [table(gated)]
     if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
         tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))

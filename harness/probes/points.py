@@ -21,12 +21,8 @@ from pathlib import Path
 
 import msgspec
 
-from harness.commands.baselines import pair_benchmarks
-from harness.commands.compare import compare_pair
-from harness.commands.comparison_warnings import comparison_warnings
 from harness.core.inert import visible
 from harness.progress.watching import Watcher
-from harness.reports.scored import read_runs
 from harness.runs import line_file
 from harness.runs.layout import RunFolder
 from harness.runs.recorded_settings import difference_in_words, differences_in_curve
@@ -113,6 +109,12 @@ def differences(base: RunFolder, copy: RunFolder, watcher: Watcher) -> dict[str,
 
     Raises `StoreError` for a run that is not scored, and `UsageError` for two without common questions.
     """
+    # Imported late: `status` reads records that name an `ExpectedPoints`, and compares nothing.
+    from harness.commands.baselines import pair_benchmarks
+    from harness.commands.compare import compare_pair
+    from harness.commands.comparison_warnings import comparison_warnings
+    from harness.reports.scored import read_runs
+
     compared = {}
     for pair in pair_benchmarks(read_runs([base, copy]), only_first=True)[0]:
         ours, theirs = pair

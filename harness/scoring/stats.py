@@ -578,7 +578,7 @@ def _wins(sizes: Sequence[int], times: Sequence[int], shares: Sequence[float], n
     return _Wins(chance, own, rival, twin, elsewhere)
 
 
-_gauss_legendre = lru_cache(maxsize=1024)(np.polynomial.legendre.leggauss)
+_gauss_legendre = lru_cache(maxsize=1024)(lambda n: np.polynomial.legendre.leggauss(n))  # NumPy imports it when named.
 """The nodes in [−1, 1] and weights of the sum of n terms that integrates polynomials of degree 2n − 1 exactly."""
 
 
