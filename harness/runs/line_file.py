@@ -26,7 +26,7 @@ import fcntl
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
@@ -338,8 +338,9 @@ def read_appended(path: Path, type: type[T], remedy: str, *, sealed: bool = Fals
     # A link that points nowhere does not exist either, but is refused like any other link.
     if not path.is_symlink() and not path.exists():
         return []
-    numbered = _lines(path, remedy, appended_lines)
-    return [_decode(plain, type, path, number, remedy, sealed=sealed) for number, plain in numbered]
+    # Closed at damage, too: who catches the error may append to the file, whose lock the generator holds.
+    with contextlib.closing(_lines(path, remedy, appended_lines)) as numbered:
+        return [_decode(plain, type, path, number, remedy, sealed=sealed) for number, plain in numbered]
 
 
 def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *, sealed: bool = False) -> T:
@@ -362,7 +363,7 @@ def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *
     return entry
 
 
-def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]]) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]]) -> Generator[tuple[int, bytes]]:
     """Yield (number from 1, line without its end) for each line that is not blank. Raises `StoreError`."""
     try:
         # Who appends cuts off a torn tail: read meanwhile, the tail and the line in its place would be glued.

@@ -95,8 +95,11 @@ def test_a_torn_correction_stops_no_reader_and_a_damaged_one_is_named(run: RunFo
     path.write_bytes(whole[:-5])
     assert list(overrides.in_force(overrides.read(run.benchmark(BENCHMARK)))) == [Key("q0", 0)]
     path.write_bytes(whole.replace(b'"verdict"', b'"verdict', 1))
-    with pytest.raises(StoreError, match=r"line 1 is damaged"):
+    with pytest.raises(StoreError, match=r"line 1 is damaged") as damage:
         overrides.read(run.benchmark(BENCHMARK))
+    with path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody holds the lock, though the error keeps its frames
+    assert damage.tb
 
 
 @pytest.mark.parametrize(
