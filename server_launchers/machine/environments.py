@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from harness.core.about import hub_folder
-from server_launchers.deployment import ProcessCommand
+from server_launchers.deployment import ProcessCommand, shown_words
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import accelerators
 from server_launchers.machine.accelerators import Accelerator
@@ -118,7 +118,7 @@ def find_program(argv: Sequence[str], install: str) -> str:
     """The path of the program that `argv` starts. install: how to install it, for the LaunchError if it is missing."""
     path = shutil.which(argv[0])
     if path is None:
-        raise LaunchError(f"{argv[0]} is not installed; {install}")
+        raise LaunchError(f"{next(shown_words(argv))} is not installed; {install}")
     return path
 
 

@@ -263,11 +263,8 @@ NO_COMPLETION = r"has answered without a completion for 5 s \(start_timeout\): "
         ),
         ("dies", {}, r"(?s)its log says: No module named .flash_attn.*last lines of .*No module named"),
         ("crashes", {}, r"signal 11 "),
-        (
-            "",
-            {"extra_flags": ("/nonexistent/server",)},
-            "/nonexistent/server is not installed; correct its name",
-        ),
+        ("", {"extra_flags": ("/nonexistent/server",)}, "/nonexistent/server is not installed; correct its name"),
+        ("", {"extra_flags": ("--api-key=s3cret-key",)}, "^--api-key=HIDDEN is not installed"),  # its program forgotten
         ("", {"engine": "llama_cpp", "api_key_env": "NOT_SET"}, r"variable NOT_SET \(api_key_env\) is not set or"),
         ("", {"engine": "vllm", "api_key_env": "EMPTY"}, r"variable EMPTY \(api_key_env\) is not set or empty"),
     ],
