@@ -21,6 +21,8 @@ what fails this one. Nothing is opened, written or emptied through a link, or th
 
 Not covered: access lists (ACLs), and a file that its user put there (an unpacked archive) and that names a living
 process of that user by number and start time.
+
+Long: what lists, shows and ends servers believes a state file by the same checks, which stand here once.
 """
 
 from __future__ import annotations
