@@ -265,11 +265,11 @@ class StoredReplies:
         arguments = self.manifest.benchmarks[place[0]].identity.get("chat_template_kwargs") or {}
         return tokenizer.render(question.messages, arguments)
 
-    def sent(self, context: float) -> dict[Place, Sent]:
+    def sent(self, context: float) -> tuple[dict[Place, Sent], dict[Place, int]]:
         """The token ids of the drawn replies: as the base has read them, else made by its tokenizer; as far as this
-        context, in tokens, has room for them.
+        context, in tokens, has room for them. And the number of tokens left out of each for which it has none.
         """
-        before, sent = stored(self.base), dict[Place, Sent]()
+        before, sent, left_out = stored(self.base), dict[Place, Sent](), dict[Place, int]()
         for name in {name for name, _ in self.drawn}:
             keys = {key for benchmark, key in self.drawn if benchmark == name}
             for sample in read_samples(self.run.benchmark(name), keys=keys):
@@ -280,9 +280,11 @@ class StoredReplies:
                     tokenizer = tokenizer_of(self.reference)
                     text, prompt = self.prompt(tokenizer, place)
                     ids = tokenizer.tokens_of(_written(sample, text))
-                n = int(min(n, max(0, context - ROOM - len(prompt))))
-                sent[place] = prompt, ids[:n]
-        return {place: sent[place] for place in self.drawn if sent[place][1]}
+                room = int(min(n, max(0, context - ROOM - len(prompt))))
+                sent[place] = prompt, ids[:room]
+                if beyond := len(ids[room:n]):
+                    left_out[place] = beyond
+        return {place: sent[place] for place in self.drawn if sent[place][1]}, left_out
 
     def look(self, server: ProbedEndpoint, margin: float, watcher: Watcher) -> Likelihood:
         """Read the replies with the copy, and compare. Raises `Refused`, `ServerError`, `StoreError`."""
@@ -290,15 +292,24 @@ class StoredReplies:
         for reader in readers:
             if lack := lacks_reading(reader.engine):
                 raise Refused(0, lack, reader.endpoint.base_url)
-        if not (sent := self.sent(min(reader.context or math.inf for reader in readers))):
+        context = min(reader.context or math.inf for reader in readers)
+        sent, left_out = self.sent(context)
+        if not sent:
             raise Refused(0, "its context has no room for a reply", server.endpoint.base_url)
+        if left_out:
+            watcher.warn(
+                f"{sum(left_out.values()):,} tokens at the ends of {len(left_out):,} replies are not read: a context "
+                f"of {context:,} tokens has no room for them"
+            )
+        # A reply that is cut here is not read to its end: a copy with more room asks for more of it.
+        drawn = {place: len(sent[place][1]) if place in left_out else self.drawn[place] for place in sent}
         again = self.base.with_name(self.base.name.replace("base", "again", 1))
         if (base := self.reference) is not None:
-            read_missing(base, self.base, self.drawn, sent, 1, watcher)
-            read_missing(base, again, self.drawn, dict(reversed(sent.items())), base.at_once, watcher)
+            read_missing(base, self.base, drawn, sent, 1, watcher)
+            read_missing(base, again, drawn, dict(reversed(sent.items())), base.at_once, watcher)
         copy = self.base.with_name(file_of("copy", server, self.base.name))
         if server is not base:
-            read_missing(server, copy, self.drawn, sent, server.at_once, watcher)
+            read_missing(server, copy, drawn, sent, server.at_once, watcher)
         readings = stored(self.base), stored(again), stored(again if server is base else copy)
         compared = []
         for place, (_, ids) in sent.items():

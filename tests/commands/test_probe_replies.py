@@ -309,10 +309,15 @@ def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_p
         FakeServer(Reader("copy", context=40)) as copy,
         FakeServer(Reader(context=9)) as no,
     ):
-        code, finding = probed(tmp_path, copy, base)
+        done = harness(tmp_path, "probe", copy.base_url, "--replies", "run", "--reference", base.base_url, "--json")
         refused = probed(tmp_path, no, base)
+        wider = harness(tmp_path, "probe", base.base_url, "--replies", "run")
+    # The base was not read to the ends of the replies.
+    assert (wider.code, "holds no values of the base for so many tokens" in wider.err) == (2, True), wider.err
     # A prompt of four tokens, and eight that stay free.
-    assert (code, finding["likelihood"]["gap"]["tokens"]) == (0, 20 * 3 * (40 - 4 - 8)), finding["came"]
+    n_read, says = 20 * 3 * (40 - 4 - 8), f"{20 * 3 * (WORDS - 28):,} tokens at the ends of 60 replies are not read"
+    finding = json.loads(done.out)["findings"][0]
+    assert (done.code, finding["likelihood"]["gap"]["tokens"], says in done.err) == (0, n_read, True), done.err
     assert (refused[0], "has no room for a reply" in refused[1]["came"]) == (2, True)
 
 
