@@ -36,9 +36,9 @@ def _print(needed: Needed, options: PlanOptions) -> None:
 
     def finds(samples: int, points: str) -> None:
         """Print what a number of samples finds. points: empty for none that is possible."""
-        found = what.format(count_points(points)) if points else f"no {noun} that is possible"
+        effect = what.format(count_points(points)) if points else f"no {noun} that is possible"
         runs = f"{count_noun(samples, 'sample')} a question in each of two runs"
-        click.echo(f"{name}: {runs} {verb}{'s' if samples == 1 else ''} {found} {questions}")
+        click.echo(f"{name}: {runs} {verb}{'s' if samples == 1 else ''} {effect} {questions}")
 
     if needed.given_samples is not None and needed.smallest_difference is not None:
         is_possible = needed.smallest_difference <= needed.largest_possible(loss=is_margin)
@@ -48,8 +48,8 @@ def _print(needed: Needed, options: PlanOptions) -> None:
     elif needed.least_difference is not None:
         least = count_points(_rounded_up(100 * needed.least_difference))
         of = "shows a margin of" if is_margin else "finds"
-        wanted = f"{of} {count_points(f'{options.points:g}')}; the smallest {noun} that is possible: {least}"
-        click.echo(f"{name}: no number of samples up to {MAX_SAMPLES:,} {wanted}")
+        effect = f"{of} {count_points(f'{options.points:g}')}; the smallest {noun} that is possible: {least}"
+        click.echo(f"{name}: no number of samples up to {MAX_SAMPLES:,} {effect}")
     click.echo(f"  {_basis(needed, options)}")
     if needed.forecast is not None:
         first, *more = forecast_lines(needed.forecast, needed.concurrency)

@@ -56,15 +56,15 @@ def frame(folders: Sequence[RunFolder], of: Of) -> Table:
     ]
     if of == "samples":
         fields = fields_of([benchmark for _, benchmark in benchmarks])
-        batches = [batch for label, one in benchmarks for batch in sample_batches(one, (_run(label), *fields))]
+        batches = [batch for label, each in benchmarks for batch in sample_batches(each, (_run(label), *fields))]
     elif of == "grades":
-        grades = ((label, one.name, grade) for label, one in benchmarks for grade in one.grades.values())
+        grades = ((label, each.name, grade) for label, each in benchmarks for grade in each.grades.values())
         batches = _inferred(
             {"run": label, "benchmark": name} | {field: getattr(grade, field) for field in _GRADE}
             for label, name, grade in grades
         )
     elif of == "scores":
-        scores = ((label, Score.load(one.folder.benchmark(one.name))) for label, one in benchmarks)
+        scores = ((label, Score.load(each.folder.benchmark(each.name))) for label, each in benchmarks)
         batches = _inferred(
             {"run": label, "benchmark": score.benchmark, **numbers(score)} for label, score in scores if score
         )

@@ -163,8 +163,8 @@ def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:
 
 def _joined(texts: Iterator[str]) -> str | None:
     """The texts as one; None if there is none."""
-    found = [*texts]
-    return "".join(found) if found else None
+    parts = [*texts]
+    return "".join(parts) if parts else None
 
 
 def _text(value: object, name: str, article: str = "its ") -> str | None:

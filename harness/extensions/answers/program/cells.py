@@ -60,12 +60,12 @@ class SandboxMaker(Protocol):
 class SandboxCell:
     """A sandbox that is kept running from job to job. It belongs to one thread.
 
-    asked: packages that a tool's code can import. _fd: our end of the connection. _memory: bytes of the running
+    packages: those that a tool's code can import. _fd: our end of the connection. _memory: bytes of the running
     sandbox.
     """
 
-    def __init__(self, maker: SandboxMaker, asked: tuple[str, ...] = ()) -> None:
-        self._maker, self._asked = maker, asked
+    def __init__(self, maker: SandboxMaker, packages: tuple[str, ...] = ()) -> None:
+        self._maker, self._packages = maker, packages
         self._process: subprocess.Popen[bytes] | None = None
         self._fd, self._memory = -1, 0
         self.version = ""
@@ -168,7 +168,7 @@ class SandboxCell:
         ours, theirs = socket.socketpair()
         # Our reads end with the sandbox only if no other process holds its end of the socket pair open.
         with ours, theirs:
-            self._process = self._maker.start(theirs.fileno(), memory, self._asked)
+            self._process = self._maker.start(theirs.fileno(), memory, self._packages)
             self._fd, self._memory = ours.detach(), memory
         try:
             ready = self._hear(_START_SECONDS)
