@@ -80,7 +80,8 @@ def _likelihood(read: Likelihood) -> None:
          f"{quoted(token.before)}[{quoted(token.token)}]")
         for token in read.moved
     ]  # fmt: skip
-    terminal.table(("reply", "position", "log-probability", "moved most"), moved)
+    if moved:  # a server that reads exactly as the base has none
+        terminal.table(("reply", "position", "log-probability", "moved most"), moved)
     click.echo(f"base: {visible(read.base)}; the server: {read.sentence}")
 
 

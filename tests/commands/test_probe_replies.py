@@ -358,7 +358,7 @@ def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, ban
     a_run(tmp_path, n_questions=4, samples=1, words=1200)
     with FakeServer(Reader()) as base, FakeServer(Reader("copy", shift=1.0, since=since, until=until)) as server:
         _, finding = probed(tmp_path, server, base)
-        shown = harness(tmp_path, "probe", server.base_url, "--replies", "run").out
+        shown, own = (harness(tmp_path, "probe", of.base_url, "--replies", "run").out for of in (server, base))
     read = finding["likelihood"]
     gaps = {each["of"]: each["mean"] for each in (read["opening"], *read["positions"])}
     assert gaps[band] == pytest.approx(1.0)
@@ -367,6 +367,7 @@ def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, ban
     assert all(since < token["position"] <= until for token in read["moved"])
     assert len(read["moved"]) == 10
     assert f"[{read['moved'][0]['token']}]" in shown
+    assert ("moved most" in shown, "moved most" in own) == (True, False)
     assert band in shown
 
 
