@@ -391,8 +391,9 @@ def _read(path: Path, limit: int, *, from_end: bool = False) -> bytes | None:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Whether what has this status is a plain file with one name, ours, and nobody else may write to it."""
-    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and _is_private(status)
+    """Whether what has this status is a plain file without a second name, ours, and nobody else may write to it."""
+    # Without a name: a new state took its place after it was opened.
+    return stat.S_ISREG(status.st_mode) and status.st_nlink <= 1 and _is_private(status)
 
 
 def _is_private(status: os.stat_result) -> bool:
