@@ -137,6 +137,8 @@ class Readiness(msgspec.Struct, frozen=True):
 class Deployment(msgspec.Struct, frozen=True):
     """A whole server: its processes and its addresses."""
 
+    model: str
+    """The model name for requests; empty if only the running server knows it."""
     processes: tuple[PlannedProcess, ...]
     base_urls: tuple[str, ...]
     """The server's addresses for clients; empty on a node that only lends its devices to node 0."""

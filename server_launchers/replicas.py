@@ -17,49 +17,35 @@ from server_launchers.engines.engine import Engine
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import accelerators
 from server_launchers.machine.environments import Facts
+from server_launchers.machine.ports import following
 from server_launchers.spec import ServerSpec
 
 DRY_PORT = 8000
 """The first port of a dry run whose spec names none."""
-MAX_PORT = 65_535
-"""Largest number of a TCP port."""
 
 
 def ports_needed(spec: ServerSpec) -> int:
     """How many ports `deploy` needs for `spec`: one per replica, and for a router its own port and one for metrics."""
-    engine = table.engine_of(spec)
     count = _engine_processes(spec)
-    return count + 2 if engine.routed(spec) else count
+    return count + 2 if spec.routed else count
 
 
-def following_ports(first: int, count: int) -> range:
-    """The `count` ports from `first` on. Raises LaunchError where the last of them would be no port."""
-    last = first + count - 1
-    if last > MAX_PORT:
-        raise LaunchError(
-            f"`port` {first}: {count} ports are needed, up to {last}, and there is none above {MAX_PORT}; give at most "
-            f"{MAX_PORT - count + 1}"
-        )
-    return range(first, last + 1)
+def deploy(spec: ServerSpec, engine: Engine, ports: Sequence[int], facts: Facts) -> Deployment:
+    """The processes of `spec` on `ports` (as many as `ports_needed`). Raises LaunchError for an impossible spec.
 
-
-def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
-    """The processes of `spec` on `ports` (as many as `ports_needed`). Raises LaunchError for an impossible spec."""
-    table.check(spec)
-    table.check_flags(spec, facts.version)
-    engine = table.engine_of(spec)
+    engine: the spec's engine. facts: what that engine states of this machine.
+    """
     if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
         raise LaunchError(
             "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "
             "or use `dp_mode=engine`"
         )
-    routed = engine.routed(spec)
     count = _engine_processes(spec)
     devices_of_replicas = _devices(spec, engine, count, facts)
     kind = engine.runs_on(spec)
     processes = []
     # The router gets the port that the user named, its replicas the ports after it, its metrics the last one.
-    replica_ports = ports[1 : count + 1] if routed else ports[:count]
+    replica_ports = ports[1 : count + 1] if spec.routed else ports[:count]
     for port, devices in zip(replica_ports, devices_of_replicas, strict=True):
         command = engine.full_command(spec, facts.version, port, ",".join(devices or ())).adding(facts.environment)
         # A container gets its devices by docker's own options.
@@ -69,7 +55,7 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
     host = _host_for_clients(spec.host)
     urls = tuple(f"http://{host}:{port}" for port in replica_ports)
     readiness = msgspec.structs.replace(engine.readiness(spec), owns_port=spec.docker is None)
-    if routed:
+    if spec.routed:
         router = engine.router
         router_command = router.command(
             spec, urls, python=facts.router_python, port=ports[0], metrics_port=ports[count + 1]
@@ -82,13 +68,13 @@ def deploy(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> Deployment:
         urls = ()
     # vLLM's servers report this setting only in their development mode, so it is recorded beside the versions.
     versions = {**facts.versions, "deterministic": "on"} if spec.deterministic else facts.versions
-    return Deployment(tuple(processes), urls, readiness, versions)
+    return Deployment(engine.client_name(spec), tuple(processes), urls, readiness, versions)
 
 
-def lines(spec: ServerSpec, ports: Sequence[int], facts: Facts) -> list[str]:
+def lines(spec: ServerSpec, engine: Engine, ports: Sequence[int], facts: Facts) -> list[str]:
     """The dry run: one line per process, ready for a shell; for several nodes, the lines of every node in order."""
     nodes = [spec] if spec.nodes == 1 else [spec.but(node_rank=rank) for rank in range(spec.nodes)]
-    return [process.command.line() for node in nodes for process in deploy(node, ports, facts).processes]
+    return [process.command.line() for node in nodes for process in deploy(node, engine, ports, facts).processes]
 
 
 def dry_run(spec: ServerSpec) -> list[str]:
@@ -96,19 +82,20 @@ def dry_run(spec: ServerSpec) -> list[str]:
 
     A missing engine is no error: then the newest version that was tried counts.
     """
-    facts = table.engine_of(spec).assumed_facts(spec)
-    facts = msgspec.structs.replace(facts, device_ids=accelerators.allowed(table.engine_of(spec).runs_on(spec)))
+    engine = table.engine_of(spec)
+    facts = engine.assumed_facts(spec)
+    facts = msgspec.structs.replace(facts, device_ids=accelerators.allowed(engine.runs_on(spec)))
     if spec.engine_version is None:
         with contextlib.suppress(LaunchError):
-            facts = table.inspect(spec)
-    return lines(spec, following_ports(spec.port or DRY_PORT, ports_needed(spec)), facts)
+            facts = engine.actual_facts(spec)
+    return lines(spec, engine, following(spec.port or DRY_PORT, ports_needed(spec)), facts)
 
 
 def remarks(spec: ServerSpec) -> list[str]:
     """What prevents a start of `spec` on this machine, and which devices it would not use, a sentence each."""
     why = obstacle(spec)
     sentences = [f"cannot be started here: {why}"] if why else []
-    idle = _idle_devices(spec, accelerators.find(table.engine_of(spec).runs_on(spec)).ids)
+    idle = _idle_devices(spec, table.engine_of(spec))
     if idle:
         sentences.append(f"idle: {count_noun(len(idle), 'device')} ({', '.join(idle)})")
     return sentences
@@ -121,7 +108,7 @@ def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:
     model stands for one that comes later, so that it may be missing.
     """
     try:
-        table.inspect(spec)
+        table.engine_of(spec).actual_facts(spec)
     except ModelError as error:
         return "" if any_model else str(error)
     except LaunchError as error:
@@ -129,14 +116,11 @@ def obstacle(spec: ServerSpec, *, any_model: bool = False) -> str:
     return ""
 
 
-def _idle_devices(spec: ServerSpec, existing: Sequence[str] | None) -> list[str]:
-    """The devices on this machine that `spec` leaves unused; none where the engine decides that itself.
-
-    existing: the ids of the machine's devices; None: unknown.
-    """
-    pool = spec.devices if spec.devices is not None else existing
-    if pool is None or table.engine_of(spec).devices != "sliced" or spec.device == "cpu":
+def _idle_devices(spec: ServerSpec, engine: Engine) -> list[str]:
+    """The devices on this machine that `spec` leaves unused; none where the engine decides that itself."""
+    if engine.devices != "sliced" or spec.device == "cpu":
         return []
+    pool = spec.devices if spec.devices is not None else accelerators.find(engine.runs_on(spec)).ids or ()
     return list(pool[spec.tp * spec.pp * spec.dp // spec.nodes :])
 
 

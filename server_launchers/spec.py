@@ -170,6 +170,11 @@ class ServerSpec(Options):
     Number of times that a process is restarted if it dies after the server was ready.
     """
 
+    @property
+    def routed(self) -> bool:
+        """Whether a router stands before the replicas, also before a single one; of several nodes, on node 0."""
+        return self.dp_mode == "router" and self.node_rank == 0
+
     def _check(self) -> None:
         """Raise `UsageError` for fields that do not go together."""
         if self.name is not None and not _NAME.match(self.name):

@@ -101,7 +101,7 @@ def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
     if unknown := [name for name in fields if name not in known]:
         raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{misspelt(unknown[0], known)}")
     spec = ServerSpec(engine=engine, model=model, **fields)
-    engines.check(spec)
+    engines.engine_of(spec)  # raises for a field that does not fit its engine
     return spec
 
 

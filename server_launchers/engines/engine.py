@@ -11,28 +11,22 @@ model "unknown" unless the worker is an SGLang server.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+import contextlib
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import msgspec
+from msgspec.structs import replace
+
+from server_launchers import isolated
 from server_launchers.deployment import ProcessCommand, Readiness
+from server_launchers.errors import LaunchError
+from server_launchers.program import KEY_VARIABLE, Program, install_hint, key_arguments, since, version_key
 
 if TYPE_CHECKING:
     from server_launchers.machine.accelerators import Accelerator
     from server_launchers.machine.environments import Facts
-    from server_launchers.program import Program
-    from server_launchers.spec import ServerSpec
-
-
-import importlib.util
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
-
-import msgspec
-
-from server_launchers import isolated
-from server_launchers.program import KEY_VARIABLE, Program, install_hint, key_arguments, since
-
-if TYPE_CHECKING:
     from server_launchers.spec import ServerSpec
 
 
@@ -271,7 +265,7 @@ class Engine:
     summary: str
     """The program that is started, in a sentence: the one in `harness serve --help` and in the reference."""
     takes: frozenset[str]
-    """Fields of the spec that the engine takes; `table.check` refuses the others."""
+    """Fields of the spec that the engine takes; `table.engine_of` refuses the others."""
     needs: Literal["model", "extra_flags"] = "model"
     """The field that a start cannot do without."""
     assumed_version = ""
@@ -304,7 +298,7 @@ class Engine:
     file_flags: tuple[str, ...] = ()
     """The options among `model_flags` whose value may be a file or folder, whose content the run then records."""
     gone_since: ClassVar[Mapping[str, str]] = {}
-    """Version → the flags, without dashes, that it is the first known to lack; `table.check_flags` refuses them."""
+    """Version → the flags, without dashes, that it is the first known to lack; `check_flags` refuses them."""
     missing_until: ClassVar[Mapping[str, str]] = {}
     """Version → the flags, without dashes, that it is the last known to lack."""
 
@@ -337,10 +331,6 @@ class Engine:
         """The model name for requests; empty if only the running server knows it."""
         return spec.served_name or self.served_as(spec)
 
-    def routed(self, spec: ServerSpec) -> bool:
-        """Whether this spec gets a router before its replicas, also before a single one; of several nodes, node 0."""
-        return spec.dp_mode == "router" and spec.node_rank == 0
-
     def runs_on(self, spec: ServerSpec) -> Accelerator:
         """The kind of accelerator that the engine computes on."""
         return "ascend" if spec.device == "npu" else self.accelerator
@@ -349,8 +339,9 @@ class Engine:
         """The whole command of one replica or node. devices: the ids of its devices, joined by commas.
 
         For a Python package (`program`), the arguments from `command` behind the script or interpreter, perhaps in a
-        container; any other engine's `command` is whole already.
+        container; any other engine's `command` is whole already. Raises LaunchError for what this version cannot do.
         """
+        self.check_flags(spec, version)
         command, program = self.command(spec, version, port), self.program(spec)
         if program is None:
             return command
@@ -359,20 +350,41 @@ class Engine:
         kind = self.runs_on(spec)
         return environments.whole_command(spec, program, command, port=port, kind=kind, devices=devices)
 
+    def check_flags(self, spec: ServerSpec, version: str) -> None:
+        """Raise LaunchError for flags behind ` -- ` that this version is known to lack."""
+        lacked = [flags for first, flags in self.gone_since.items() if since(version, version_key(first))]
+        lacked += [flags for last, flags in self.missing_until.items() if not since(version, (*version_key(last), 1))]
+        names = {*" ".join(lacked).split()}
+        flags = [word.partition("=")[0] for word in spec.extra_flags if word.startswith("--")]
+        if unknown := [flag for flag in flags if flag[2:].replace("_", "-") in names]:
+            raise LaunchError(
+                f"{spec.engine} {version} has no {', '.join(unknown)}: leave it out, or name the version that is "
+                "started with `engine_version`"
+            )
+
     def assumed_facts(self, spec: ServerSpec) -> Facts:
         """Facts without asking the machine: the version that the spec names or that is assumed, and no devices."""
         from server_launchers.machine.environments import Facts
 
         return Facts(spec.engine_version or self.assumed_version, router_python=self.router.interpreter(spec))
 
-    def inspect(self, spec: ServerSpec) -> Facts:
-        """Facts about this machine: the installed version of an engine that is a Python package, else the assumed one.
+    def actual_facts(self, spec: ServerSpec) -> Facts:
+        """Facts about this machine: the installed version of an engine that is a Python package, else the assumed one;
+        and for a spec with a router, its interpreter and its version, if it is installed there.
 
         Raises LaunchError where the engine is missing or its version does not fit.
         """
-        from server_launchers.machine.environments import of_package
+        from server_launchers.machine.environments import installed_version, of_package
 
         facts, program = self.assumed_facts(spec), self.program(spec)
         if program is not None:
             facts = of_package(spec, program, self.runs_on(spec), facts)
-        return self.check(spec, facts)
+        facts = self.check(spec, facts)
+        if not spec.routed:
+            return facts
+        python, version = self.router.preferred_interpreter(spec), None
+        # A start checks later that the router is installed; a dry run does not need the router.
+        with contextlib.suppress(LaunchError):
+            version = installed_version((python,), self.router.program)
+        versions = {**facts.versions, self.router.module: version} if version else facts.versions
+        return replace(facts, router_python=python, versions=versions)

@@ -5,25 +5,17 @@ Outside this package no code names an engine: it uses the values here, or a role
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from msgspec.structs import replace
+from typing import Any
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from server_launchers.engines.engine import Dialect, Engine
-from server_launchers.errors import LaunchError
-from server_launchers.program import since, version_key
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
-
-if TYPE_CHECKING:
-    from server_launchers.machine.environments import Facts
 
 EMBEDDED: EngineName = "llama_cpp"
 """The engine that comes with the harness: it serves any GGUF file, on any machine."""
@@ -50,11 +42,6 @@ def find(name: str | None) -> Engine | None:
 def every() -> dict[EngineName, Engine]:
     """All engines by name, in the order that people are shown."""
     return {name: by_name(name) for name in ENGINES}
-
-
-def engine_of(spec: ServerSpec) -> Engine:
-    """The spec's engine."""
-    return by_name(spec.engine)
 
 
 @cache
@@ -90,13 +77,13 @@ def anonymous() -> Dialect:
     return next(candidate for candidate in dialects() if candidate.hides_behind)
 
 
-def check(spec: ServerSpec) -> None:
-    """Raise `UsageError` for the first field of the spec that does not fit its engine.
+def engine_of(spec: ServerSpec) -> Engine:
+    """The spec's engine. Raises `UsageError` for the first field of the spec that does not fit the engine.
 
     Such a field is empty although the engine needs it, or set although the engine does not support it. So no setting is
     dropped silently.
     """
-    engine = engine_of(spec)
+    engine = by_name(spec.engine)
     if not getattr(spec, engine.needs):
         what = "a model" if engine.needs == "model" else "the command line after `--`"
         raise UsageError(f"engine {spec.engine} needs {what}", field=engine.needs)
@@ -121,39 +108,9 @@ def check(spec: ServerSpec) -> None:
         raise UsageError(
             "no router is started: give `dp_mode=router`, or leave the router's interpreter out", field="router_python"
         )
+    return engine
 
 
 _PATH, _HUB_NAME = r"[/.~].*", r"[\w.-]{1,96}(?:/[\w.-]{1,96})?"
 _MODEL = re.compile(rf"{_PATH}|{_HUB_NAME}|(?:s3|gs|az|redis|instance)://.+", re.ASCII | re.DOTALL)
 """A model as vLLM and SGLang take it: a path, a name of the hub, or an object store's address."""
-
-
-def check_flags(spec: ServerSpec, version: str) -> None:
-    """Raise LaunchError for flags behind ` -- ` that this version of the engine is known to lack."""
-    engine = engine_of(spec)
-    lacked = [flags for first, flags in engine.gone_since.items() if since(version, version_key(first))]
-    lacked += [flags for last, flags in engine.missing_until.items() if not since(version, (*version_key(last), 1))]
-    names = {*" ".join(lacked).split()}
-    flags = [word.partition("=")[0] for word in spec.extra_flags if word.startswith("--")]
-    if unknown := [flag for flag in flags if flag[2:].replace("_", "-") in names]:
-        raise LaunchError(
-            f"{spec.engine} {version} has no {', '.join(unknown)}: leave it out, or name the version that is started "
-            "with `engine_version`"
-        )
-
-
-def inspect(spec: ServerSpec) -> Facts:
-    """Facts of this machine; raises LaunchError where the engine is missing or its version does not fit."""
-    check(spec)
-    engine = engine_of(spec)
-    router = engine.router
-    facts = replace(engine.inspect(spec), router_python=router.preferred_interpreter(spec))
-    if not engine.routed(spec):
-        return facts
-    from server_launchers.machine import environments
-
-    version = None
-    # A start checks later that the router is installed; a dry run does not need the router.
-    with contextlib.suppress(LaunchError):
-        version = environments.installed_version((facts.router_python,), router.program)
-    return replace(facts, versions={**facts.versions, router.module: version}) if version else facts

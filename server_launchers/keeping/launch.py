@@ -50,11 +50,12 @@ from harness.core.files import write_atomically
 from server_launchers import isolated, replicas
 from server_launchers.deployment import Deployment, assignments, secrets_of, shown_words
 from server_launchers.engines import table
+from server_launchers.engines.engine import Engine
 from server_launchers.errors import LOG_TAIL, LaunchError
 from server_launchers.keeping import servers
 from server_launchers.keeping.guard import GuardOrders, MemberStart
 from server_launchers.keeping.servers import MemberState, ServerState, log_cause
-from server_launchers.machine import accelerators, processes
+from server_launchers.machine import accelerators, ports, processes
 from server_launchers.readiness import Foreign, NoCompletion, NotReady, check_ready
 from server_launchers.spec import ServerSpec
 
@@ -131,16 +132,14 @@ def launch(
         raise LaunchError(
             f"the environment variable {spec.api_key_env} (api_key_env) is not set or empty: set it to the key"
         )
-    facts = table.inspect(spec)
-    engine = table.engine_of(spec)
-    if engine.routed(spec) and engine.router.module not in facts.versions:
+    engine: Engine = table.engine_of(spec)
+    facts = engine.actual_facts(spec)
+    if spec.routed and engine.router.module not in facts.versions:
         raise LaunchError(
             f"the environment of {facts.router_python} has no {engine.router.module}; {engine.router.install}"
         )
-    ports = choose_ports(spec, replicas.ports_needed(spec))
-    deployment = replicas.deploy(spec, ports, facts)
-    for port in ports:
-        refuse_taken_port(spec.host, port)
+    listening = ports.free(spec.host, spec.port, replicas.ports_needed(spec))
+    deployment = replicas.deploy(spec, engine, listening, facts)
     # Whatever is raised from here on, the server ends; a block that comes to its end takes that back.
     with contextlib.ExitStack() as undo:
         try:
@@ -182,7 +181,7 @@ def _start_guard(
     empty = state_folder() / "empty"
     servers.make_folder(empty)
     with servers.naming_lock():
-        name = _free_name(spec, stem)
+        name = _free_name(spec, stem or _stem_of(deployment.model or spec.engine))
         with os.fdopen(servers.create(servers.guard_log(name)), "wb") as guard_log:
             guard = subprocess.Popen(
                 isolated.command("server_launchers.keeping.guard"),
@@ -224,7 +223,7 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
     return ServerState(
         name=name,
         engine=spec.engine,
-        model=table.engine_of(spec).client_name(spec),
+        model=deployment.model,
         source=spec.model,
         base_urls=list(deployment.base_urls),
         api_key_env=spec.api_key_env,
@@ -251,8 +250,7 @@ def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid:
 
 
 def _free_name(spec: ServerSpec, stem: str) -> str:
-    """The name of the new server: the spec's, else `stem`, with a number if that is taken; without a stem the model's
-    name in lower case, at most 60 characters.
+    """The name of the new server: the spec's, else `stem`, with a number if that is taken.
 
     Raises LaunchError if a server with the spec's name runs.
     """
@@ -261,10 +259,13 @@ def _free_name(spec: ServerSpec, stem: str) -> str:
         if spec.name in running:
             raise LaunchError(f"a server called {spec.name} is running; stop it or choose another name")
         return spec.name
-    model = Path(table.engine_of(spec).client_name(spec) or spec.engine).name
-    stem = stem or re.sub(r"[^a-z0-9.]+", "-", model.lower()).strip("-.")[:60] or "server"
     names = (stem if number == 1 else f"{stem}-{number}" for number in itertools.count(1))
     return next(name for name in names if name not in running)
+
+
+def _stem_of(model: str) -> str:
+    """The model's name in lower case, at most 60 characters, as the beginning of a server's name."""
+    return re.sub(r"[^a-z0-9.]+", "-", Path(model).name.lower()).strip("-.")[:60] or "server"
 
 
 def _tell(guard: subprocess.Popen[bytes], words: bytes) -> None:
@@ -343,18 +344,22 @@ def _model_at(url: str, spec: ServerSpec, deployment: Deployment, guard_pid: int
 
     model: the expected name; empty: any. Raises NotReady, and LaunchError where the wrong server answers.
     """
+    foreign, served = "", model
     try:
         served = check_ready(url, deployment.readiness, model, spec.api_key_env)
-        # `check_ready` would also accept an equal server of another user; whose port it is can be seen only now that
-        # somebody listens.
-        if strangers := _strangers(deployment, url, guard_pid):
-            raise Foreign(", ".join(map(processes.describe, strangers)))
     except Foreign as error:
-        if _strangers(deployment, url, guard_pid) == []:
-            raise LaunchError(
-                f"the server that was started answers at {url}, but {error}: change its command, or the name asked for"
-            ) from None
-        raise LaunchError(f"another server answers at {url}: {error}; choose another `port`") from None
+        foreign = str(error)
+    # `check_ready` also accepts an equal server of another user; whose port it is can be seen only now that somebody
+    # listens. A container's processes are children of docker's daemon, not of the guard; `owns_port` is off for them.
+    port = int(url.rpartition(":")[2])
+    strangers = processes.strangers(port, guard_pid) if deployment.readiness.owns_port else None
+    if foreign and strangers == []:
+        raise LaunchError(
+            f"the server that was started answers at {url}, but {foreign}: change its command, or the name asked for"
+        )
+    if foreign or strangers:
+        who = foreign or ", ".join(map(processes.describe, strangers or ()))
+        raise LaunchError(f"another server answers at {url}: {who}; choose another `port`")
     return served
 
 
@@ -403,19 +408,6 @@ def _refuse_ended(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Se
         raise LaunchError(f"the process that watches the server ended; see {servers.guard_log(starting.name)}")
 
 
-def _strangers(deployment: Deployment, url: str, guard_pid: int) -> list[int] | None:
-    """Numbers of the processes that listen on the port in `url` in place of the guard and its descendants.
-
-    Empty if these listen; None where nobody's listening can be seen.
-    """
-    # A container's processes are children of docker's daemon, not of the guard; `owns_port` is off for them.
-    owners = processes.listeners(int(url.rpartition(":")[2])) if deployment.readiness.owns_port else None
-    if not owners:
-        return None
-    ours = {guard_pid, *(process.pid for process in processes.descendants(guard_pid))}
-    return [] if owners & ours else sorted(owners)
-
-
 def _size(path: Path) -> int:
     """Bytes of a file; 0 if it is missing."""
     try:
@@ -431,51 +423,6 @@ def _tail_text(log: Path) -> str:
     if not lines:
         return f" (empty log {log})"
     return "\n".join([f"\n{LOG_TAIL} {log}:", *(f"  {line}" for line in lines)])
-
-
-# ---- ports
-
-
-def choose_ports(spec: ServerSpec, count: int) -> list[int]:
-    """Return `count` ports: from the one in the spec on, or free ones.
-
-    Raises LaunchError where this machine does not own the host address.
-    """
-    if spec.port:
-        return [*replicas.following_ports(spec.port, count)]
-    with contextlib.ExitStack() as probes:
-        ports = []
-        # All ports are bound at the same time, so that no two are equal.
-        for _ in range(count):
-            probe = probes.enter_context(socket.socket(_family(spec.host)))
-            try:
-                # Port 0 lets the kernel choose one that is free now; a random number could hit one in use.
-                probe.bind((spec.host, 0))
-            except OSError as error:
-                raise LaunchError(f"cannot listen on {spec.host}: {error.strerror}; correct `host`") from None
-            ports.append(int(probe.getsockname()[1]))
-    return ports
-
-
-def _family(host: str) -> socket.AddressFamily:
-    """The kind of socket for a host address."""
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def refuse_taken_port(host: str, port: int) -> None:
-    """Raise LaunchError if `port` is taken; the message names the program that holds it."""
-    with socket.socket(_family(host)) as probe:
-        # Servers set this option too: a port that only an ended connection occupies counts as free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            owners = ", ".join(processes.describe(pid) for pid in sorted(processes.listeners(port) or ()))
-            holder = f", held by {owners}" if owners else ""
-            raise LaunchError(
-                f"cannot listen on {host} port {port}: {error.strerror}{holder}; stop that program or choose another "
-                "`port`"
-            ) from None
 
 
 # ---- the address in a file, for other machines

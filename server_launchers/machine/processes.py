@@ -132,6 +132,18 @@ def listeners(port: int) -> set[int] | None:
     return visible_owners if visible_owners or not owners else None
 
 
+def strangers(port: int, parent: int) -> list[int] | None:
+    """Numbers of the processes that listen on TCP `port` in place of `parent` and its descendants.
+
+    Empty if these listen; None where nobody's listening can be seen.
+    """
+    owners = listeners(port)
+    if not owners:
+        return None
+    ours = {parent, *(process.pid for process in descendants(parent))}
+    return [] if owners & ours else sorted(owners)
+
+
 def describe(pid: int) -> str:
     """The process with its command line and memory, for a message."""
     command, memory = "unknown", ""

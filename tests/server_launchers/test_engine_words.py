@@ -29,7 +29,7 @@ from server_launchers.spec import ServerSpec
 def test_a_model_is_a_path_or_a_name_of_the_hub(model: str, says: str) -> None:
     for engine in ("vllm", "vllm_ascend", "sglang"):
         with pytest.raises(UsageError, match=says) if says else nullcontext():
-            table.check(ServerSpec(engine=engine, model=model))
+            table.engine_of(ServerSpec(engine=engine, model=model))
 
 
 def test_flags_that_a_version_is_known_to_lack_are_named() -> None:
@@ -48,4 +48,4 @@ def test_what_is_known_of_flags_agrees_with_the_engines_lists(shared_data: Path)
         name: Any
         name, version, _ = path.stem.split("-")
         listed = [line for line in path.read_text().splitlines() if line.startswith("--")]
-        table.check_flags(ServerSpec(engine=name, model="m", extra_flags=tuple(listed)), version)
+        table.by_name(name).check_flags(ServerSpec(engine=name, model="m", extra_flags=tuple(listed)), version)

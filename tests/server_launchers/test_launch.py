@@ -23,7 +23,7 @@ import pytest
 
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import launch, servers
-from server_launchers.machine import processes
+from server_launchers.machine import ports, processes
 from server_launchers.spec import ServerSpec
 from tests.budget import rounds
 from tests.patience import until
@@ -217,8 +217,7 @@ def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> No
         # The program listens elsewhere, and the address that it is said to have is the foreign one's.
         ours = faulty().but(extra_flags=(sys.executable, PROGRAM, "0", "silent"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(launch, "choose_ports", lambda *_: [int(port)])
-            patch.setattr(launch, "refuse_taken_port", lambda *_: None)
+            patch.setattr(ports, "free", lambda *_: [int(port)])
             with pytest.raises(LaunchError, match=r"another server answers at .*faulty_server\.py"):
                 launch.launch(ours)
 

@@ -37,8 +37,8 @@ def spec(engine: EngineName, model: str = "org/model", **fields: Any) -> ServerS
 def dry(engine: EngineName, **fields: Any) -> list[str]:
     """The commands on a machine of which nothing is known."""
     described = spec(engine, **fields)
-    ports = range(8000, 8000 + replicas.ports_needed(described))
-    return replicas.lines(described, ports, table.engine_of(described).assumed_facts(described))
+    known, ports = table.engine_of(described), range(8000, 8000 + replicas.ports_needed(described))
+    return replicas.lines(described, known, ports, known.assumed_facts(described))
 
 
 PROGRAM = ("./server", "--port={port}", "--model", "{model}")
@@ -90,7 +90,8 @@ def test_a_device_that_is_not_there_is_refused_and_determinism_recorded() -> Non
     with pytest.raises(LaunchError, match="no device 9 here"):
         accelerators.slices("cuda", 1, 1, ["9"], ["0", "1"])
     exact = spec("vllm", deterministic=True)
-    assert replicas.deploy(exact, [8000], table.engine_of(exact).assumed_facts(exact)).versions["deterministic"] == "on"
+    vllm = table.engine_of(exact)
+    assert replicas.deploy(exact, vllm, [8000], vllm.assumed_facts(exact)).versions["deterministic"] == "on"
 
 
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 40))
@@ -145,7 +146,7 @@ def test_a_container_gets_names_of_secrets_and_the_local_model(tmp_path: Path, m
 )
 def test_an_impossible_spec_is_refused_by_its_field(fields: dict[str, Any], field: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
-        table.check(ServerSpec(**({"engine": "vllm", "model": "m"} | fields)))
+        table.engine_of(ServerSpec(**({"engine": "vllm", "model": "m"} | fields)))
     assert caught.value.field == field
     assert "sk-123" not in str(caught.value)
 
@@ -229,9 +230,10 @@ def test_the_devices_of_a_run_are_those_that_it_may_use(
     if variable:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
     described = spec("vllm", docker="vllm/vllm-openai:v0.33.0", **fields)
-    facts = table.inspect(described)
+    vllm = table.engine_of(described)
+    facts = vllm.actual_facts(described)
     assert facts.versions["devices"] == recorded
-    planned = replicas.deploy(described.but(docker=None), range(8000, 8002)[: len(devices)], facts)
+    planned = replicas.deploy(described.but(docker=None), vllm, range(8000, 8002)[: len(devices)], facts)
     given = [process.command.environment.get("CUDA_VISIBLE_DEVICES") for process in planned.processes]
     assert given == devices
 
@@ -268,8 +270,9 @@ def test_replicas_of_any_program_get_the_devices_whose_kind_is_named(
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     described = spec("command", dp=8, device=device, extra_flags=("sh", "{port}"))
-    facts = table.engine_of(described).assumed_facts(described)
-    assert replicas.lines(described, range(8000, 8008), facts)[2].split()[0] == begins
+    program = table.engine_of(described)
+    facts = program.assumed_facts(described)
+    assert replicas.lines(described, program, range(8000, 8008), facts)[2].split()[0] == begins
 
 
 @pytest.mark.parametrize("door", ["serve", "run", "sweep"])
@@ -296,7 +299,8 @@ def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_f
     begins = list[int]()
     for port in (8000, 8060, 8100, 8500, 9000, 20_000, 29_990, 45_950):
         many = spec("vllm", dp=40, port=port)
-        planned = replicas.deploy(many, range(port, port + 40), table.engine_of(many).assumed_facts(many)).processes
+        vllm = table.engine_of(many)
+        planned = replicas.deploy(many, vllm, range(port, port + 40), vllm.assumed_facts(many)).processes
         begins += (own := [int(process.command.environment["VLLM_PORT"]) for process in planned])
         assert not any(begin <= number < begin + 16 for begin in own for number in range(port, port + 40))
     # Servers that start at the same time, too.

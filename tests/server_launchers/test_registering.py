@@ -28,7 +28,8 @@ from tests.system.command import harness, start
 @pytest.mark.parametrize("nodes", [{}, {"nodes": 2, "node_rank": 1, "head_address": "n", "tp": 2}])
 def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dict[str, Any]) -> None:
     spec = ServerSpec(engine="vllm", model="m", host="0.0.0.0", **nodes)
-    urls = replicas.deploy(spec, [8000], table.engine_of(spec).assumed_facts(spec)).base_urls
+    engine = table.engine_of(spec)
+    urls = replicas.deploy(spec, engine, [8000], engine.assumed_facts(spec)).base_urls
     with registered(tmp_path / "place" / "0.url", spec, urls):
         assert len(list(tmp_path.glob("place/*"))) == (0 if nodes else 1)
 
@@ -64,7 +65,8 @@ def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pyte
         spec = ServerSpec(**{"engine": "vllm", "model": "m"} | fields)
         refuse_unreachable(spec)
         pair = spec.but(dp=2, port=8000)
-        urls = replicas.deploy(pair, [8000, 8001], table.engine_of(pair).assumed_facts(pair)).base_urls
+        engine = table.engine_of(pair)
+        urls = replicas.deploy(pair, engine, [8000, 8001], engine.assumed_facts(pair)).base_urls
         with registered(file, spec, urls):
             assert file.read_text() == f"{address}\n{address[:-1]}1\n"
             assert list(file.parent.iterdir()) == [file]

@@ -45,8 +45,9 @@ def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
     """All that a server is started with."""
     words = ("./server", "{port}", "{host}", "{served_name}") if engine == "command" else ()
     spec = ServerSpec(engine=engine, model="org/model", extra_flags=words, **fields)
-    facts, first = table.engine_of(spec).assumed_facts(spec), spec.port or 8000
-    made = replicas.deploy(spec, range(first, first + replicas.ports_needed(spec)), facts)
+    known, first = table.engine_of(spec), spec.port or 8000
+    facts = known.assumed_facts(spec)
+    made = replicas.deploy(spec, known, range(first, first + replicas.ports_needed(spec)), facts)
     return [process.command for process in made.processes], made.base_urls, made.readiness, facts.version
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from harness.presets import preset as presets
 from server_launchers import replicas
+from server_launchers.engines import table
 from server_launchers.machine.environments import Facts
 from server_launchers.spec import ServerSpec
 from tests.embedded import THINKING_TEMPLATE
@@ -88,7 +89,7 @@ def command_lines(engine: str, version: str) -> list[tuple[str, ...]]:
     lines: dict[tuple[str, ...], None] = {}
     for spec in specs(engine):
         ports = range(8000, 8000 + replicas.ports_needed(spec))
-        for process in replicas.deploy(spec, ports, Facts(version)).processes:
+        for process in replicas.deploy(spec, table.engine_of(spec), ports, Facts(version)).processes:
             if process.role == "engine":
                 lines[process.command.argv] = None
     return list(lines)

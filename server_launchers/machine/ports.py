@@ -1,0 +1,65 @@
+"""The TCP ports of this machine: those that a server shall listen on, and which program holds one already."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Sequence
+
+from server_launchers.errors import LaunchError
+from server_launchers.machine import processes
+
+MAX_PORT = 65_535
+"""Largest number of a TCP port."""
+
+
+def following(first: int, count: int) -> range:
+    """The `count` ports from `first` on. Raises LaunchError where the last of them would be no port."""
+    last = first + count - 1
+    if last > MAX_PORT:
+        raise LaunchError(
+            f"`port` {first}: {count} ports are needed, up to {last}, and there is none above {MAX_PORT}; give at most "
+            f"{MAX_PORT - count + 1}"
+        )
+    return range(first, last + 1)
+
+
+def free(host: str, first: int | None, count: int) -> Sequence[int]:
+    """`count` ports of `host` that nobody listens on: from `first` on, or any.
+
+    Raises LaunchError for a port that is taken (by which program), and where this machine does not own the address.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if first:
+        ports = following(first, count)
+        for port in ports:
+            _refuse_taken(host, port, family)
+        return ports
+    with contextlib.ExitStack() as probes:
+        chosen = []
+        # All ports are bound at the same time, so that no two are equal.
+        for _ in range(count):
+            probe = probes.enter_context(socket.socket(family))
+            try:
+                # Port 0 lets the kernel choose one that is free now; a random number could hit one in use.
+                probe.bind((host, 0))
+            except OSError as error:
+                raise LaunchError(f"cannot listen on {host}: {error.strerror}; correct `host`") from None
+            chosen.append(int(probe.getsockname()[1]))
+    return chosen
+
+
+def _refuse_taken(host: str, port: int, family: socket.AddressFamily) -> None:
+    """Raise LaunchError if `port` is taken; the message names the program that holds it."""
+    with socket.socket(family) as probe:
+        # Servers set this option too: a port that only an ended connection occupies counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            owners = ", ".join(processes.describe(pid) for pid in sorted(processes.listeners(port) or ()))
+            holder = f", held by {owners}" if owners else ""
+            raise LaunchError(
+                f"cannot listen on {host} port {port}: {error.strerror}{holder}; stop that program or choose another "
+                "`port`"
+            ) from None
