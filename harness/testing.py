@@ -156,6 +156,8 @@ class FakeServer:
                 connection = self._tls.wrap_socket(connection, server_side=True)
             with self._lock:
                 self._open.add(connection)
+            if self._stopping.is_set():  # `stop` may have reset the open ones before this was among them
+                return
             if self.greeting:
                 connection.sendall(self.greeting)
             with connection.makefile("rb") as incoming:
@@ -224,7 +226,7 @@ class FakeServer:
             return False
         return True
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 240.0) -> bool:
         """Whether `condition` comes true in time."""
         due = time.monotonic() + seconds
         while not condition():

@@ -723,3 +723,19 @@ def test_the_servers_of_tests_answer_whole_requests_only(sent: bytes) -> None:
         client.shutdown(socket.SHUT_WR)
         assert client.recv(1) == b""
     assert server.requests == []
+
+
+def test_a_server_of_tests_that_has_stopped_keeps_no_connection_that_it_had_just_taken() -> None:
+    stopped = threading.Event()
+
+    class Late(FakeServer):
+        def _serve(self, connection: socket.socket) -> None:
+            stopped.wait(PATIENCE_SECONDS)
+            super()._serve(connection)
+
+    with Late(lambda _: completion()) as server, socket.create_connection(("127.0.0.1", server.port)) as client:
+        assert server.wait_for(lambda: server.connections == 1)
+        server.stop()
+        stopped.set()
+        client.settimeout(PATIENCE_SECONDS)
+        assert client.recv(1) == b""
