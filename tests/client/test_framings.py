@@ -26,6 +26,7 @@ from harness.client.transport import open_transport
 from harness.testing import CLOSE, FakeServer, Pause, Request, Step, delta, event_stream
 from tests.budget import examples, share_of
 from tests.client.test_transports import MAKERS, Maker, opened, outcome_of, replied
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -137,7 +138,7 @@ def test_what_httpx_and_curl_read_is_read_alike(scheme: str, tmp_path: Path, mon
 
     with (
         FakeServer(answer, tls=context if scheme == "https" else None) as server,
-        httpx.Client(verify=ssl.create_default_context(), trust_env=False) as client,
+        httpx.Client(verify=ssl.create_default_context(), timeout=None, trust_env=False) as client,
     ):
         urls = [f"{server.base_url}/{n}" for n in range(len(sent))]
         by_curl = read_by_curl(urls, tmp_path, tmp_path / "ca.pem")
@@ -191,7 +192,7 @@ def test_an_end_in_any_pieces_is_read_when_it_comes(end: bytes, monkeypatch: pyt
     async def main() -> None:
         async with opened(MAKERS["http"]) as transport:
             asked = (outcome_of(transport, f"{server.base_url}/{at}") for at in share_of(range(len(tail))))
-            for outcome in await asyncio.wait_for(asyncio.gather(*asked), 60):
+            for outcome in await asyncio.wait_for(asyncio.gather(*asked), PATIENCE_SECONDS):
                 assert replied(outcome).text == "4∑2"
 
     def answer(request: Request) -> Iterable[Step]:

@@ -26,6 +26,7 @@ from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from harness.testing import FakeServer
 from tests.commands.judged_runs import PROSE, judge_run, ruling_by, serve, write_run
+from tests.patience import PATIENCE_SECONDS
 from tests.scoring.test_scoring_observed import folder as salvaged_run
 from tests.system.command import argv, environment, harness
 from tests.viewer.running import viewing
@@ -370,6 +371,6 @@ def in_terminal(folder: Path, keys: str) -> str:
             if not part:
                 break
             shown += part
-        assert person.wait(60) == 0
+        assert person.wait(PATIENCE_SECONDS) == 0
     os.close(leader)
     return shown.decode().replace("\r\n", "\n")

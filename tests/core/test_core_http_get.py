@@ -18,7 +18,7 @@ CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab"
 
 
 def get(server: FakeServer, waits: list[float] | None = None, **bounds: float) -> Page:
-    with httpx.Client(headers=http_get.HEADERS, timeout=5.0, trust_env=False) as client:
+    with httpx.Client(headers=http_get.HEADERS, timeout=None, trust_env=False) as client:
         most, seconds = int(bounds.get("max_bytes", 1000)), bounds.get("body_s", 60.0)
         clock, slept = map(float, itertools.count()).__next__, [] if waits is None else waits
         return http_get.get(client, server.base_url, max_bytes=most, body_s=seconds, clock=clock, sleep=slept.append)

@@ -29,7 +29,7 @@ from harness.runs.layout import RunFolder
 from harness.testing import Request, completion
 from tests.faults.able import sums
 
-QUICK = Patience(start_up=1.0, outage=5.0, first_wait=0.01, longest_wait=0.05, grace=20.0, term_grace=20.0)
+QUICK = Patience(start_up=1.0, outage=5.0, first_wait=0.01, longest_wait=0.05, grace=200.0, term_grace=200.0)
 
 
 def question_set(folder: Path, n: int, name: str = "sums", **build: Any) -> QuestionSet:
@@ -41,7 +41,7 @@ def run_settings(
     out: Path, *urls: str, samples: int = 2, names: tuple[str, ...] = ("sums",), **more: Any
 ) -> RunSettings:
     settings = RunSettings(
-        asker=Asker(model="test-model", deadlines=Deadlines(connect=5.0, first_token=20.0, idle=20.0)),
+        asker=Asker(model="test-model", deadlines=Deadlines(connect=60.0, first_token=200.0, idle=200.0)),
         endpoints=tuple(Endpoint.parse(url) for url in urls or ("http://127.0.0.1:1/v1",)),
         benchmarks={n: BenchmarkSettings(samples=samples, sampling=Sampling(temperature=0.6)) for n in names},
         out=out,

@@ -11,7 +11,6 @@ import heapq
 import itertools
 import random
 import threading
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -31,6 +30,7 @@ from harness.generation.network import admission as admission_module
 from harness.generation.network.admission import Admission
 from harness.generation.settings import Patience
 from harness.runs.missing import Task
+from tests.patience import PATIENCE_SECONDS, until
 
 PATIENCE = Patience(start_up=30.0, outage=600.0, first_wait=1.0, longest_wait=60.0)
 
@@ -122,22 +122,22 @@ def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
 
 
 def test_an_endpoint_that_leaves_is_checked_no_more_and_a_late_verdict_is_not_believed() -> None:
-    endpoint, late = Endpoint.parse("http://late:80"), threading.Event()
+    endpoint, late, before = Endpoint.parse("http://late:80"), threading.Event(), {*threading.enumerate()}
     begun: list[int] = []
 
     def check(_: Endpoint) -> str | None:
         begun.append(1)
-        late.wait(10.0)
+        late.wait(PATIENCE_SECONDS)
         return None
 
     admission = Admission(check, [endpoint], [], lambda *_, **__: None)
     assert admission.admitted([endpoint]) == []
-    (first,) = [thread for thread in threading.enumerate() if thread.name == "admission"]
+    (first,) = {*threading.enumerate()} - before
     assert admission.admitted([]) == []
     admission.stop()  # The next listing begins no check that asks anything.
     assert admission.admitted([endpoint]) == []
     late.set()
-    first.join(10.0)
+    first.join(PATIENCE_SECONDS)
     assert admission.admitted([endpoint]) == [], "the verdict was of the listing before"
     assert len(begun) == 1
 
@@ -147,20 +147,14 @@ def test_an_endpoint_that_is_down_keeps_one_thread_however_often_it_is_listed(mo
         raise ServerError("down")
 
     monkeypatch.setattr(admission_module, "RETRY_S", 0.01)
-    endpoint = Endpoint.parse("http://down:80")
+    endpoint, before = Endpoint.parse("http://down:80"), {*threading.enumerate()}
     admission = Admission(check, [endpoint], [], lambda *_, **__: None)
     for _ in range(6):
         admission.admitted([endpoint])
         admission.admitted([])
     admission.admitted([endpoint])
-    deadline = time.monotonic() + 10.0
-    while time.monotonic() < deadline:
-        n = sum(thread.name == "admission" for thread in threading.enumerate())
-        if n <= 1:
-            break
-        time.sleep(0.01)
+    until(lambda: len({*threading.enumerate()} - before) == 1, "the end of six threads")
     admission.stop()
-    assert n == 1
 
 
 @pytest.mark.parametrize(

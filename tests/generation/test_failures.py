@@ -25,6 +25,7 @@ from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.testing import CLOSE, RESET, FakeServer, Request, Step, completion, delta, event, event_stream, http
 from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
+from tests.patience import PATIENCE_SECONDS
 
 BROKEN = http(500, {"error": {"message": "out of memory"}})
 
@@ -128,13 +129,13 @@ def test_an_endpoint_that_refuses_stops_the_run_only_where_no_other_answers(tmp_
 
     def refused(_: Request) -> Iterable[Step]:
         if sound == "first":
-            came["reply"].wait(30)
+            came["reply"].wait(PATIENCE_SECONDS)
         came["refusal"].set()
         return refusal
 
     def other(request: Request) -> Iterable[Step]:
         if sound == "later":
-            came["refusal"].wait(30)
+            came["refusal"].wait(PATIENCE_SECONDS)
             time.sleep(0.2)
         yield from refusal if sound == "never" else well(request)
         came["reply"].set()

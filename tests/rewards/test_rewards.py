@@ -29,6 +29,7 @@ from harness.grading.find.values import Extraction
 from harness.grading.processes.pool import question_on
 from harness.grading.verdict import decide, simple_outcome
 from tests.budget import share_of
+from tests.patience import PATIENCE_SECONDS
 from tests.pins import verdicts
 
 
@@ -148,7 +149,7 @@ def test_workers_live_on_and_many_threads_may_ask() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_SECONDS)
     assert {n: row.index(1.0) for n, row in by_thread.items()} == {n: n for n in range(8)}
     assert {child.pid for child in psutil.Process().children()} == before
 
@@ -166,7 +167,7 @@ def test_a_forked_trainer_has_workers_of_its_own() -> None:
     child = fork.Process(target=_graded_in_child, args=(results,))
     child.start()
     pid, values = results.get()
-    child.join(30)
+    child.join(PATIENCE_SECONDS)
     assert (pid != os.getpid(), values) == (True, [1.0, 0.0])
     assert rewards.accuracy_reward([r"\boxed{3}", r"\boxed{2}"], ["2", "2"]) == [0.0, 1.0]
 

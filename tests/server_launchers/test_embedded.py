@@ -38,7 +38,7 @@ def ask(server: RunningServer, content: str, **fields: object) -> dict[str, Any]
 
 
 def test_an_embedded_server_lists_its_model_and_answers(embedded_server: RunningServer) -> None:
-    listed = httpx.get(f"{embedded_server.base_urls[0]}/v1/models").json()["data"][0]
+    listed = httpx.get(f"{embedded_server.base_urls[0]}/v1/models", timeout=PATIENCE_SECONDS).json()["data"][0]
     assert (listed["id"], embedded_server.model, listed["meta"]["n_ctx"]) == (MODEL, MODEL, CONTEXT)
     assert ask(embedded_server, "Write one sentence about the sea.", max_tokens=20)["content"]
     answer = post(embedded_server, messages=[{"role": "user", "content": "word " * (CONTEXT + 1)}])
@@ -76,9 +76,9 @@ def test_the_program_leaves_though_a_client_stays(smollm2: Path, number: signal.
         started = threading.Event()
         client = threading.Thread(target=stream_forever, args=(address[0], started))
         client.start()
-        assert started.wait(30)
+        assert started.wait(PATIENCE_SECONDS)
         server.send_signal(number)
-        assert server.wait(30) == 0
+        assert server.wait(PATIENCE_SECONDS) == 0
         client.join()
 
 

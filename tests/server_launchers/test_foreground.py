@@ -44,12 +44,12 @@ def end(server: subprocess.Popen[str]) -> tuple[str, int]:
 def test_a_signal_ends_the_server_and_the_command(number: signal.Signals, tmp_path: Path) -> None:
     with started(tmp_path) as server:
         url = address(server)
-        assert httpx.get(f"{url}/health").status_code == 200
+        assert httpx.get(f"{url}/health", timeout=None).status_code == 200
         assert until_said(server, "Ctrl-C stops it.") == "\n"
         server.send_signal(number)
         assert server.wait(PATIENCE_SECONDS) == 128 + number
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{url}/health")
+        httpx.get(f"{url}/health", timeout=None)
     assert list(tmp_path.rglob("*.json")) == []
 
 
@@ -71,7 +71,7 @@ def test_a_stop_in_another_terminal_ends_the_command(goes_on: bool, tmp_path: Pa
 def test_a_server_that_ends_by_itself_is_told_with_its_log(tmp_path: Path) -> None:
     with started(tmp_path) as server:
         with pytest.raises(httpx.RemoteProtocolError):
-            httpx.get(f"{address(server)}/die")
+            httpx.get(f"{address(server)}/die", timeout=None)
         text, status = end(server)
     assert "harness: the server faulty ended by itself: it ended with exit status 7; its log is " in text
     assert status == 2

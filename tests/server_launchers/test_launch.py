@@ -70,7 +70,7 @@ def tagged(tag: str) -> list[int]:
 def answers(server: Any) -> bool:
     """Whether each of its processes answers."""
     try:
-        return all(httpx.get(f"{url}/health").status_code == 200 for url in server.base_urls)
+        return all(httpx.get(f"{url}/health", timeout=None).status_code == 200 for url in server.base_urls)
     except httpx.HTTPError:
         return False
 
@@ -78,7 +78,7 @@ def answers(server: Any) -> bool:
 def die(server: launch.RunningServer) -> None:
     """Have the server end by itself, and wait for its end to be known."""
     with pytest.raises(httpx.RemoteProtocolError):
-        httpx.get(f"{server.base_urls[0]}/die")
+        httpx.get(f"{server.base_urls[0]}/die", timeout=None)
     until(lambda: recorded(server).status == "exited", "the server ended")
 
 

@@ -111,7 +111,7 @@ def test_a_closed_terminal_ends_a_run_as_its_signal_does(tmp_path: Path) -> None
         os.close(side)
         assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests))
         os.close(terminal)
-        assert process.wait(60) == 128 + signal.SIGHUP
+        assert process.wait(PATIENCE_SECONDS) == 128 + signal.SIGHUP
     assert harness(tmp_path, "doctor", "run").code == 0
 
 

@@ -175,7 +175,7 @@ def test_a_checkout_that_is_not_installed_says_how_to_install_it(tmp_path: Path)
         (tmp_path / package).symlink_to(ROOT / package)
     # -S: without the packages of this environment.
     done = subprocess.run(
-        [sys.executable, "-S", "-m", "harness"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-S", "-m", "harness"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
     assert "it is not installed for" in done.stderr

@@ -96,7 +96,7 @@ def test_a_run_that_crashes_leaves_no_core_file(number: signal.Signals, tmp_path
             assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests))
             assert limit_of(child.pid) in ("0", "1")
             child.send_signal(number)
-            assert child.wait(30) == -number
+            assert child.wait(PATIENCE_SECONDS) == -number
         finally:
             child.kill()
             child.wait()
@@ -134,6 +134,6 @@ def test_neither_a_guard_nor_an_engine_leaves_a_core_file(starter: str, tmp_path
 def test_a_core_file_would_be_found(tmp_path: Path) -> None:
     program = f"import os; key = {KEY!r}; os.abort()"
     child = start(tmp_path, [sys.executable, "-c", program], {})
-    assert child.wait(30) == -signal.SIGABRT
+    assert child.wait(PATIENCE_SECONDS) == -signal.SIGABRT
     (core,) = cores(tmp_path)
     assert KEY.encode() in core.read_bytes()

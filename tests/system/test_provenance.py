@@ -23,6 +23,7 @@ from harness.core.errors import StoreError
 from harness.generation import fingerprint
 from harness.generation.network import admission
 from harness.testing import STALL, Answer, FakeServer, Request, Step, completion, http
+from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness as command
 
 KEY = "sk-0123456789abcdef"
@@ -51,7 +52,7 @@ class Engine:
             yield http(200, {"data": [self.entry]}, server="uvicorn")
         elif request.method != "POST":
             yield http(200, self.pages[path]) if path in self.pages else http(404, {})
-        elif self.go is not None and not self.go.wait(20):
+        elif self.go is not None and not self.go.wait(PATIENCE_SECONDS):
             return
         elif not greedy(request):
             yield from completion(r"so \boxed{2}", tokens=5)

@@ -218,7 +218,7 @@ def test_the_public_fake_makes_each_fault_once_and_its_replies_in_turn(fault: st
             "demo:2", limit=2, base_url=server.base_url, out=tmp_path / "run", canary=False, fingerprint=False
         )
         requests = [request for request in server.requests if request.method == "POST"]
-        whole = httpx.post(f"{server.base_url}/chat/completions", json={"messages": []}).json()
+        whole = httpx.post(f"{server.base_url}/chat/completions", json={"messages": []}, timeout=None).json()
     assert run.complete
     assert len(requests) == 5
     assert sorted(sample.text or "" for sample in read_samples(RunFolder(tmp_path / "run").benchmark("demo"))) == [

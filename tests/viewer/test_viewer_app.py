@@ -70,12 +70,14 @@ def test_nothing_is_told_without_the_token(viewer: Viewer, path: str) -> None:
     words[viewer.token[:-1]] = "This token is not the one that `harness view` printed."
     for token, cookies in (("", {}), ("", {f"harness-view-{viewer.port}": "guess"}), (viewer.token[:-1], {})):
         url = httpx.URL(viewer.root + path)
-        refused = httpx.get(url.copy_set_param("token", token) if token else url, cookies=cookies, trust_env=False)
+        address = url.copy_set_param("token", token) if token else url
+        refused = httpx.get(address, cookies=cookies, trust_env=False, timeout=None)
         assert (refused.status_code, refused.text, "set-cookie" in refused.headers) == (403, words[token], False)
 
 
 def test_the_token_becomes_a_cookie_and_leaves_the_address(viewer: Viewer) -> None:
-    answer = httpx.get(f"{viewer.root}/run/a/demo/q2%2Fodd%20id/s1?token={viewer.token}&sort=cut", trust_env=False)
+    path = f"/run/a/demo/q2%2Fodd%20id/s1?token={viewer.token}&sort=cut"
+    answer = httpx.get(viewer.root + path, trust_env=False, timeout=None)
     assert answer.status_code == 303
     assert answer.headers["location"] == "/run/a/demo/q2%2Fodd%20id/s1?sort=cut"
     assert {"httponly", "samesite=lax"} <= {part.strip().lower() for part in answer.headers["set-cookie"].split(";")}
@@ -96,7 +98,7 @@ def test_the_redirect_leads_to_no_other_host(viewer: Viewer, path: str) -> None:
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", ""])
 def test_another_host_name_is_refused(viewer: Viewer, host: str) -> None:
     headers = {"Host": host.format(port=viewer.port)}
-    answer = httpx.get(f"{viewer.root}/api/runs?token={viewer.token}", headers=headers, trust_env=False)
+    answer = httpx.get(f"{viewer.root}/api/runs?token={viewer.token}", headers=headers, trust_env=False, timeout=None)
     assert answer.status_code in (400, 421)
     assert "set-cookie" not in answer.headers
 
@@ -234,7 +236,7 @@ def test_a_mistake_is_a_sentence(
 def test_an_address_that_is_not_utf_8_is_a_mistake_and_a_blank_value_none(viewer: Viewer, client: httpx.Client) -> None:
     answer = client.get(f"{viewer.root}/api/run?run=%FF")
     assert (answer.status_code, answer.json()) == (400, {"error": "the query of the address is not UTF-8."})
-    moved = httpx.get(f"{viewer.root}/?q=&token={viewer.token}&sort=cut", trust_env=False)
+    moved = httpx.get(f"{viewer.root}/?q=&token={viewer.token}&sort=cut", trust_env=False, timeout=None)
     assert moved.headers["location"] == "/?q=&sort=cut"
 
 
