@@ -254,9 +254,9 @@ def _addressed(typed: str) -> dict[str, Any]:
     if _BARE_ADDRESS.search(typed):
         raise UsageError("an address begins with http:// or https://: MODEL@http://HOST:PORT", field="judge")
     if at and model:
-        from harness.preparing.servers import address_of_running  # a judge is seldom named so
+        from harness.preparing.own_servers import running_as  # a judge is seldom named so
 
-        if (server := address_of_running(name)) is not None:
-            return {"model": model, "base_url": (server,)}
+        if (server := running_as(name)) is not None and server.base_urls:
+            return {"model": model, "base_url": (server.base_urls[0],)}
     # An @ of the model's own name, such as a revision, names no server.
     return {"model": typed}

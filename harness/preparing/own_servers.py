@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from harness.core.about import hub_cache, state_folder
 from harness.core.codec import digest
+from harness.core.errors import ServerError
 from harness.core.files import checksum, open_named, read_named
 from harness.core.inert import MAX_NAME_BYTES, visible
 from harness.core.records import ServerFacts
@@ -38,6 +41,27 @@ def _recorded() -> list[ServerState]:
         with contextlib.suppress(LaunchError, OSError):
             return servers.status()
     return []
+
+
+def running() -> list[ServerState]:
+    """The servers that were started here and answer."""
+    from server_launchers.keeping import servers
+
+    return [server for server in servers.status() if server.status == "ready"]
+
+
+def running_as(name: str) -> ServerState | None:
+    """The running server of this name that was started here; None if there is none. Raises `ServerError` if the latest
+    of that name has ended by itself.
+    """
+    # Most runs give an address, and this machine keeps no state of any server.
+    if not name or not re.fullmatch(r"[\w.-]+", name) or not (state_folder() / "servers").is_dir():
+        return None
+    if (server := next((server for server in running() if server.name == name), None)) is not None:
+        return server
+    if (why := latest_ended(name)) is not None:
+        raise ServerError(why)
+    return None
 
 
 def servers_at(endpoints: Sequence[Endpoint]) -> list[ServerState]:
@@ -79,7 +103,33 @@ def _host_and_port(url: str) -> str:
     return f"{'localhost' if host in _LOOPBACK else host}:{parts.port}"
 
 
-def facts_of(state: ServerState) -> ServerFacts:
+@dataclass(frozen=True, slots=True)
+class StartRecord:
+    """What is known of a server since its start here.
+
+    about: for the manifest. facts: what it does not state over HTTP. model: its model's name if its list of models does
+    not name it; else None.
+    """
+
+    about: dict[str, Any]
+    facts: ServerFacts
+    model: str | None
+
+
+def record_of(state: ServerState) -> StartRecord:
+    """What is known of a server since its start here."""
+    about = {
+        "server": state.name,
+        "engine": state.engine,
+        "source": state.source,
+        "commands": state.commands,
+        **state.versions,
+    }
+    facts, engine = _facts_of(state), engines.find(state.engine)
+    return StartRecord(about, facts, None if engine is None or engine.lists_models else state.model or None)
+
+
+def _facts_of(state: ServerState) -> ServerFacts:
     """The facts that the start recorded of the server, and checksums of its model's files on this machine."""
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
     flags = {f"flags.{name}": flag_value(argv, name) for name in model_flags()}

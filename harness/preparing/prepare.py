@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness.benchmarks.questions import QuestionSet
 from harness.client.facts import discovery
+from harness.client.facts.looks import Looks
 from harness.generation.run_progress import Account
 from harness.generation.settings import RunSettings
 from harness.options.run import RunOptions
@@ -20,7 +21,7 @@ from harness.preparing.question_warnings import warn_of_settings
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import settings_of
 from harness.preparing.server_start import started_for
-from harness.preparing.servers import Looks, ReachedServers, looked_at
+from harness.preparing.servers import ReachedServers, looked_at
 from harness.progress.watching import Watcher
 from harness.runs import RunFolder
 

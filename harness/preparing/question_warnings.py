@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from harness.benchmarks.questions import QuestionSet
+from harness.client.facts.looks import Looks
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -19,7 +20,7 @@ from harness.core.records import GradeRules, Question
 from harness.generation.context import fitted_max_tokens
 from harness.generation.settings import RunSettings
 from harness.options.run import RunOptions
-from harness.preparing.servers import Looks, ReachedServers
+from harness.preparing.servers import ReachedServers
 from harness.presets import preset as presets
 from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder, questions

@@ -10,6 +10,7 @@ import msgspec
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider, leaving_out
 from harness.client.asker import Asker
+from harness.client.facts.looks import Looks
 from harness.client.interface import Deadlines, request_headers
 from harness.client.spelling import Spelling, set_by_both
 from harness.client.wires.wire import Wire
@@ -29,10 +30,9 @@ from harness.generation.settings import (
     with_record,
 )
 from harness.options.run import RunOptions
-from harness.preparing import servers
 from harness.preparing.edited_data import resumed
 from harness.preparing.run_questions import RunQuestions
-from harness.preparing.servers import Looks, ReachedServers
+from harness.preparing.servers import ReachedServers
 from harness.presets.sampling import SERVER_FILLED, sampling_fields
 from harness.progress.watching import Watcher
 from harness.runs import RunFolder
@@ -82,7 +82,7 @@ def settings_of(
         endpoints=reached.endpoints,
         benchmarks=with_neutral(benchmarks, folder, asker),
         out=folder.path,
-        key_variable=servers.key_variable(options),
+        key_variable=reached.key_variable,
         transport=options.transport,
         concurrency=options.concurrency or concurrency,
         seed=None if "seed" in untaken else options.seed,

@@ -20,6 +20,7 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of, without_repeats
 from harness.client.facts import page
+from harness.client.facts.looks import Looks
 from harness.client.facts.tokens import Tokenizer, has_token_pages
 from harness.client.interface import Deadlines, Post
 from harness.client.protocol.failures import RequestFailed, error_words, failure_of_status
@@ -31,7 +32,7 @@ from harness.core import channel, codec
 from harness.core.records import NOTHING_TOLD, Message, ServerFacts
 from harness.options.whom import HowWritten, WhichServer
 from harness.preparing import servers
-from harness.preparing.servers import Looks, look_at
+from harness.preparing.servers import look_at
 from harness.probes.inquiries import SECONDS, Fields, ProbedServer, ProbeReply, Refused, read_reply
 from harness.progress.watching import Watcher
 from server_launchers.engines import table as engines

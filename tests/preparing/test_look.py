@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness.client.facts.looks import Looks
 from harness.core.errors import ServerError, UsageError
 from harness.options.run import RunOptions
 from harness.preparing import servers
 from harness.preparing.server_start import launched
-from harness.preparing.servers import Looks, look_at
+from harness.preparing.servers import look_at
 from harness.progress.watching import Collecting
 from harness.testing import FakeServer, Pause, Request, Step, http, models
 from server_launchers.spec import ServerSpec
@@ -52,7 +52,7 @@ DEADLINES_SECONDS = (1.5, 20.0, 80.0)
 def look(monkeypatch: pytest.MonkeyPatch, *answers: object) -> tuple[Looks, Collecting]:
     """At servers of which the last lists its models."""
     for seconds in DEADLINES_SECONDS:
-        monkeypatch.setattr("harness.preparing.servers.LOOK_S", seconds)
+        monkeypatch.setattr("harness.client.facts.looks.LOOK_S", seconds)
         watcher = Collecting()
         with options(*answers) as run_options, contextlib.suppress(ServerError):
             looks = look_at(servers.find(run_options), run_options, watcher)
@@ -85,7 +85,7 @@ def test_a_server_whose_own_pages_have_no_end_is_taken_as_it_is(monkeypatch: pyt
 def test_where_none_comes_to_an_end_the_reason_is_told_and_a_named_model_is_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("harness.preparing.servers.LOOK_S", 0.5)
+    monkeypatch.setattr("harness.client.facts.looks.LOOK_S", 0.5)
     watcher = Collecting()
     with options(interim, interim) as run_options:
         looks = look_at(servers.find(run_options), run_options, watcher)
@@ -109,16 +109,6 @@ def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> 
             return len(server.requests)
 
     assert counted(2) == counted(2000)
-
-
-@pytest.mark.parametrize(("engine", "model"), [("transformers", "served"), ("vllm", "m")])
-def test_a_server_started_here_is_asked_by_its_own_name_where_its_list_is_not_of_what_it_serves(
-    engine: str, model: str
-) -> None:
-    with FakeServer(lambda _: [models("m")]) as server:  # as transformers lists what the hub's cache holds
-        unnamed = RunOptions(base_url=(server.base_url,))
-        reached = replace(servers.find(unnamed), about={"engine": engine}, model="served")
-        assert look_at(reached, unnamed, Collecting()).model == model
 
 
 KEY = "sk-0123456789abcdef"

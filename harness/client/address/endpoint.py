@@ -19,6 +19,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from harness.client.wires.table import WIRES
@@ -180,6 +181,15 @@ def redact(text: str, secrets: Iterable[Secret] = ()) -> str:
         text = text.replace(secret, HIDDEN)
     text = _BEARER.sub(lambda match: f"{match[1]} {HIDDEN}", text)
     return without_user_info(text)
+
+
+def redact_values(value: Any, secrets: tuple[Secret, ...]) -> Any:
+    """A JSON value with `redact` applied to each text in it, names of fields too."""
+    if isinstance(value, dict):
+        return {redact(name, secrets): redact_values(part, secrets) for name, part in value.items()}
+    if isinstance(value, list):
+        return [redact_values(part, secrets) for part in value]
+    return redact(value, secrets) if isinstance(value, str) else value
 
 
 def quote_safely(text: str, secrets: Iterable[Secret] = ()) -> str:

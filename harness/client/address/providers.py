@@ -213,6 +213,16 @@ class Provider(Part):
             own, api_key = (*own, (self.address.key_header, api_key)), None
         return Endpoint(base_url, api_key, own, parsed.query)
 
+    def require_key(self, endpoint: Endpoint, variable: str) -> None:
+        """Raise `UsageError` if requests to a hosted service would have neither a key nor a header that can hold one.
+
+        A local endpoint needs no key. variable: the environment variable that was read, for the message.
+        """
+        sent = {name.lower() for name, _ in endpoint.headers}
+        has_key = bool(endpoint.api_key or sent & {"authorization", self.address.key_header.lower()})
+        if self.hosted and not endpoint.local and not has_key:
+            raise UsageError(f"{self.label} needs a key: set {variable}, or name another variable by api_key_env")
+
     def spelling(
         self,
         model: str,
@@ -371,6 +381,21 @@ def recognise(url: str) -> Provider:
             if fits_any(host, load(name).address.hosts):
                 return load(name)
     return load(GENERIC)
+
+
+def choose(name: str | None, urls: Iterable[str]) -> Provider:
+    """The provider of that name; without a name, the one to which all the addresses belong.
+
+    Raises `UsageError` for an unknown name, and for addresses of several providers.
+    """
+    if name is not None:
+        return load(name)
+    recognised = {provider.name: provider for provider in map(recognise, urls)}
+    if len(recognised) > 1:
+        raise UsageError(
+            f"the addresses belong to several providers ({', '.join(recognised)}): a run speaks to one of them"
+        )
+    return next(iter(recognised.values()), None) or load(GENERIC)
 
 
 DROPPABLE = (*sampling_fields(), "stream", "stream_options")

@@ -23,13 +23,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.client.address.endpoint import Endpoint, quote_safely, redact, secrets_of
+from harness.client.address.endpoint import Endpoint, quote_safely, redact_values, secrets_of
 from harness.client.protocol.failures import error_words, failure_of_status
 from harness.core import codec
 from harness.core.errors import ServerError, near_names
 from harness.core.inert import MAX_ERROR_BODY_BYTES, quoted
 from harness.core.records import ServerFacts
-from harness.core.secret import Secret, without_secrets
+from harness.core.secret import without_secrets
 from server_launchers.engines import table as engines
 from server_launchers.engines.engine import MODELS, Dialect, FactKind, stated_at
 
@@ -268,27 +268,19 @@ def _entry(pages: Pages, model: str) -> dict[str, Any]:
 
 def _unread_paths(pages: Pages, model: str) -> list[str]:
     """The paths of the pages that may have facts about the server and were not read yet."""
-    anonymous = engines.anonymous().hides_behind in (pages.listed or {})
-    entry = _entry(pages, model)  # may tell the engine
-    possible = (engines.anonymous(),) if anonymous else _possible_dialects(entry)
+    if engines.anonymous().hides_behind in (pages.listed or {}):
+        possible: tuple[Dialect, ...] = (engines.anonymous(),)
+    else:
+        possible = _possible_dialects(engines.dialect_of_entry(_entry(pages, model)))
     paths = dict.fromkeys(path for dialect in possible for path in dialect.pages)
     return [path for path in paths if path not in pages.own]
 
 
 def _facts(endpoint: Endpoint, pages: Pages, model: str) -> ServerFacts:
+    """The facts on the pages, without fields that hold keys, and without our key where the server repeats it."""
     facts = facts_of(_entry(pages, model), pages.own, pages.server)
-    secrets = secrets_of(endpoint)
-    return ServerFacts(model=_without_api_keys(facts.model, secrets), host=_without_api_keys(facts.host, secrets))
-
-
-def _without_api_keys(value: Any, secrets: tuple[Secret, ...]) -> Any:
-    """`value` with secrets hidden: fields that hold keys, and our key where the server repeats it."""
-    if isinstance(value, dict):
-        hidden = without_secrets(value)
-        return {redact(name, secrets): _without_api_keys(item, secrets) for name, item in hidden.items()}
-    if isinstance(value, list):
-        return [_without_api_keys(item, secrets) for item in value]
-    return redact(value, secrets) if isinstance(value, str) else value
+    shown: dict[str, dict[str, Any]] = without_secrets({"model": facts.model, "host": facts.host})
+    return ServerFacts(**redact_values(shown, secrets_of(endpoint)))
 
 
 # ---- facts from pages
@@ -307,25 +299,25 @@ LISTED = (
 def facts_of(entry: Mapping[str, Any], pages: Mapping[str, Mapping[str, Any]], server_header: str) -> ServerFacts:
     """A server's facts, from its entry for the model, its pages (path → page) and its `Server` header."""
     facts: dict[FactKind, dict[str, Any]] = {"model": {}, "host": {}}
-    facts_of_engines = [fact for dialect in _possible_dialects(entry) for fact in dialect.facts]
+    named = engines.dialect_of_entry(entry)
+    facts_of_engines = [fact for dialect in _possible_dialects(named) for fact in dialect.facts]
     for fact in (*facts_of_engines, *LISTED):
         page = entry if fact.page == MODELS else pages.get(fact.page, {})
         value = _value_at(page, fact.path)
         if value is not _ABSENT and fact.name not in facts[fact.kind]:
             facts[fact.kind][fact.name] = _value_or_digest(value, digest=fact.digest)
-    if name := engines.dialect_of_entry(entry).name:
-        facts["host"]["engine"] = name
+    if named.name:
+        facts["host"]["engine"] = named.name
     if server_header:
         facts["host"]["server"] = _value_or_digest(server_header)
     return ServerFacts(model=facts["model"], host=facts["host"])
 
 
-def _possible_dialects(entry: Mapping[str, Any]) -> tuple[Dialect, ...]:
-    """The dialect of the engine that the entry names; if it names none, all dialects.
+def _possible_dialects(named: Dialect) -> tuple[Dialect, ...]:
+    """The dialect of the engine that the entry of a model names; if it names none, all dialects.
 
     Dialects that would have left a mark in the entry come last: where two state a fact, the first one counts.
     """
-    named = engines.dialect_of_entry(entry)
     return (named,) if named.name else tuple(sorted(engines.dialects(), key=lambda dialect: bool(dialect.marks)))
 
 
