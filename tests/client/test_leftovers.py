@@ -17,7 +17,6 @@ from harness.client.protocol.reply import Reply
 from harness.client.transport import Transport as HttpTransport
 from harness.testing import CLOSE, STALL, FakeServer, Pause, Request, Step, http
 from tests.client.test_transports import Maker, opened, outcome_of
-from tests.patience import PATIENCE_SECONDS
 
 Answer = Callable[[Request], Iterable[Step]]
 ALL = [HttpTransport, OpenaiTransport]
@@ -43,14 +42,22 @@ class Told(NamedTuple):
 
 
 def asked(
-    make: Callable[[], Transport], answer: Answer, wait: Callable[[int], float] = lambda _: 0.0, n: int = N_ASKED
+    make: Callable[[], Transport], answer: Answer, waits: Callable[[int], bool] = lambda _: False, n: int = N_ASKED
 ) -> Told:
-    """What `n` requests come to, one after another, each for a word of its own, with a `wait` in seconds after each."""
+    """What `n` requests come to, one after another, each for a word of its own.
+
+    waits: whether the one of this number is followed by a wait until all is read that the server sent so far.
+    """
     told = Told([], [], [])
+    n_sent = 0
 
     def noted(request: Request) -> Iterable[Step]:
+        nonlocal n_sent
         told.connections.append(threading.current_thread().name)
-        return answer(request)
+        try:
+            yield from answer(request)
+        finally:
+            n_sent += 1  # one request after the other
 
     async def main(url: str) -> None:
         async with opened(Maker(make)) as transport:
@@ -59,7 +66,9 @@ def asked(
                 outcome = await outcome_of(transport, url, Deadlines(), body)
                 told.texts.append(outcome.text if isinstance(outcome, Reply) else None)
                 told.notes.extend([outcome.notes] if isinstance(outcome, Reply) else [])
-                await asyncio.sleep(wait(number))
+                while waits(number) and n_sent <= number:
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(0.02 * waits(number))
 
     with FakeServer(noted) as server:
         asyncio.run(main(server.base_url))
@@ -73,7 +82,7 @@ def test_a_reply_that_came_before_the_request_was_sent(make: Callable[[], Transp
         word = word_of(request)
         return [reply(word), Pause(0.01), reply(word, None if same_id else "another")]
 
-    assert asked(make, answer, lambda _: 0.05).texts == OWN
+    assert asked(make, answer, lambda _: True).texts == OWN
 
 
 @pytest.mark.parametrize("make", ALL)
@@ -112,7 +121,7 @@ def test_after_the_first_doubt_a_connection_carries_one_request_and_the_next_rep
         own, other = reply(word_of(request)), reply("of nobody")
         return [own, Pause(late), other] if late else [own + other]
 
-    told = asked(HttpTransport, answer, lambda n: 0.1 * (n == 3))  # by then what nobody asked for has come
+    told = asked(HttpTransport, answer, lambda n: n == 3)  # what nobody asked for has come
     assert told.texts[5:] == OWN[5:]
     notes = [note.partition(";")[0] for notes in told.notes for note in notes]
     assert notes == ["its server has sent replies that nobody asked for"]
@@ -122,18 +131,8 @@ def test_after_the_first_doubt_a_connection_carries_one_request_and_the_next_rep
 def test_a_server_that_closes_or_times_out_idle_connections_is_not_doubted() -> None:
     late = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
-    closed = threading.Event()
-
     def answer(request: Request) -> Iterable[Step]:
-        try:
-            yield from [reply(word_of(request)), Pause(0.01), *([late] if request.number % 2 else []), CLOSE]
-        finally:
-            closed.set()
+        return [reply(word_of(request)), Pause(0.01), *([late] if request.number % 2 else []), CLOSE]
 
-    def until_closed(_: int) -> float:
-        assert closed.wait(PATIENCE_SECONDS)
-        closed.clear()
-        return 0.05
-
-    told = asked(HttpTransport, answer, until_closed, n=6)
+    told = asked(HttpTransport, answer, lambda _: True, n=6)
     assert (told.texts, told.notes) == (OWN[:6], [()] * 6)
