@@ -16,12 +16,11 @@ import socket
 import ssl
 import tempfile
 import threading
-import time
 import tracemalloc
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -66,9 +65,8 @@ pytestmark = pytest.mark.slow
 
 KEY = "sk-canary-0123456789"
 BODY = json.dumps({"model": "test-model", "messages": [], "stream": True}).encode()
-NO_TOKEN = Deadlines(connect=20.0, first_token=0.2, idle=20.0)
-NO_MORE = Deadlines(connect=20.0, first_token=20.0, idle=0.2)
-PATIENT = Deadlines(connect=5.0, first_token=20.0, idle=20.0)
+PATIENT = Deadlines(connect=PATIENCE_SECONDS, first_token=PATIENCE_SECONDS, idle=PATIENCE_SECONDS)
+NO_TOKEN, NO_MORE = replace(PATIENT, first_token=0.2), replace(PATIENT, idle=0.2)
 MAX_BYTES = 1_000_000
 
 
@@ -271,7 +269,7 @@ def test_connections_are_opened_a_few_at_a_time_and_none_fails_while_others_succ
             opening.add(asyncio.current_task())
             largest.append(len(opening))
             try:
-                await asyncio.sleep(0.1 if lives else 3600)
+                await asyncio.sleep(0.25 if lives else 3600)
                 return await super()._socket(host, port)
             finally:
                 opening.remove(asyncio.current_task())
@@ -279,7 +277,7 @@ def test_connections_are_opened_a_few_at_a_time_and_none_fails_while_others_succ
     monkeypatch.setattr(http_transport, "MAX_OPENING", 4)
     opening: set[object] = set()
     largest: list[int] = []
-    deadlines = Deadlines(connect=1.0 if lives else 0.1)
+    deadlines = Deadlines(connect=3.0 if lives else 0.1)
 
     async def main(url: str) -> list[Outcome]:
         async with opened(Maker(Slow)) as transport:
@@ -493,10 +491,10 @@ def test_tokens_extend_the_idle_deadline(make: Maker) -> None:
         yield HEAD
         for _n in range(6):
             yield chunk(delta("x"))
-            yield Pause(0.05)
+            yield Pause(0.4)
         yield chunk(delta(finish="stop") + DONE) + END
 
-    assert replied(ask(make, answer, NO_MORE)).text == "x" * 6
+    assert replied(ask(make, answer, replace(PATIENT, idle=2.0))).text == "x" * 6
 
 
 def test_cancelling_closes_the_connection(make: Maker) -> None:
@@ -611,13 +609,14 @@ def test_an_early_refusal_of_a_large_prompt_is_read() -> None:
             connection = listener.accept()[0]
             connection.recv(1000)
             connection.sendall(b'HTTP/1.1 413 X\r\nContent-Length: 19\r\n\r\n{"error":"too big"}')
-            time.sleep(0.3)
+            read.wait(PATIENCE_SECONDS)
             connection.close()
 
-        refusing = threading.Thread(target=refuse)
+        read, refusing = threading.Event(), threading.Thread(target=refuse)
         refusing.start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         failure = failed(asked_at(MAKERS["http"], url, body=b"x" * 50_000_000))
+        read.set()
         refusing.join()
     assert (failure.status, "too big" in failure.message) == (413, True)
 

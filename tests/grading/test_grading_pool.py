@@ -65,7 +65,7 @@ def test_an_answer_to_a_prompt_longer_than_a_message_is_graded() -> None:
 
 def test_the_import_of_a_verifier_is_no_time_of_its_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_GRADERS", "tests.grading.slow_verifier")
-    (verdict,) = graded(["right"], GradeRules(grader="tests.grading.slow_verifier:is_right"), deadline_s=0.5)
+    (verdict,) = graded(["right"], GradeRules(grader="tests.grading.slow_verifier:is_right"), deadline_s=1.2)
     assert verdict.verdict == "correct"
 
 

@@ -85,7 +85,7 @@ def test_a_server_whose_own_pages_have_no_end_is_taken_as_it_is(monkeypatch: pyt
 def test_where_none_comes_to_an_end_the_reason_is_told_and_a_named_model_is_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("harness.client.facts.looks.LOOK_S", 0.5)
+    monkeypatch.setattr("harness.client.facts.looks.LOOK_S", 3.0)
     watcher = Collecting()
     with options(interim, interim) as run_options:
         looks = look_at(servers.find(run_options), run_options, watcher)
