@@ -109,9 +109,18 @@ class Line(NamedTuple):
 
 
 def lines(file: BinaryIO, offset: int = 0, number: int = 1) -> Iterator[Line]:
-    """The lines from `offset` on; the last one may be incomplete. number: of the first of these lines."""
-    file.seek(offset)
+    """The lines from `offset` on; the last one may be incomplete. number: of the first of these lines.
+
+    Each line is what stood there at one time, also if a torn tail is cut off and written over meanwhile.
+    """
+    descriptor, end_of_buffer = file.fileno(), file.seek(offset)
     while data := file.readline(MAX_LINE_BYTES):
+        if offset + len(data) > end_of_buffer:
+            # Read in two goes: its beginning may have been a torn tail, and its end be of the line in its place.
+            if offset < end_of_buffer and read_at(descriptor, len(data), offset) != data:
+                end_of_buffer = file.seek(offset)
+                continue
+            end_of_buffer = os.lseek(descriptor, 0, os.SEEK_CUR)
         length, complete = len(data), data.endswith(b"\n")
         raw: bytes | None = data
         if length == MAX_LINE_BYTES and not complete:
@@ -335,9 +344,6 @@ def read_appended(path: Path, type: type[T], remedy: str, *, sealed: bool = Fals
     Raises `StoreError` for any other damage. remedy: what an error tells the user to do. sealed: each line has its
     checksum.
     """
-    # A link that points nowhere does not exist either, but is refused like any other link.
-    if not path.is_symlink() and not path.exists():
-        return []
     # Closed at damage, too: who catches the error may append to the file, whose lock the generator holds.
     with contextlib.closing(_lines(path, remedy, appended_lines)) as numbered:
         return [_decode(plain, type, path, number, remedy, sealed=sealed) for number, plain in numbered]
@@ -364,7 +370,8 @@ def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *
 
 
 def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]]) -> Generator[tuple[int, bytes]]:
-    """Yield (number from 1, line without its end) for each line that is not blank. Raises `StoreError`."""
+    """Yield (number from 1, line without its end) for each line that is not blank. Raises `StoreError`; a file that is
+    appended to may be missing."""
     try:
         # Who appends cuts off a torn tail: read meanwhile, the tail and the line in its place would be glued.
         with open_untrusted(path) as file, hold_lock(file.fileno()) if split is appended_lines else nullcontext():
@@ -377,4 +384,5 @@ def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]])
                 if plain := data.removesuffix(b"\r"):
                     yield line.number, plain
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}. {remedy}") from error
+        if split is not appended_lines or not isinstance(error, FileNotFoundError):
+            raise StoreError(f"cannot read {path}: {error.strerror or error}. {remedy}") from error

@@ -168,6 +168,24 @@ def test_a_cut_at_every_byte_costs_the_torn_record_only(run: RunFolder) -> None:
         assert folder.samples.read_bytes() == intact + record.encode(late)
 
 
+@pytest.mark.parametrize("n_chars", [10, 5_000, 300_000])
+def test_a_torn_tail_that_is_cut_off_while_it_is_read_damages_no_line(folder: BenchmarkFolder, n_chars: int) -> None:
+    """The reader holds it, or a part of it, when the next session cuts it off and writes on."""
+    with Journal.open(folder) as journal:
+        for index in range(3):
+            journal.append(sample(sample_index=index))
+    with folder.samples.open("ab") as file:
+        file.write(record.encode(sample(sample_index=3, text="x" * n_chars))[:-9])
+    report = JournalReport()
+    reading = read_samples(folder, report=report)
+    first = next(reading)
+    with Journal.open(folder) as journal:
+        for index in range(3, 9):
+            journal.append(sample(sample_index=index, text="y" * n_chars))
+    assert [each.sample_index for each in (first, *reading)] == [*range(9)]
+    assert (report.damaged, report.torn_tail) == ([], 0)
+
+
 def test_a_torn_tail_and_a_damaged_line_are_named_in_the_log(run: RunFolder, folder: BenchmarkFolder) -> None:
     lines = store(folder, *map(sample, "abc")).splitlines(keepends=True)
     folder.samples.write_bytes(lines[0] + lines[1].replace(b"so 42", b"so 43") + lines[2] + b'{"benchmark":"AIME')
