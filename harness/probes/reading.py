@@ -37,6 +37,7 @@ from harness.client.facts.tokens import THINK, THINK_END, Tokenizer
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.core.errors import ServerError, UsageError
+from harness.core.files import write_atomically
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, Question, Sample, SampleRecord
 from harness.options.probing import ProbeOptions
@@ -160,15 +161,19 @@ def file_of(kind: str, server: ProbedEndpoint, *more: str) -> str:
 def read_missing(
     server: ProbedEndpoint, path: Path, drawn: Mapping[Place, int], sent: Mapping[Place, Sent], at_once: int,
     watcher: Watcher,
-) -> None:  # fmt: skip
-    """Read and store the replies that the file lacks. Raises `Refused`, `ServerError`, `StoreError`."""
+) -> dict[Place, ReplyReading]:  # fmt: skip
+    """The readings of the replies; those that the file lacks are made and stored. Raises `Refused`, `ServerError`,
+    `StoreError`.
+
+    Another probe of the server may use the file at the same time, and empty it or remove it.
+    """
     line_file.make_folder(path.parent)
     before = stored(path)
     for known in [place for place in before if place in sent][:1]:
         now = server.read(before[known].prompt, before[known].ids).logprobs
         if np.abs(np.subtract(now, before[known].logprobs)).mean() > ANOTHER_NATS:
             watcher.warn(f"{in_words(server)} reads otherwise than before: its values are made anew")
-            path.unlink()
+            write_atomically(path, b"")
             before = {}
     missing = [place for place, (_, ids) in sent.items() if place not in before or before[place].ids[: len(ids)] != ids]
 
@@ -181,6 +186,7 @@ def read_missing(
             whole=len(ids) < drawn[place],
         )  # fmt: skip
         file.append(line_file.line(reading, sealed=True))
+        before[place] = reading
 
     pool = ThreadPoolExecutor(at_once, "read")
     with line_file.LineFile(path, durable=False) as file:
@@ -191,13 +197,14 @@ def read_missing(
         finally:
             # After Ctrl-C nobody waits for the replies under way.
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
+    return before
 
 
 @dataclass(frozen=True)
 class StoredReplies:
     """The stored replies of a run, for one probe. drawn: tokens to read of each. base: the file of its readings.
-    reference: the base's server, if it is asked. copy: a run of the copy (as `points.Pair` has it). samples: benchmark
-    → what that run is less this one; empty without it.
+    reference: the base's server, if it is asked. readings: the base's two, if it is not. copy: a run of the copy
+    (as `points.Pair` has it). samples: benchmark → what that run is less this one; empty without it.
     """
 
     run: RunFolder
@@ -205,6 +212,7 @@ class StoredReplies:
     drawn: dict[Place, int]
     base: Path
     reference: ProbedEndpoint | None = None
+    readings: tuple[dict[Place, ReplyReading], ...] = ({}, {})
     copy: str = ""
     samples: Mapping[str, PairedComparison] = field(default_factory=dict)
 
@@ -222,7 +230,7 @@ class StoredReplies:
                     place in first and place in again and first[place].ids[:n] == again[place].ids[:n]
                     and (first[place].whole or 2 * len(first[place].ids) >= n) for place, n in drawn.items()
                 ):  # fmt: skip
-                    return cls(run, manifest, drawn, base)
+                    return cls(run, manifest, drawn, base, readings=(first, again))
             raise UsageError(
                 f"{run.path} holds no values of the base for so many tokens; once, with the base's own address as URL: "
                 f"harness probe URL --replies {run.path} --reference URL",
@@ -269,7 +277,8 @@ class StoredReplies:
         """The token ids of the drawn replies: as the base has read them, else made by its tokenizer; as far as this
         context, in tokens, has room for them. And the number of tokens left out of each for which it has none.
         """
-        before, sent, left_out = stored(self.base), dict[Place, Sent](), dict[Place, int]()
+        before = self.readings[0] if self.reference is None else stored(self.base)
+        sent, left_out = dict[Place, Sent](), dict[Place, int]()
         for name in {name for name, _ in self.drawn}:
             keys = {key for benchmark, key in self.drawn if benchmark == name}
             for sample in read_samples(self.run.benchmark(name), keys=keys):
@@ -303,17 +312,18 @@ class StoredReplies:
             )
         # A reply that is cut here is not read to its end: a copy with more room asks for more of it.
         drawn = {place: len(sent[place][1]) if place in left_out else self.drawn[place] for place in sent}
-        again = self.base.with_name(self.base.name.replace("base", "again", 1))
+        readings = self.readings
         if (base := self.reference) is not None:
-            read_missing(base, self.base, drawn, sent, 1, watcher)
-            read_missing(base, again, drawn, dict(reversed(sent.items())), base.at_once, watcher)
+            again = self.base.with_name(self.base.name.replace("base", "again", 1))
+            readings = (
+                read_missing(base, self.base, drawn, sent, 1, watcher),
+                read_missing(base, again, drawn, dict(reversed(sent.items())), base.at_once, watcher),
+            )
         copy = self.base.with_name(file_of("copy", server, self.base.name))
-        if server is not base:
-            read_missing(server, copy, drawn, sent, server.at_once, watcher)
-        readings = stored(self.base), stored(again), stored(again if server is base else copy)
+        own = readings[1] if server is base else read_missing(server, copy, drawn, sent, server.at_once, watcher)
         compared = []
         for place, (_, ids) in sent.items():
-            n, (first, second, third) = len(ids), (each[place] for each in readings)
+            n, (first, second, third) = len(ids), (each[place] for each in (*readings, own))
             question = self.questions[place[0], place[1].question_id]
             compared.append(ComparedReply(
                 benchmark=place[0], key=place[1], cluster=f"{place[0]}\0{cluster_of(question)}",

@@ -332,6 +332,19 @@ def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path) -> No
     assert finding["likelihood"]["gap"]["mean"] == pytest.approx(0.5)
 
 
+def test_probes_of_one_copy_at_once_share_their_readings(tmp_path: Path) -> None:
+    """One that ends removes the copy's readings while another still reads."""
+    stored = a_run(tmp_path) / "likelihood"
+
+    def remove(nth: int) -> None:
+        for path in stored.glob("copy-*.jsonl") if nth == 30 else ():
+            path.unlink()
+
+    with FakeServer(Reader()) as base, FakeServer(Reader("copy", spoil=remove)) as copy:
+        _, finding = probed(tmp_path, copy, base)
+    assert finding["likelihood"]["gap"]["tokens"] == 20 * 3 * WORDS
+
+
 @pytest.mark.parametrize(
     ("copy", "says"),
     [
