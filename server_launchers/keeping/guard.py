@@ -148,7 +148,7 @@ class LogFile:
             self._file.flush()
             if self._file.tell() > LOG_BYTES:
                 self._file.close()
-                self._path.replace(self._path.with_name(self._path.name + ".1"))
+                self._path.replace(servers.older_log(self._path))
                 self._file = os.fdopen(servers.create(self._path), "ab")
 
     def note(self, text: str) -> None:

@@ -195,6 +195,7 @@ def _start_guard(
         undo.callback(_end, name, guard.pid, guard)
         starting = _first_state(spec, deployment, name, guard.pid)
         for log in starting.logs:
+            servers.older_log(log).unlink(missing_ok=True)  # of an earlier server
             os.close(servers.create(log))
         path = servers.path_of(name)
         servers.write(path, starting)

@@ -186,6 +186,11 @@ def guard_log(name: str) -> Path:
     return servers_folder() / f"{name}.guard.log"
 
 
+def older_log(log: Path) -> Path:
+    """Where a log goes when it has reached its bound, and a new one begins."""
+    return log.with_name(f"{log.name}.1")
+
+
 def read(path: Path) -> ServerState | None:
     """The state in `path`; None if the file is missing, a link, another user's, or no state file."""
     data = _read(path, MAX_STATE_BYTES + 1)
@@ -240,8 +245,10 @@ def naming_lock() -> Iterator[None]:
 
 def log_tail(path: Path) -> list[str]:
     """The last lines of a log, safe to print, without blank ones; empty where there is no log yet."""
+    # In this order: the guard may turn the log into the older one between the two.
+    newer, older = (_read(each, LOG_TAIL_BYTES, from_end=True) or b"" for each in (path, older_log(path)))
     # A cut in the middle of a character, or binary noise of a crashed engine, must not hide the rest.
-    text = (_read(path, LOG_TAIL_BYTES, from_end=True) or b"").decode("utf-8", "replace")
+    text = (older + newer)[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
     return [visible(line) for line in text.split("\n") if line.strip()]
 
 
