@@ -55,7 +55,7 @@ def follow(
 
     printed = ""
     while True:
-        going = _goes_on(folder)  # Checked before the look, so that nothing is stored after the last look.
+        going = folder.goes_on()  # Checked before the look, so that nothing is stored after the last look.
         began = clock()
         try:
             join_shards(folder)
@@ -75,7 +75,7 @@ def follow(
             printed = line
         next_look = clock() + LEISURE * (clock() - began)
         sleep(PAUSE_S)
-        while clock() < next_look and _goes_on(folder):
+        while clock() < next_look and folder.goes_on():
             sleep(PAUSE_S)
 
 
@@ -130,10 +130,3 @@ class ScoredTerminal(Terminal):
             sys.stdout.flush()
             command = isolated.command("harness", "score", str(self._folder.path))
             subprocess.run(command, check=False, stdout=2 if stderr else None)
-
-
-def _goes_on(folder: RunFolder) -> bool:
-    """Whether a process holds the run or a shard of it. Reads no samples."""
-    from harness.runs.lock import holder_of
-
-    return any(map(holder_of, (folder, *folder.shards())))

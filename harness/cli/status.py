@@ -29,8 +29,7 @@ from harness.progress.running_score import RunningScore, RunningScores
 from harness.reports.tables import engine_lines
 from harness.runs.engine_pages import read_engine_pages
 from harness.runs.going import OnDisk, on_disk
-from harness.runs.layout import SHARDS, STATUS, RunFolder, readable, runs_below, runs_in
-from harness.runs.lock import holder_of
+from harness.runs.layout import SHARDS, STATUS, RunFolder, holder_of, readable, runs_below, runs_in
 from harness.runs.manifest import Manifest
 from harness.runs.sweep_cell import sweep_around
 from harness.scoring.engine_figures import engine_figures
@@ -183,7 +182,7 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
             f"{visible(benchmark.name, 60)}  {benchmark.done}/{count_noun(benchmark.total, 'sample')} ({share}){right}"
         )
     if files.holder is not None:
-        yield f"{files.holder} holds the run and states no progress: it is starting, or of another version"
+        yield f"{files.holder} holds the run and states no progress: it is starting or ending, or of another version"
     for event in files.session:
         when = visible(str(event.get("time", "")), 40)
         if event.get("event") == "session_started":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.core import channel
 from harness.core.about import __version__
-from harness.core.errors import StoreError
+from harness.core.errors import InUse, StoreError
 from harness.core.files import disk_error
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -92,9 +92,6 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
         by_id.update({question.question_id: question for question in card_questions})
         if options.id_key is not None and read.only_ids:
             warnings.append(_BY_ID)
-    if former is not None:
-        with locked(folder):
-            _remove_former(folder, former, options)
     facts = {"digest": read.digest, "read": reading, "questions": seal, "warnings": warnings}
     records = {
         name: BenchmarkRecord(
@@ -111,28 +108,33 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
         benchmarks=records,
     )
     try:
-        _write(folder, manifest, in_file, pairs)
+        with hold(folder) as held:
+            # Else another process has made the run meanwhile, perhaps of the same reading.
+            if held.manifest == former:
+                if former is not None:
+                    _remove_former(folder, former, options)
+                _write(folder, manifest, in_file, pairs)
+                return folder
     except StoreError as error:
         if options.out is None:
             error.add(f"To make the run elsewhere, give out={str(named_folder(RESULTS, path.stem))!r}")
         raise
-    return folder
+    return make_run(path, options)
 
 
 def _write(
     folder: RunFolder, manifest: Manifest, in_file: Mapping[str, Mapping[str, Question]], pairs: outputs.Pairs
 ) -> None:
     """Write the files of the run. in_file: benchmark → question id → question. Raises `StoreError`."""
-    with hold(folder):
-        with contextlib.ExitStack() as opened:
-            journals = {name: opened.enter_context(Journal.open(folder.benchmark(name))) for name in in_file}
-            for name, by_id in in_file.items():
-                questions.write(folder.benchmark(name), [*by_id.values()])
-            for question, sample in pairs:
-                if sample is not None:
-                    journals[question.benchmark].append(sample)
-        # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
-        manifest.save(folder)
+    with contextlib.ExitStack() as opened:
+        journals = {name: opened.enter_context(Journal.open(folder.benchmark(name))) for name in in_file}
+        for name, by_id in in_file.items():
+            questions.write(folder.benchmark(name), [*by_id.values()])
+        for question, sample in pairs:
+            if sample is not None:
+                journals[question.benchmark].append(sample)
+    # The manifest comes last: samples without a manifest are no run, so that half a run is not scored.
+    manifest.save(folder)
 
 
 def _remove_leftovers(folder: RunFolder) -> None:
@@ -241,6 +243,8 @@ def open_scored(path: Path | str) -> RunFolder:
         return run
     folder, shown = imported_at(source), shlex.quote(visible(str(source)))
     if not folder.manifest.is_file():
+        if isinstance(missing := folder.missing_manifest(), InUse):
+            raise missing
         raise StoreError(
             f"{visible(str(source))} is not scored yet: run `harness score {shown}` first. If it holds questions, take "
             "a run of them by `harness run`, with two samples of each, and score that run."

@@ -20,7 +20,6 @@ from harness.core.records import Grade, Question
 from harness.runs import sweep_cell
 from harness.runs.journal import stored_keys
 from harness.runs.layout import RACE_PLAN, BenchmarkFolder, RunFolder, labels, readable
-from harness.runs.lock import holder_of
 from harness.runs.log_events import log_events
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.merging import unjoined
@@ -129,9 +128,7 @@ def read_runs(
         names = names_in_sweep(folder, manifest.benchmarks) if named_by_sweep else {}
         sweep = folder.path.parent if names else None
         named = _named_alike(benchmarks, names, sweep, runs)
-        is_sampling = any(item.n_ungraded for item in named.values()) and any(
-            map(holder_of, (folder, *folder.shards()))
-        )
+        is_sampling = any(item.n_ungraded for item in named.values()) and folder.goes_on()
         return ScoredRun(
             folder=folder,
             label=names_shown[folder],

@@ -10,11 +10,10 @@ from typing import Any
 
 from harness.benchmarks.questions import Shard, assign_parts
 from harness.core import codec
-from harness.core.files import open_untrusted
+from harness.core.files import open_untrusted, read_at
 from harness.runs import questions
 from harness.runs.journal import stored_keys
-from harness.runs.layout import RunFolder
-from harness.runs.lock import Holder, holder_of
+from harness.runs.layout import Holder, RunFolder, holder_of
 from harness.runs.manifest import Manifest
 
 LOG_BYTES = 4 * 1024 * 1024
@@ -50,21 +49,17 @@ def on_disk(folder: RunFolder) -> OnDisk:
     holder = holder_of(folder)
     return OnDisk(
         model=manifest.model,
-        benchmarks=tuple(
-            _count_stored(folder, manifest, name, held=holder is not None) for name in manifest.benchmarks
-        ),
+        benchmarks=tuple(_count_stored(folder, manifest, name) for name in manifest.benchmarks),
         holder=holder,
         session=_last_session(folder),
     )
 
 
-def _count_stored(folder: RunFolder, manifest: Manifest, name: str, *, held: bool) -> Stored:
-    """Count the stored and the planned samples of one benchmark. held: whether a process writes the run."""
+def _count_stored(folder: RunFolder, manifest: Manifest, name: str) -> Stored:
+    """Count the stored and the planned samples of one benchmark."""
     files, record = folder.benchmark(name), manifest.benchmarks[name]
     plan = record.plan
-    # A process that begins writes the manifest before the questions that fit it, so the two may differ for a moment.
-    planned = questions.read(files) if held else questions.read_planned(files, record)
-    ids = plan.question_ids if plan.question_ids is not None else [question.question_id for question in planned]
+    ids = [question.question_id for question in questions.read_planned(files, record)]
     keys = stored_keys(files)
     if folder.part is not None and (run := folder.run_of_shard()) is not None:
         # The plan is the run's, and a shard asks for nothing that the run has.
@@ -99,7 +94,6 @@ def _end_of(path: Path) -> list[bytes]:
     try:
         with open_untrusted(path) as file:
             size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - LOG_BYTES))
-            return file.read(LOG_BYTES).splitlines()
+            return read_at(file.fileno(), LOG_BYTES, max(0, size - LOG_BYTES)).splitlines()
     except OSError:
         return []

@@ -14,8 +14,12 @@ results/<run>/<benchmark>/questions.jsonl  samples.jsonl
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -23,9 +27,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from harness.core import channel
-from harness.core.errors import StoreError, near_names
-from harness.core.files import disk_error, remove_leftovers
+import msgspec
+
+from harness.core import channel, codec
+from harness.core.errors import InUse, StoreError, near_names
+from harness.core.files import disk_error, open_untrusted, read_at, remove_leftovers
 from harness.core.inert import safe_name, visible
 from harness.runs.line_file import LineFile, make_folder
 
@@ -166,6 +172,40 @@ def _natural(run: RunFolder) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", run.path.name)]
 
 
+TRIES, TRY_SECONDS = 10, 0.02
+"""How often a process tries to take a run before it counts as taken, and the seconds between two tries."""
+
+MAX_HOLDER_BYTES = 4096
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """The holder of a run. started: UTC, ISO 8601."""
+
+    host: str
+    pid: int
+    started: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {visible(self.host, 100)} since {visible(self.started, 40)}"
+
+
+def holder_of(folder: RunFolder) -> Holder | None:
+    """The process that writes the run; None if none does, or if the file system has no locks."""
+    with contextlib.suppress(OSError), open_untrusted(folder.lock) as file:
+        for _ in range(TRIES):
+            try:
+                fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                # A holder that has just taken the run has not written its name yet.
+                with contextlib.suppress(codec.DecodeError):
+                    return codec.decode(read_at(file.fileno(), MAX_HOLDER_BYTES, 0), Holder)
+                time.sleep(TRY_SECONDS)
+            else:
+                return None
+        return Holder(host="an unknown host", pid=0, started="an unknown time")
+    return None
+
+
 class RunFolder:
     """A run's folder by its path; making the object touches no disk.
 
@@ -210,8 +250,9 @@ class RunFolder:
         folder = cls(path)
         if folder.manifest.is_file():
             return folder
-        if folder.has_samples():
-            raise folder.missing_manifest()
+        missing = folder.missing_manifest()
+        if isinstance(missing, InUse) or folder.has_samples():
+            raise missing
         if (run := run_around(folder.path)) is not None:
             raise StoreError(f"{folder.path} is a file of a run: give the folder of the run, {run}")
         if shards := folder.shards():
@@ -223,7 +264,7 @@ class RunFolder:
         if runs := runs_in(folder.path):
             raise StoreError(f"{folder.path} is a folder of runs. Name one of them, such as {runs[0].path}.")
         if folder.path.is_dir():
-            raise StoreError(f"{folder.path} is no run folder: it holds no manifest.json. Name the folder of a run.")
+            raise missing
         if (meant := run_in_results(path)) is not None:
             raise StoreError(f"there is no run at {folder.path}. Did you mean {meant}?")
         siblings = [p.name for p in folder.path.parent.iterdir()] if folder.path.parent.is_dir() else []
@@ -274,20 +315,20 @@ class RunFolder:
 
     def has_samples(self) -> bool:
         """Whether any benchmark folder holds samples, with or without a manifest, or what stands in their place."""
-        return self.path.is_dir() and any(file.lstat().st_size > 0 for file in self.path.glob("*/samples.jsonl"))
+        with contextlib.suppress(FileNotFoundError):  # A run that is made anew is being removed.
+            return any(file.lstat().st_size > 0 for file in self.path.glob("*/samples.jsonl"))
+        return False
 
     def refuse_foreign(self) -> None:
         """Raise `StoreError` if the folder holds files but none of a run: then it serves another purpose.
 
         A run writes its log and lock first, so a folder with either of them is a run's.
         """
-        if not self.path.is_dir() or any(p.exists() for p in (self.manifest, self.log, self.lock)):
+        # One listing: a file of a run that another process makes meanwhile is never seen alone.
+        files = {p.name for p in self.path.glob("*") if p.is_file()}
+        if files & {self.manifest.name, self.log.name, self.lock.name}:
             return
-        held = sorted(
-            p.name
-            for p in self.path.iterdir()
-            if p.is_file() and not p.name.startswith(".") and p.name not in OTHER_FILES
-        )
+        held = sorted(name for name in files.difference(OTHER_FILES) if not name.startswith("."))
         if held and not self.has_samples():
             shown = ", ".join(visible(name, 60) for name in held[:SHOWN_NAMES])
             more = f" and {len(held) - SHOWN_NAMES} more" if len(held) > SHOWN_NAMES else ""
@@ -296,12 +337,26 @@ class RunFolder:
                 "with `out`."
             )
 
+    def goes_on(self) -> bool:
+        """Whether a process writes the run or a shard of it. Reads no samples."""
+        return any(map(holder_of, (self, *self.shards())))
+
+    def other_writer(self) -> Holder | None:
+        """The process that writes the run, if it is another than this."""
+        holder = holder_of(self)
+        return None if holder is None or holder.pid == os.getpid() else holder
+
     def missing_manifest(self) -> StoreError:
-        """The error for samples without a manifest, whose settings nobody knows."""
-        return StoreError(
-            f"{self.path} holds samples but no manifest.json, so their settings are unknown. Put the manifest back, "
-            f"or use another run folder."
-        )
+        """The error for a folder without a manifest: a process may be making the run; else nobody knows the settings of
+        its samples, or it is no run's."""
+        if writer := self.other_writer() or (self.manifest.is_file() and "another process"):
+            return InUse(f"{self.path} is being made by {writer}: wait until its manifest.json is there.")
+        if self.has_samples():
+            return StoreError(
+                f"{self.path} holds samples but no manifest.json, so their settings are unknown. Put the manifest "
+                "back, or use another run folder."
+            )
+        return StoreError(f"{self.path} is no run folder: it holds no manifest.json. Name the folder of a run.")
 
     def remove_temporaries(self) -> list[Path]:
         """Remove the temporary files of killed writers in the run's folder and its benchmarks; return their paths."""

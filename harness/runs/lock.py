@@ -40,34 +40,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import msgspec
-
 from harness.core import codec
 from harness.core.errors import InUse, StoreError
-from harness.core.files import FULL, disk_error, open_untrusted
-from harness.core.inert import visible
-from harness.runs.layout import RunFolder, RunLog
+from harness.core.files import FULL, disk_error
+from harness.runs.layout import TRIES, TRY_SECONDS, Holder, RunFolder, RunLog, holder_of
 from harness.runs.line_file import open_for_writing
 from harness.runs.manifest import Manifest
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
 """Errors of `flock` on a file system that has no locks."""
-MAX_HOLDER_BYTES = 4096
-
-
-TRIES, TRY_SECONDS = 10, 0.02
-"""How often a process tries to take a run before it counts as taken, and the seconds between two tries."""
-
-
-class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """The holder of a run. started: UTC, ISO 8601."""
-
-    host: str
-    pid: int
-    started: str
-
-    def __str__(self) -> str:
-        return f"process {self.pid} on {visible(self.host, 100)} since {visible(self.started, 40)}"
 
 
 @contextlib.contextmanager
@@ -121,20 +102,6 @@ def _take(folder: RunFolder, descriptor: int) -> str:
                 "writing to it at the same time"
             )
     raise InUse(f"{folder.path} is in use by {holder_of(folder) or 'another process'}; one run has one writer.")
-
-
-def holder_of(folder: RunFolder) -> Holder | None:
-    """The process that writes the run; None if none does, or if the file system has no locks."""
-    try:
-        with open_untrusted(folder.lock) as file:
-            holder = codec.decode(file.read(MAX_HOLDER_BYTES), Holder)
-            try:
-                fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return holder
-    except (OSError, codec.DecodeError):
-        pass
-    return None
 
 
 # ---- taking a run folder

@@ -275,9 +275,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         try:
             data = read_untrusted(path, MAX_MANIFEST_BYTES, ": too large for a manifest of the harness.")
         except FileNotFoundError as error:
-            if folder.has_samples():
-                raise folder.missing_manifest() from error
-            raise StoreError(f"{folder.path} is no run folder: it holds no manifest.json.") from error
+            raise folder.missing_manifest() from error
         try:
             # The head first: a newer manifest may not decode as ours, and is not to be called damaged.
             head = codec.decode(data, _ManifestHead)

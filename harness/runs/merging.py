@@ -32,8 +32,8 @@ from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.runs import questions
 from harness.runs.journal import Journal, read_samples, stored_keys, stored_state
-from harness.runs.layout import BenchmarkFolder, RunFolder, RunLog, labels, readable
-from harness.runs.lock import TRY_SECONDS, hold, holder_of
+from harness.runs.layout import TRY_SECONDS, BenchmarkFolder, RunFolder, RunLog, holder_of, labels, readable
+from harness.runs.lock import hold
 from harness.runs.manifest import (
     BenchmarkRecord,
     Difference,
@@ -299,13 +299,7 @@ def _together(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Seque
         folder = run.benchmark(name)
         if name not in manifest.benchmarks or not folder.questions.exists():
             continue
-        theirs = questions.read(folder)
-        if not questions.as_sealed(manifest.benchmarks[name], theirs):
-            raise StoreError(
-                f"{folder.questions} was changed after the run wrote it. Remove the file and give the run's command "
-                f"again to rebuild it."
-            )
-        for question in theirs:
+        for question in questions.read_sealed(folder, manifest.benchmarks[name]):
             digest = questions.seal([question])
             if question.question_id not in digests:
                 together.append(question)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, zip_longest
@@ -13,9 +14,9 @@ from harness.core.errors import StoreError
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.packed import Packed
 from harness.core.records import Question
-from harness.runs.layout import BenchmarkFolder
+from harness.runs.layout import TRY_SECONDS, BenchmarkFolder, RunFolder
 from harness.runs.line_file import iterate_lines, write_lines
-from harness.runs.manifest import BenchmarkRecord
+from harness.runs.manifest import BenchmarkRecord, Manifest
 
 DIGEST = "questions_digest"
 """The setting of a benchmark's record that holds the `seal` of its questions."""
@@ -26,6 +27,9 @@ MADE = "questions_made"
 
 EXPORT_FORMAT = "llmeval"
 """The format of an export that `harness score` reads with the question, the reference and the reply of each sample."""
+
+BEGIN_SECONDS = 5.0
+"""Longest wait, in seconds, for the questions of a session that has written its manifest."""
 
 _REMEDY = "Remove the file and give the run's command again to have it rebuilt."
 
@@ -111,14 +115,35 @@ def read_planned(folder: BenchmarkFolder, record: BenchmarkRecord) -> Sequence[Q
     A change is seen by the digest in the record. A record of an older version has none: then only a missing question
     shows the change.
     """
-    stored = read(folder)
-    ids = record.plan.question_ids
-    numbers = {} if ids is None else {question.question_id: number for number, question in enumerate(stored)}
-    lost = [question_id for question_id in ids or () if question_id not in numbers]
-    if lost or not as_sealed(record, stored):
-        what = f"it lacks {quoted(lost[0])}" if lost else f"its {len(stored)} questions are not those of the manifest"
-        raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
-    return stored if ids is None else Packed(Question, (stored[numbers[question_id]] for question_id in ids))
+    stored = read_sealed(folder, record)
+    if (ids := record.plan.question_ids) is None:
+        return stored
+    numbers = {question.question_id: number for number, question in enumerate(stored)}
+    return Packed(Question, (stored[numbers[question_id]] for question_id in ids))
+
+
+def read_sealed(folder: BenchmarkFolder, record: BenchmarkRecord) -> Packed[Question]:
+    """The stored questions. Raises `StoreError` where they do not fit the record, or that of a session begun since.
+
+    A session that begins writes the manifest before the questions. So while a process holds the run, a file that is
+    missing or does not fit is read again, for at most `BEGIN_SECONDS`.
+    """
+    run, due, is_held = RunFolder(folder.path.parent), time.monotonic() + BEGIN_SECONDS, True
+    while True:
+        try:
+            stored = read(folder)
+            if {question.question_id for question in stored}.issuperset(record.plan.question_ids or ()) and (
+                as_sealed(record, stored) or as_sealed(Manifest.load(run).benchmarks.get(folder.name, record), stored)
+            ):
+                return stored
+            what = f"its {len(stored)} questions are not those of the manifest"
+            raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
+        except StoreError:
+            # Nobody may hold the run now, and nobody before this reading: who did may have written the file since.
+            was_held, is_held = is_held, run.other_writer() is not None and time.monotonic() < due
+            if not (was_held or is_held):
+                raise
+        time.sleep(TRY_SECONDS)
 
 
 def seal(questions: Iterable[Question]) -> str:

@@ -20,8 +20,7 @@ from harness.core.files import read_record, write_atomically
 from harness.core.records import SCHEMA_VERSION
 from harness.probes.likelihood import Likelihood
 from harness.runs import RunFolder
-from harness.runs.layout import runs_in
-from harness.runs.lock import holder_of
+from harness.runs.layout import holder_of, runs_in
 from harness.runs.sweep_cell import CELLS, record_path
 
 MAX_BYTES = 64 * 1024

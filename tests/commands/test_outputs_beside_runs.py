@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -384,6 +385,32 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
     harness.audit(file, samples=2, verdicts=todo)
     with pytest.raises(harness.HarnessError, match=r"base\.jsonl\.scored has verdicts of a person or a judge on the"):
         harness.score(sums(file, 4), workers=1)
+
+
+def test_two_scorings_of_a_file_at_once_make_one_run_and_mix_no_readings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = sums(tmp_path / "base.jsonl", 2)
+
+    def overtaken(module: str, name: str, meanwhile: Callable[[], object]) -> None:
+        """Let something happen before a function of the module is called for the first time."""
+        call = getattr(importlib.import_module(module), name)
+
+        def called(*args: Any, **keywords: Any) -> Any:
+            monkeypatch.setattr(f"{module}.{name}", call)
+            meanwhile()
+            return call(*args, **keywords)
+
+        monkeypatch.setattr(f"{module}.{name}", called)
+
+    overtaken("harness.commands.imported_runs", "hold", lambda: harness.score(file, workers=1))
+    assert harness.score(file, workers=1)["base"].accuracy.value == 0.25
+    assert "96 samples, 0 repeated records" in command("doctor", file).output
+    overtaken("harness.scoring.pipeline", "publish", lambda: harness.score(sums(file, 4), workers=1))
+    sums(file, 3)
+    with pytest.raises(harness.HarnessError, match="was made anew of other outputs"):
+        harness.score(file, workers=1)
+    assert "50.0" in command("report", file).output, "the score is of the later reading"
 
 
 def test_of_several_sources_each_has_its_scores(tmp_path: Path) -> None:

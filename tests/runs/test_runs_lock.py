@@ -20,16 +20,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.errors import StoreError
+from harness.core.errors import InUse, StoreError
 from harness.core.files import replacing
 from harness.runs import Journal, Manifest, RunFolder, RunLog, locked
-from harness.runs.lock import hold, holder_of
+from harness.runs.layout import holder_of
+from harness.runs.lock import hold
 from tests.runs.recorded import BENCHMARK
 
 HOLD = """
 import sys
 from harness.runs import RunFolder, locked
-from harness.core.errors import StoreError
+from harness.core.errors import InUse, StoreError
 try:
     with locked(RunFolder(sys.argv[1])):
         print("held", flush=True)
@@ -69,7 +70,20 @@ def test_a_second_process_is_refused_at_once_and_told_who_holds_the_run(run: Run
         assert holder_of(run) is None, "a killed one holds nothing"
     run.lock.write_text("no holder")
     with locked(run), run.lock.open("w"):
-        assert holder_of(run) is None
+        assert holder_of(run) is not None, "it holds the run, and has not written its name yet"
+
+
+def test_a_run_that_another_process_is_making_is_no_damaged_one(run: RunFolder) -> None:
+    """Its manifest may come last, as that of a reading of another tool's outputs does."""
+    samples = run.benchmark("b").samples
+    with holder(run) as maker:
+        for look in (RunFolder.open, Manifest.load):
+            with pytest.raises(InUse, match=f"is being made by process {maker.pid} on"):
+                look(run)
+            samples.parent.mkdir(exist_ok=True)
+            samples.write_bytes(b"{}\n")
+    with pytest.raises(StoreError, match=r"holds samples but no manifest\.json"):
+        RunFolder.open(run)
 
 
 def test_who_asks_for_the_holder_keeps_nobody_from_the_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

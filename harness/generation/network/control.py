@@ -25,8 +25,7 @@ from harness.core import codec
 from harness.core.errors import Interrupted, Signalled, StoreError
 from harness.core.files import open_untrusted, write_atomically
 from harness.generation.run_progress import Progress
-from harness.runs.layout import CONTROL, STATUS, RunFolder
-from harness.runs.lock import holder_of
+from harness.runs.layout import CONTROL, STATUS, RunFolder, holder_of
 
 STATUS_S = 1.0
 """Seconds between two writings of the status."""
