@@ -159,7 +159,7 @@ def _damaged(path: Path) -> bool:
     """Read every record of a run and report damage. Returns whether anything is damaged."""
     from harness.commands.imported_runs import open_scored
     from harness.runs import JournalReport, Manifest, grades, questions, read_samples
-    from harness.scoring.journal_grades import n_gone
+    from harness.scoring.journal_grades import n_scored
 
     folder = open_scored(path)
     damaged = False
@@ -181,9 +181,9 @@ def _damaged(path: Path) -> bool:
             click.echo(f"  an incomplete last line of {report.torn_tail} bytes; the next `harness run` cuts it off")
         for warning in report.warnings:
             click.echo(f"  {warning}")
-        spoilt = list[str]()
+        spoilt, n_before = list[str](), n_scored(folder.benchmark(name))  # before the grades, which are written first
         n_grades = sum(1 for _ in grades.read_stored(folder.benchmark(name), spoilt))
-        if lost := n_gone(folder.benchmark(name), n_grades + len(spoilt)):
+        if (lost := n_before - n_grades - len(spoilt)) > 0:
             spoilt.append(f"{count_noun(lost, 'grade')} of the score {are(lost)} gone")
         path = folder.benchmark(name).grades
         first = "remove what is there; then " if path.is_dir() or path.is_symlink() else ""

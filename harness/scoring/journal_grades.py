@@ -132,6 +132,8 @@ class _Former:
         marks, checksums = array("q"), array("q")
         changed: dict[tuple[str, str], array[int]] = {}  # (former grader, grader now) → marks of the samples
         self._damaged: list[str] = []
+        # Before the grades, which another scoring writes before its score.
+        n_before = 0 if folder.fresh_grades.exists() else n_scored(folder)
         n_read = 0
         for grade in grades.read_stored(folder, self._damaged):
             n_read += 1
@@ -148,8 +150,9 @@ class _Former:
                 marks.append(mark)
                 checksums.append(grade.reply_checksum)
                 self.grades.append(grade)
-        # An interrupted grading has not yet written all that the former score counted.
-        self._n_gone = 0 if folder.fresh_grades.exists() else n_gone(folder, n_read + len(self._damaged))
+        # An interrupted grading, or one beside this, has not yet written all that the former score counted.
+        n_before = 0 if folder.fresh_grades.exists() else n_before
+        self._n_gone = max(0, n_before - n_read - len(self._damaged))
         # Stable, so that of several grades of a sample the last stays last.
         order = np.argsort(np.frombuffer(marks, dtype=np.int64), kind="stable")
         self._marks = array("q", np.frombuffer(marks, dtype=np.int64)[order].tobytes())
@@ -190,11 +193,11 @@ class _Former:
         return position if self._checksums[position] == checksum else None
 
 
-def n_gone(folder: BenchmarkFolder, n_grades: int) -> int:
-    """The number of samples in the stored score beyond these grades of its benchmark; 0 without a score to read."""
+def n_scored(folder: BenchmarkFolder) -> int:
+    """The number of samples in the stored score; 0 without a score to read."""
     with contextlib.suppress(StoreError):
         score = Score.load(folder)
-        return 0 if score is None else max(0, score.n_samples - n_grades)
+        return 0 if score is None else score.n_samples
     return 0
 
 

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from harness.core.contradictions import CUT_EARLY, ENDS_AT_LIMIT
-from harness.core.errors import StoreError
+from harness.core.errors import InUse, StoreError
 from harness.core.hidden_limit import Cuts, HiddenLimit
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
@@ -215,11 +215,16 @@ def grade_span(folder: RunFolder, benchmark: str, span: tuple[int, int], out: Pa
 def publish(graded: GradedBenchmark) -> Score:
     """Write the benchmark's `grades.jsonl` and `scores.json`; return its score.
 
-    Raises `UsageError` for a k larger than the number of samples; the grades are written even then.
+    Raises `UsageError` for a k larger than the number of samples; the grades are written even then. Raises `InUse` if
+    the run was meanwhile made anew of other outputs.
     """
-    # The grades first: they took the time, and stand even if the score is refused.
-    grades.write(graded.folder, graded.grades)
-    score = score_of(graded)
+    run, name = RunFolder(graded.folder.path.parent), graded.folder.name
+    if graded.record.imported and Manifest.load(run).benchmarks.get(name) != graded.record:
+        raise InUse(f"{run.path} was made anew of other outputs while these were graded, so this score is not stored.")
+    try:
+        score = score_of(graded)
+    finally:  # They took the time, and stand even if the score is refused; the score follows them at once.
+        grades.write(graded.folder, graded.grades)
     score.save(graded.folder)
     return score
 

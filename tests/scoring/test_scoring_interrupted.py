@@ -19,14 +19,15 @@ import msgspec
 import pytest
 
 import harness
-from harness.core.records import GradeRules, Question, Sample
+from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading.processes import pool
 from harness.grading.verdict import Verdict
 from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder, grades
+from harness.runs import BenchmarkFolder, RunFolder, grades
 from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from tests.patience import PATIENCE_SECONDS, until
+from tests.runs import recorded
 from tests.scoring.test_scoring_regrades import run_with, sample
 from tests.system.command import start
 
@@ -49,6 +50,23 @@ def run_of(folder: Path, n: int) -> RunFolder:
 
 def partial(run: RunFolder) -> Path:
     return run.benchmark(NAME).partial_grades
+
+
+def test_a_grading_beside_another_that_ends_first_misses_no_grade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, read = recorded.write(tmp_path, [recorded.sampled(0, 0)], planned=2, n_questions=1), grades.read_stored
+    score_run(run, GradingOptions())
+
+    def overtaken(folder: BenchmarkFolder, damaged: list[str]) -> Iterator[Grade]:
+        yield from read(folder, damaged)
+        monkeypatch.setattr(grades, "read_stored", read)
+        recorded.append(run, recorded.NAME, [recorded.sampled(0, 1)])
+        score_run(run, GradingOptions())
+
+    monkeypatch.setattr(grades, "read_stored", overtaken)
+    (score,) = score_run(run, GradingOptions())
+    assert [(warning.kind, warning.text) for warning in score.warnings if "gone" in warning.text] == []
 
 
 def stop_at(n: int) -> Callable[[str, int], None]:
