@@ -28,6 +28,7 @@ from harness.testing import (
     models,
     scripted,
 )
+from tests.patience import PATIENCE_SECONDS
 
 KEY = "sk-very-secret-0123456789"
 
@@ -38,6 +39,15 @@ def vllm_page(server: FakeServer, base: int = 1000, replies: float = 1.0, labels
     names = ("generation_tokens_total", "spec_decode_num_drafts_total", "spec_decode_num_accepted_tokens_total")
     values = zip(names, (base + n, n // 3, 2 * n // 3), strict=True)
     return "".join(f'vllm:{name}{{model_name="test-model",{labels}}} {value}\n' for name, value in values)
+
+
+BOUNDS = ("FIRST_S", "LAST_S")
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for bound in BOUNDS:
+        monkeypatch.setattr(engine_watch, bound, PATIENCE_SECONDS)
 
 
 def serve(page: Callable[[FakeServer, Request], Iterable[Step]]) -> FakeServer:
@@ -122,9 +132,9 @@ HOSTILE: dict[str, tuple[Callable[[FakeServer, Request], Iterable[Step]], str]] 
 def test_a_page_that_lies_or_hangs_changes_nothing_but_the_figures(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_watch, "FIRST_S", 0.2)
-    monkeypatch.setattr(engine_watch, "LAST_S", 0.2)
     page, words = HOSTILE[name]
+    for bound in BOUNDS if words == "no answer in time" else ():
+        monkeypatch.setattr(engine_watch, bound, 0.2)
     with serve(page) as server:
         run(tmp_path / "r", server, limit=2)
     made = figures_of(tmp_path / "r")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -214,9 +213,7 @@ def test_no_attack_is_accepted_disturbs_or_stays(cell: SandboxCell, tmp_path: Pa
 
 def test_memory_of_the_host_stays_within_the_bound(cell: SandboxCell) -> None:
     before, least = psutil.virtual_memory().available, 1 << 62
-    began = time.monotonic()
     for code in (PAYLOADS["memory in parts"], PAYLOADS["mmap"], PAYLOADS["disk in parts"]):
         script(cell, code, ("", "42"), seconds=0.5, memory_mb=256)
         least = min(least, psutil.virtual_memory().available)
-    assert time.monotonic() - began < 250
     assert before - least < 1 << 30

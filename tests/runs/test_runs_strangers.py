@@ -192,7 +192,7 @@ def _put(value: Any, keys: tuple[Any, ...], new: Any) -> None:
 
 
 MAX_SECONDS = 60.0
-"""Of one command on a busy machine; an intact run takes less than two."""
+"""Of the processor for one command; an intact run takes less than two."""
 
 MAX_GROWTH_KB = 400_000
 
@@ -256,13 +256,13 @@ def words_of(command: str, url: str) -> Sequence[str]:
 def meet(workspace: Path, forgery: Forgery, command: str, server: FakeServer) -> Result:
     """Have the command meet the forgery. It must end soon, in a way of ours, and take nothing out of the secret."""
     forged(workspace, forgery)
-    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     done = looked_at(workspace) if command == "view" else harness(workspace, *words_of(command, server.base_url))
     hint = f"{command} met {forgery.name}: {done}"
     assert done.code in range(5), hint
     assert done.code or command == "view" or done.out + done.err, f"it ended silently: {hint}"
     assert "Traceback" not in done.err, hint
-    assert time.monotonic() - began < MAX_SECONDS, hint
+    assert time.process_time() - began < MAX_SECONDS, hint
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MAX_GROWTH_KB, hint
     assert (workspace / "secret").read_bytes() == SECRET, hint
     shown = [done.out.encode("utf-8", "replace"), done.err.encode("utf-8", "replace")]

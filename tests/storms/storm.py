@@ -724,7 +724,7 @@ def leftovers(storm: Play) -> None:
         str(path) for path in storm.folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()
     ]:
         raise Broken(f"the key is stored in {leaking}")
-    end = time.monotonic() + 30
+    end = time.monotonic() + LIMIT_SECONDS
     while alive := standing_in(storm.folder):
         if time.monotonic() > end:
             raise Broken(f"processes are left: {[processes.describe(pid) for pid in alive]}")

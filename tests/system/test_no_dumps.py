@@ -65,7 +65,7 @@ def abort(folder: Path, child: subprocess.Popen[bytes], family: list[int]) -> No
     """Kill each process as a crash does, the last that was started first, and see that no dump is left."""
     try:
         # A guard or an engine may start a program that soon ends, but both of them are there.
-        end = time.monotonic() + LIMIT_SECONDS / 10
+        end = time.monotonic() + LIMIT_SECONDS
         # A process that is just being started sets its limit before it does anything else.
         while not {*(limits := [limit for limit in map(limit_of, family) if limit is not None])} <= {"0", "1"}:
             assert time.monotonic() < end, limits
