@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import random
 import socket
 from collections.abc import Sequence
 
@@ -11,6 +13,10 @@ from server_launchers.machine import processes
 
 MAX_PORT = 65_535
 """Largest number of a TCP port."""
+
+DRAWN = range(10_000, 20_000)
+"""Ports that are drawn for servers: below those that a system gives to whoever names none (Linux: from 32,768 on), and
+apart from vLLM's inner ones (`engines.vllm`)."""
 
 
 def following(first: int, count: int) -> range:
@@ -25,8 +31,9 @@ def following(first: int, count: int) -> range:
 
 
 def free(host: str, first: int | None, count: int) -> Sequence[int]:
-    """`count` ports of `host` that nobody listens on: from `first` on, or any.
+    """`count` ports of `host` that nobody listens on: from `first` on, or drawn from `DRAWN`.
 
+    An engine listens minutes later. By then the system may have given a port of its own to another program, too.
     Raises LaunchError for a port that is taken (by which program), and where this machine does not own the address.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -35,15 +42,18 @@ def free(host: str, first: int | None, count: int) -> Sequence[int]:
         for port in ports:
             _refuse_taken(host, port, family)
         return ports
+    # Nobody's seed makes two processes draw the same; where too few are free, the system gives a port (0).
+    candidates = [*random.SystemRandom().sample(DRAWN, min(len(DRAWN), count + 100)), *[0] * count]
     with contextlib.ExitStack() as probes:
-        chosen = []
+        chosen: list[int] = []
         # All ports are bound at the same time, so that no two are equal.
-        for _ in range(count):
+        while len(chosen) < count:
             probe = probes.enter_context(socket.socket(family))
             try:
-                # Port 0 lets the kernel choose one that is free now; a random number could hit one in use.
-                probe.bind((host, 0))
+                probe.bind((host, candidates.pop(0)))
             except OSError as error:
+                if error.errno == errno.EADDRINUSE and candidates:
+                    continue
                 raise LaunchError(f"cannot listen on {host}: {error.strerror}; correct `host`") from None
             chosen.append(int(probe.getsockname()[1]))
     return chosen

@@ -58,6 +58,7 @@ from harness.testing import (
     event_stream,
     http,
 )
+from server_launchers.machine import ports
 from tests.budget import share_of
 from tests.patience import PATIENCE_SECONDS
 
@@ -211,14 +212,9 @@ def test_a_unix_socket_is_an_endpoint_like_another(socket_path: str) -> None:
 # -- connecting ------------------------------------------------------------------------------------------------------
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 def test_an_address_where_nobody_answers_is_named(make: Maker, socket_path: str) -> None:
     for url, shown in (
-        (f"http://127.0.0.1:{(port := free_port())}", f"127.0.0.1:{port}"),
+        (f"http://127.0.0.1:{(port := ports.free('127.0.0.1', None, 1)[0])}", f"127.0.0.1:{port}"),
         ("http://no-such-host.invalid:8000", "no-such-host.invalid:8000"),
         (f"unix:{socket_path}", socket_path),
     ):
@@ -234,7 +230,7 @@ def test_loopback_is_asked_past_any_proxy_and_on_the_addresses_where_it_listens(
     make: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
+        monkeypatch.setenv(name, f"http://127.0.0.1:{ports.free('127.0.0.1', None, 1)[0]}")
     with FakeServer(lambda _: completion()) as server:
         assert replied(asked_at(make, f"http://localhost:{server.port}/v1")).text == "42"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from server_launchers import replicas
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import launch
-from server_launchers.machine import accelerators
+from server_launchers.machine import accelerators, ports
 from server_launchers.spec import EngineName, ServerSpec
 from tests.system.command import harness
 
@@ -308,6 +309,16 @@ def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_f
     for alone in ({"dp": 1}, {"dp": 60, "dp_mode": "engine"}):
         assert "VLLM_PORT" not in dry("vllm", **alone)[0]
     assert all(line.split()[1] == "VLLM_PORT=3000" for line in dry("vllm", dp=2, environment={"VLLM_PORT": "3000"}))
+
+
+def test_no_port_of_a_server_is_one_that_the_system_gives_to_others_before_the_server_listens() -> None:
+    drawn = ports.free("127.0.0.1", None, 500)
+    assert len({*drawn}) == 500
+    with socket.create_server(("127.0.0.1", 0)) as given:
+        assert max(drawn) < given.getsockname()[1]
+    with socket.create_server(("127.0.0.1", drawn[0])), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ports, "DRAWN", range(drawn[0], drawn[0] + 1))
+        assert drawn[0] not in ports.free("127.0.0.1", None, 2), "taken meanwhile: the system gives another"
 
 
 def test_ports_that_cannot_be_are_one_sentence() -> None:

@@ -34,7 +34,7 @@ from typing import Any
 
 from harness.runs import RunFolder, sweep_cell
 from harness.testing import FAULTS
-from server_launchers.machine import processes
+from server_launchers.machine import ports, processes
 from tests import warm
 from tests.runs.recorded import intact_lines
 from tests.storms.server import MODEL
@@ -338,12 +338,6 @@ def ended(play: Play, child: subprocess.Popen[str], allowed: tuple[int, ...]) ->
 # -- the model -------------------------------------------------------------------------------------------------------
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 def server(port: int, seed: int, share: float, *more: str) -> subprocess.Popen[str]:
     """Start the model, and wait until it listens."""
     words = ["tests.storms.server", "--port", str(port), "--seed", str(seed), "--trouble", str(share), *more]
@@ -360,7 +354,7 @@ def server(port: int, seed: int, share: float, *more: str) -> subprocess.Popen[s
 @contextlib.contextmanager
 def serving(seed: int, share: float, *more: str) -> Iterator[tuple[str, Callable[[], None]]]:
     """The model's address, and how to kill and restart it there."""
-    port = free_port()
+    (port,) = ports.free("127.0.0.1", None, 1)
     running = [server(port, seed, share, *more)]
 
     def restart() -> None:

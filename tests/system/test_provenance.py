@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -23,6 +22,7 @@ from harness.core.errors import StoreError
 from harness.generation import fingerprint
 from harness.generation.network import admission
 from harness.testing import STALL, Answer, FakeServer, Request, Step, completion, http
+from server_launchers.machine import ports
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import harness as command
 
@@ -227,8 +227,7 @@ def test_an_endpoint_that_joins_or_comes_late_is_looked_at_first(
     """listed: it joins a file of endpoints while the run goes on; else it was down as the run began."""
     monkeypatch.setattr(admission, "RETRY_S", 0.1)
     nodes, log, go = tmp_path / "nodes", tmp_path / "run" / "log.jsonl", threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = ports.free("127.0.0.1", None, 1)
     started: list[FakeServer] = []
     first = serve(Engine("a", go=go, owned_by="else"))
     nodes.write_text(f"{first.base_url}\n")
