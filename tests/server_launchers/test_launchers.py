@@ -314,8 +314,7 @@ def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_f
 def test_no_port_of_a_server_is_one_that_the_system_gives_to_others_before_the_server_listens() -> None:
     drawn = ports.free("127.0.0.1", None, 500)
     assert len({*drawn}) == 500
-    with socket.create_server(("127.0.0.1", 0)) as given:
-        assert max(drawn) < given.getsockname()[1]
+    assert {*drawn} <= {*ports.DRAWN}, "Linux gives those from 32,768 on, unless its administrator says otherwise"
     with socket.create_server(("127.0.0.1", drawn[0])), pytest.MonkeyPatch.context() as patch:
         patch.setattr(ports, "DRAWN", range(drawn[0], drawn[0] + 1))
         assert drawn[0] not in ports.free("127.0.0.1", None, 2), "taken meanwhile: the system gives another"
