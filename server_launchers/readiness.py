@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from harness.core.inert import visible
-from server_launchers.deployment import Readiness
+from server_launchers.engines.engine import Readiness
 
 PAGE_SECONDS = 5.0
 """Seconds that the health page and the model list may take, each."""

@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
 from harness.core.nouns import count_noun
-from server_launchers.deployment import Deployment, PlannedProcess
+from server_launchers.command_line import ProcessCommand
 from server_launchers.engines import table
-from server_launchers.engines.engine import Engine
+from server_launchers.engines.engine import Engine, Readiness
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import accelerators
 from server_launchers.machine.environments import Facts
@@ -22,6 +23,31 @@ from server_launchers.spec import ServerSpec
 
 DRY_PORT = 8000
 """The first port of a dry run whose spec names none."""
+
+
+class PlannedProcess(msgspec.Struct, frozen=True):
+    """One process of a server."""
+
+    role: Literal["engine", "router"]
+    command: ProcessCommand
+    port: int | None
+    devices: tuple[str, ...] | None = None
+    keeps_folder: bool = False
+    """Whether the process starts in the caller's folder; else it starts in an empty one, where no file of the user can
+    be imported in place of a library.
+    """
+
+
+class Deployment(msgspec.Struct, frozen=True):
+    """A whole server: its processes and its addresses."""
+
+    model: str
+    """The model name for requests; empty if only the running server knows it."""
+    processes: tuple[PlannedProcess, ...]
+    base_urls: tuple[str, ...]
+    """The server's addresses for clients; empty on a node that only lends its devices to node 0."""
+    readiness: Readiness
+    versions: Mapping[str, str] = {}
 
 
 def ports_needed(spec: ServerSpec) -> int:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from server_launchers.deployment import ProcessCommand, Readiness
-from server_launchers.engines.engine import ROUTED, Engine
+from server_launchers.command_line import ProcessCommand
+from server_launchers.engines.engine import ROUTED, Engine, Readiness
 from server_launchers.errors import LaunchError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from server_launchers import isolated
-from server_launchers.deployment import ProcessCommand, Readiness
+from server_launchers.command_line import ProcessCommand
 from server_launchers.errors import LaunchError
 from server_launchers.program import KEY_VARIABLE, Program, install_hint, key_arguments, since, version_key
 
@@ -28,6 +28,16 @@ if TYPE_CHECKING:
     from server_launchers.machine.accelerators import Accelerator
     from server_launchers.machine.environments import Facts
     from server_launchers.spec import ServerSpec
+
+
+class Readiness(msgspec.Struct, frozen=True):
+    """The signs that a server of this engine can work."""
+
+    health_path: str | None = "/health"
+    lists_models: bool = True
+    """Whether `/v1/models` reliably names the served model (a router may say "unknown")."""
+    owns_port: bool = True
+    """Whether the port must belong to a process that we started (not so for a container or a foreign server)."""
 
 
 # ---- routers
@@ -284,7 +294,7 @@ class Engine:
     several replicas if the spec names their kind or the machine has any, "none" never.
     """
     keeps_folder = False
-    """Whether the engine is started in the caller's folder (see `deployment.PlannedProcess`)."""
+    """Whether the engine is started in the caller's folder (see `replicas.PlannedProcess`)."""
     fetches_weights = False
     """Whether a name known to `harness serve --models` is first turned into a file."""
     dialect: Dialect | None = None

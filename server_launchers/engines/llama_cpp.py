@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from server_launchers import isolated
-from server_launchers.deployment import ProcessCommand
+from server_launchers.command_line import ProcessCommand
 from server_launchers.engines.engine import (
     MODELS,
     ROUTED,

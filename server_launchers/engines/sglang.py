@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from server_launchers.deployment import ProcessCommand
+from server_launchers.command_line import ProcessCommand
 from server_launchers.engines.engine import (
     GPU_SERVER,
     MODEL_FLAGS,

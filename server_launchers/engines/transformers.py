@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from server_launchers.deployment import ProcessCommand
+from server_launchers.command_line import ProcessCommand
 from server_launchers.engines.engine import PACKAGED, Engine
 from server_launchers.program import Program, flag_pairs, install_hint, local_model, of_version
 

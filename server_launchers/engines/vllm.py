@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
-from server_launchers.deployment import ProcessCommand
+from server_launchers.command_line import ProcessCommand
 from server_launchers.engines.engine import (
     GPU_SERVER,
     MODEL_FLAGS,

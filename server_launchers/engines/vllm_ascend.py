@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from server_launchers.deployment import ProcessCommand
+from server_launchers.command_line import ProcessCommand
 from server_launchers.engines import vllm
 from server_launchers.engines.engine import GPU_SERVER
 from server_launchers.errors import LaunchError

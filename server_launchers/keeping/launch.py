@@ -48,7 +48,7 @@ from harness.core.codec import digest
 from harness.core.errors import UsageError
 from harness.core.files import write_atomically
 from server_launchers import isolated, replicas
-from server_launchers.deployment import Deployment, assignments, secrets_of, shown_words
+from server_launchers.command_line import assignments, secrets_of, shown_words
 from server_launchers.engines import table
 from server_launchers.engines.engine import Engine
 from server_launchers.errors import LOG_TAIL, LaunchError
@@ -171,7 +171,7 @@ def launch(
 
 
 def _start_guard(
-    spec: ServerSpec, deployment: Deployment, stem: str, undo: contextlib.ExitStack
+    spec: ServerSpec, deployment: replicas.Deployment, stem: str, undo: contextlib.ExitStack
 ) -> tuple[subprocess.Popen[bytes], ServerState]:
     """Start the guard, write the server's first state, and tell the guard what to start.
 
@@ -216,7 +216,7 @@ def _start_guard(
     return guard, starting
 
 
-def _first_state(spec: ServerSpec, deployment: Deployment, name: str, guard_pid: int) -> ServerState:
+def _first_state(spec: ServerSpec, deployment: replicas.Deployment, name: str, guard_pid: int) -> ServerState:
     """The state of a server whose processes have not started yet.
 
     guard_pid: the process that starts the server and watches it.
@@ -304,7 +304,7 @@ def _end(name: str, guard_pid: int, guard: subprocess.Popen[bytes] | None) -> No
 
 def _until_ready(
     spec: ServerSpec,
-    deployment: Deployment,
+    deployment: replicas.Deployment,
     guard: subprocess.Popen[bytes],
     starting: ServerState,
     on_progress: OnProgress,
@@ -340,7 +340,7 @@ def _until_ready(
     return model
 
 
-def _model_at(url: str, spec: ServerSpec, deployment: Deployment, guard_pid: int, model: str) -> str:
+def _model_at(url: str, spec: ServerSpec, deployment: replicas.Deployment, guard_pid: int, model: str) -> str:
     """The name of the model that the ready replica at `url` serves.
 
     model: the expected name; empty: any. Raises NotReady, and LaunchError where the wrong server answers.

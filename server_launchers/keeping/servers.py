@@ -46,7 +46,7 @@ from harness.core import channel
 from harness.core.about import state_folder
 from harness.core.files import wait_for_lock
 from harness.core.inert import visible
-from server_launchers.deployment import shown_words
+from server_launchers.command_line import shown_words
 from server_launchers.errors import LaunchError
 from server_launchers.machine import accelerators, processes
 from server_launchers.machine.processes import Process

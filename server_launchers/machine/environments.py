@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from harness.core.about import hub_folder
-from server_launchers.deployment import ProcessCommand, shown_words
+from server_launchers.command_line import ProcessCommand, shown_words
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.machine import accelerators
 from server_launchers.machine.accelerators import Accelerator

@@ -1,6 +1,6 @@
 """Specs become the engines' own command lines, per version; nothing is started here.
 
-For: server_launchers, server_launchers.engines, server_launchers.deployment.
+For: server_launchers, server_launchers.engines, server_launchers.command_line.
 """
 
 from __future__ import annotations

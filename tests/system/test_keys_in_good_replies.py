@@ -1,6 +1,6 @@
 """Keys that are mistyped, or that a text repeats, are hidden; ordinary words and names are not.
 
-For: harness.client.address.endpoint, harness.core.secret, server_launchers.deployment.
+For: harness.client.address.endpoint, harness.core.secret, server_launchers.command_line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.core.secret import (
     seal_secrets,
     without_secrets,
 )
-from server_launchers.deployment import is_secret, secrets_of
+from server_launchers.command_line import is_secret, secrets_of
 from tests.system.command import harness
 
 KEY = "canary-5f0c9d2e71ab4c38-Zq81"

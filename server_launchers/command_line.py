@@ -1,8 +1,8 @@
-"""What a start needs to know: the processes to start, the addresses for clients, and what of them may be shown.
+"""A process's command line and variables, and what of them may be shown or stored: all but keys and passwords.
 
-All but keys and passwords may be shown or stored. A secret is known by the name of its option, variable or JSON field
-(`harness.core.secret`, and whatever ends in "key"), or by look (a variable's value of 20 or more characters with
-letters and digits). User names and passwords in addresses are hidden too.
+A secret is known by the name of its option, variable or JSON field (`harness.core.secret`, and whatever ends in "key"),
+or by look (a variable's value of 20 or more characters with letters and digits). User names and passwords in addresses
+are hidden too.
 """
 
 from __future__ import annotations
@@ -11,15 +11,11 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from harness.core.secret import names_a_secret, without_user_info
-
-# ---- what may be shown
-
 
 HIDDEN = "HIDDEN"
 """The text in place of a secret."""
@@ -109,38 +105,3 @@ class ProcessCommand(msgspec.Struct, frozen=True):
     def resolved(self) -> dict[str, str]:
         """All variables, with the values of the secrets."""
         return {**self.environment, **{name: os.environ[source] for name, source in self.secrets.items()}}
-
-
-class PlannedProcess(msgspec.Struct, frozen=True):
-    """One process of a server."""
-
-    role: Literal["engine", "router"]
-    command: ProcessCommand
-    port: int | None
-    devices: tuple[str, ...] | None = None
-    keeps_folder: bool = False
-    """Whether the process starts in the caller's folder; else it starts in an empty one, where no file of the user can
-    be imported in place of a library.
-    """
-
-
-class Readiness(msgspec.Struct, frozen=True):
-    """The signs that a server of this engine can work."""
-
-    health_path: str | None = "/health"
-    lists_models: bool = True
-    """Whether `/v1/models` reliably names the served model (a router may say "unknown")."""
-    owns_port: bool = True
-    """Whether the port must belong to a process that we started (not so for a container or a foreign server)."""
-
-
-class Deployment(msgspec.Struct, frozen=True):
-    """A whole server: its processes and its addresses."""
-
-    model: str
-    """The model name for requests; empty if only the running server knows it."""
-    processes: tuple[PlannedProcess, ...]
-    base_urls: tuple[str, ...]
-    """The server's addresses for clients; empty on a node that only lends its devices to node 0."""
-    readiness: Readiness
-    versions: Mapping[str, str] = {}
