@@ -97,14 +97,8 @@ def deploy(spec: ServerSpec, engine: Engine, ports: Sequence[int], facts: Facts)
     return Deployment(engine.client_name(spec), tuple(processes), urls, readiness, versions)
 
 
-def lines(spec: ServerSpec, engine: Engine, ports: Sequence[int], facts: Facts) -> list[str]:
-    """The dry run: one line per process, ready for a shell; for several nodes, the lines of every node in order."""
-    nodes = [spec] if spec.nodes == 1 else [spec.but(node_rank=rank) for rank in range(spec.nodes)]
-    return [process.command.line() for node in nodes for process in deploy(node, engine, ports, facts).processes]
-
-
 def dry_run(spec: ServerSpec) -> list[str]:
-    """The commands of a start, one line per process, ready for a shell; for several nodes, the lines of every node.
+    """The commands of a start, one line per process, ready for a shell; for several nodes, those of each in order.
 
     A missing engine is no error: then the newest version that was tried counts.
     """
@@ -114,7 +108,9 @@ def dry_run(spec: ServerSpec) -> list[str]:
     if spec.engine_version is None:
         with contextlib.suppress(LaunchError):
             facts = engine.actual_facts(spec)
-    return lines(spec, engine, following(spec.port or DRY_PORT, ports_needed(spec)), facts)
+    ports = following(spec.port or DRY_PORT, ports_needed(spec))
+    nodes = [spec] if spec.nodes == 1 else [spec.but(node_rank=rank) for rank in range(spec.nodes)]
+    return [process.command.line() for node in nodes for process in deploy(node, engine, ports, facts).processes]
 
 
 def remarks(spec: ServerSpec) -> list[str]:

@@ -126,7 +126,8 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
         servers=runner.ServerSide(
             facts=prepared.looks.facts,
             environment=prepared.reached.about,
-            context_of=prepared.looks.context_of,
+            contexts=prepared.looks.contexts,
+            down=prepared.looks.failures,
             describe=prepared.describe,
             endpoints_file=prepared.reached.file,
             lost=ServedHere.of(prepared).lost,

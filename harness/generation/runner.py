@@ -22,7 +22,6 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.facts.discovery import find_model
 from harness.client.interface import Transport
 from harness.client.loop import new_event_loop
 from harness.core.errors import Interrupted, ServerError, StoppedByRule
@@ -50,16 +49,10 @@ if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet
     from harness.generation.batching.loop import BatchLoop
 
-__all__ = ["Listener", "Outcome", "ServerSide", "generate", "stated_context"]
+__all__ = ["Listener", "Outcome", "ServerSide", "generate"]
 
 PROGRESS_S = 0.5
 """Seconds between two progress reports."""
-
-
-def stated_context(endpoint: Endpoint, model: str) -> int | None:
-    """Return how many tokens the server states as its context; None if it does not say. Raises `ServerError`."""
-    facts = find_model(endpoint, model)
-    return None if facts is None else facts.context_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +60,19 @@ class ServerSide:
     """What a session knows of its servers, and how it learns more about them.
 
     facts: what each endpoint says of itself, by base URL; the session refuses a model other than the one that made the
-    run's samples. environment: engine, version, devices …, for the manifest. context_of: returns the context that a
-    server states, in tokens; raises `ServerError` if the server cannot be asked. describe: returns the facts of an
-    endpoint that joins later; blocks, and raises `ServerError` while the endpoint is down; None: every endpoint takes
-    part from the start. endpoints_file: the file that `settings.endpoints` were read from; changes of it are followed
-    during the run. lost: called now and then with the failure by which each endpoint is set aside (empty for one that
-    is not); returns why the only server has ended for good, which ends the session at once, or None.
+    run's samples. environment: engine, version, devices …, for the manifest. contexts: those that endpoints state, in
+    tokens. down: why each endpoint that did not answer could not be asked. describe: returns the facts of an endpoint
+    that joins later; blocks, and raises `ServerError` while the endpoint is down; None: every endpoint takes part from
+    the start. endpoints_file: the file that `settings.endpoints` were read from; changes of it are followed during the
+    run. lost: called now and then with the failure by which each endpoint is set aside (empty for one that is not);
+    returns why the only server has ended for good, which ends the session at once, or None.
     watched: the endpoints whose metrics pages are read meanwhile.
     """
 
     facts: Mapping[str, ServerFacts] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
-    context_of: Callable[[Endpoint, str], int | None] = stated_context
+    contexts: Iterable[int] = ()
+    down: Sequence[ServerError] = ()
     describe: Callable[[Endpoint], ServerFacts] | None = None
     endpoints_file: EndpointsFile | None = None
     lost: Callable[[Sequence[str]], str | None] = lambda _: None
@@ -152,7 +146,7 @@ def generate(
         if run.warning:
             session.warn(run.warning)
         with session:
-            plan = session.plan(servers.context_of)
+            plan = session.plan(servers.contexts, servers.down)
             if not plan.owed:
                 session.adopt()
                 return session.outcome(plan.total, plan.done)

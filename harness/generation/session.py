@@ -129,13 +129,13 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
 
     # ---- before the first request
 
-    def plan(self, context_of: Callable[[Endpoint, str], int | None]) -> SessionPlan:
+    def plan(self, contexts: Iterable[int], down: Sequence[ServerError]) -> SessionPlan:
         """Prepare the session, and return what it starts from.
 
         In this order: compare identities, open the journals, find the owed samples, check the servers and their
         context. `adopt` then writes manifest and questions; a run without any sample has nothing to lose, and adopts
-        its plan here. Raises `StoreError`, `ServerError`. context_of: asks an endpoint for the context of the model, in
-        tokens; None: unknown.
+        its plan here. Raises `StoreError`, `ServerError`. contexts: those that the endpoints state, in tokens. down:
+        why each endpoint that did not answer could not be asked.
         """
         refuse_doubled(self._folder)
         rows: list[Owed] = []
@@ -167,7 +167,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             rows += [o for o in missing if o.question_id not in self._missing[name]]
         if rows:
             self._check_servers()
-            self._check_context({o.benchmark for o in rows}, context_of)
+            self._check_context({o.benchmark for o in rows}, self._smallest_context(contexts, down))
         for name, question_set in self._question_sets.items():
             self._note_questions(name, question_set)
         self._unwritten = [*self._question_sets]
@@ -439,9 +439,9 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             self.check_fingerprints(beginnings)
             self._manifest.save(self._folder)
 
-    def _check_context(self, owing: Collection[str], context_of: Callable[[Endpoint, str], int | None]) -> None:
+    def _check_context(self, owing: Collection[str], context: int | None) -> None:
         """Raise `ServerError` if the prompts and max_tokens of a benchmark in `owing` exceed the server's context."""
-        context = self.context = self._smallest_context(context_of)
+        self.context = context
         if context is None:
             return
         for name, question_set in self._question_sets.items():
@@ -464,23 +464,16 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 self._manifest = msgspec.structs.replace(self._manifest, benchmarks=rest)
                 self._manifest = with_record(self._manifest, question_set, self._record(name, question_set))
 
-    def _smallest_context(self, context_of: Callable[[Endpoint, str], int | None]) -> int | None:
+    def _smallest_context(self, contexts: Iterable[int], down: Sequence[ServerError]) -> int | None:
         """Return the smallest context that the endpoints state, in tokens; None if none does. Raises `ServerError`."""
         if not self._settings.endpoints:
             raise ServerError("samples are missing and no server is known: name one with base_url, or start one.")
-        stated, failures = [], []
-        for endpoint in self._settings.endpoints:
-            try:
-                stated.append(context_of(endpoint, self._settings.model))
-            except ServerError as failure:
-                # One endpoint that answers is enough; the others may still be starting.
-                failures.append(failure)
-        if not stated:
-            raise failures[0]
-        for unreachable in failures:
+        # One endpoint that answers is enough; the others may still be starting.
+        if len(down) == len(self._settings.endpoints):
+            raise down[0]
+        for unreachable in down:
             self.warn(unreachable.sentence)
-        contexts = [tokens for tokens in stated if tokens is not None]
-        return min(contexts) if contexts else None
+        return min(contexts, default=None)
 
     # ---- while it runs and afterwards
 

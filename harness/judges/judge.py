@@ -14,7 +14,7 @@ import shlex
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, reduce
 from itertools import product
 from pathlib import Path
@@ -34,7 +34,7 @@ from harness.core.inert import visible
 from harness.core.nouns import Prices, count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
 from harness.generation.outcome import Outcome
-from harness.generation.runner import Listener, ServerSide, generate, stated_context
+from harness.generation.runner import Listener, ServerSide, generate
 from harness.generation.settings import DEFAULT_CONCURRENCY, BenchmarkSettings, Patience, RunSettings, with_neutral
 from harness.grading import verifier
 from harness.grading.second.judge_messages import (
@@ -147,14 +147,14 @@ class JudgeSettings:
 class JudgeServer:
     """The server that runs the judge.
 
-    asker: makes the judge's requests. concurrency: largest number of requests in flight over all endpoints. context_of:
-    (endpoint, model) → context in tokens; None if the server does not state it.
+    asker: makes the judge's requests. concurrency: largest number of requests in flight over all endpoints. servers:
+    what a session knows of the endpoints.
     """
 
     endpoints: tuple[Endpoint, ...]
     asker: Asker
     concurrency: int
-    context_of: Callable[[Endpoint, str], int | None] = stated_context
+    servers: ServerSide = field(default_factory=ServerSide)
 
 
 Serve = Callable[[], JudgeServer]
@@ -312,7 +312,7 @@ def _server(who: JudgeOptions, watcher: Watcher) -> JudgeServer:
         endpoints=reached.endpoints,
         asker=looks.asker(reached.provider),
         concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
-        context_of=looks.context_of,
+        servers=ServerSide(contexts=looks.contexts, down=looks.failures),
     )
 
 
@@ -701,7 +701,7 @@ def _ask(
         return generate(
             settings,
             sets,
-            servers=ServerSide(context_of=server.context_of),
+            servers=server.servers,
             listener=Listener(on_progress=watcher.progressed, resume_command=watcher.resume_command),
         )
     except ServerError as error:

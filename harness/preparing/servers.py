@@ -224,10 +224,9 @@ def looked_at(options: RunOptions, watcher: Watcher, *, must_answer: bool) -> tu
         folder = options.folder(options.model) if options.model is not None else None
         if must_answer or folder is None or not folder.manifest.exists():
             raise
-        provider = providers.choose(options.provider, [os.environ.get(URL_VARIABLE, "")])
-        reached = reached or ReachedServers(
-            provider=provider, endpoints=(), about={}, key_variable=key_variable(options)
-        )
+        if reached is None:
+            provider = providers.choose(options.provider, [os.environ.get(URL_VARIABLE, "")])
+            reached = ReachedServers(provider=provider, endpoints=(), about={}, key_variable=key_variable(options))
         failed = tuple(Look(endpoint=endpoint, failure=error) for endpoint in reached.endpoints)
         return replace(reached, about={}), Looks(options.model or "", failed)
 
@@ -243,8 +242,9 @@ def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Look
         reached.endpoints,
         who.model or reached.model,
         provider,
+        reached.own,
         lists=reached.model is None,
-        concurrency=not provider.hosted and who.concurrency is None,
+        slots=not provider.hosted and who.concurrency is None,
     )
     asked = visible(looks.model, 80)
     for look in looks.each:
@@ -252,7 +252,7 @@ def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Look
             watcher.warn(f"{look.no_list} The model {asked} is asked all the same.")
         elif looks.model and provider.hosted and provider.models_list == "all" and not (look.info or look.failure):
             watcher.warn(f"{provider.name} does not list {asked}: is the name right?")
-    failures = [look.failure for look in looks.each if look.failure is not None]
+    failures = looks.failures
     if len(failures) == len(looks.each):
         why = own_servers.latest_ended(url=reached.endpoints[0].base_url)
         raise failures[0] if why is None else ServerError(f"{failures[0].sentence} {why}") from failures[0]
@@ -260,4 +260,4 @@ def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Look
         watcher.warn(f"{failure.sentence} The run begins with the other endpoints.")
     if not looks.model:
         raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with `model`")
-    return looks.with_own(reached.own)
+    return looks

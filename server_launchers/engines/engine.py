@@ -351,8 +351,8 @@ class Engine:
         For a Python package (`program`), the arguments from `command` behind the script or interpreter, perhaps in a
         container; any other engine's `command` is whole already. Raises LaunchError for what this version cannot do.
         """
-        self.check_flags(spec, version)
         command, program = self.command(spec, version, port), self.program(spec)
+        self.check_flags(spec, version)
         if program is None:
             return command
         from server_launchers.machine import environments  # Imported late: every client loads the engines.
@@ -386,15 +386,11 @@ class Engine:
         """
         from server_launchers.machine.environments import installed_version, of_package
 
-        facts, program = self.assumed_facts(spec), self.program(spec)
-        if program is not None:
+        facts = replace(self.assumed_facts(spec), router_python=self.router.preferred_interpreter(spec))
+        if (program := self.program(spec)) is not None:
             facts = of_package(spec, program, self.runs_on(spec), facts)
-        facts = self.check(spec, facts)
-        if not spec.routed:
-            return facts
-        python, version = self.router.preferred_interpreter(spec), None
+        facts, version = self.check(spec, facts), None
         # A start checks later that the router is installed; a dry run does not need the router.
         with contextlib.suppress(LaunchError):
-            version = installed_version((python,), self.router.program)
-        versions = {**facts.versions, self.router.module: version} if version else facts.versions
-        return replace(facts, router_python=python, versions=versions)
+            version = installed_version((facts.router_python,), self.router.program) if spec.routed else None
+        return replace(facts, versions={**facts.versions, self.router.module: version}) if version else facts

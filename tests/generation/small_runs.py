@@ -59,8 +59,7 @@ def changed(settings: RunSettings, **more: Any) -> RunSettings:
 
 
 def run(settings: RunSettings, *sets: QuestionSet, **more: Any) -> Outcome:
-    """`generate` without asking for the server's context. more: of `generate`, of `ServerSide` and of `Listener`."""
-    more.setdefault("context_of", lambda endpoint, model: None)
+    """`generate`. more: of `generate`, of `ServerSide` and of `Listener`."""
     transport: Callable[[], Transport] = more.pop("transport_factory", HttpTransport)
     servers, listener = (
         of(**{f.name: more.pop(f.name) for f in fields(of) if f.name in more}) for of in (ServerSide, Listener)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from harness.core.errors import ServerError
 from harness.generation.context import fitted_max_tokens, may_lower, prompt_tokens
-from harness.generation.runner import stated_context
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
@@ -86,9 +85,9 @@ def test_a_run_that_cannot_fit_ends_before_its_first_sample_and_binds_nothing(tm
     with server_with(2048) as server:
         settings = run_settings(tmp_path / "run", server.base_url)
         with pytest.raises(ServerError, match="context is 2048"):
-            run(with_max_tokens(settings, 2048), questions, context_of=stated_context)
+            run(with_max_tokens(settings, 2048), questions, contexts=[2048])
         assert all(r.method == "GET" for r in server.requests)
-        assert run(with_max_tokens(settings, 1024), questions, context_of=stated_context).complete
+        assert run(with_max_tokens(settings, 1024), questions, contexts=[2048]).complete
 
 
 def own_questions(folder: Path, base_url: str, *more: str) -> tuple[str, ...]:

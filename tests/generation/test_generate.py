@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None
     with FakeServer(well) as server:
         settings = run_settings(tmp_path / "run", server.base_url, samples=1)
         run(settings, questions)
-        again = run(settings, questions, context_of=refuse_contact, transport_factory=refuse_contact)
+        again = run(settings, questions, transport_factory=refuse_contact)
         assert (again.complete, again.tally.finished) == (True, 0)
         more = run_settings(tmp_path / "run", server.base_url, samples=4)
         assert run(more, questions).tally.finished == 9
@@ -140,13 +140,13 @@ def test_a_broken_pipe_ends_the_run_like_a_signal(tmp_path: Path) -> None:
 
 
 def test_a_signal_before_the_first_request_ends_the_run_and_frees_it(tmp_path: Path) -> None:
-    def context_of(endpoint: Endpoint, model: str) -> int | None:
+    def contexts() -> Iterator[int]:
         os.kill(os.getpid(), signal.SIGINT)
-        return None
+        yield 5000
 
     settings = run_settings(tmp_path / "run")
     with pytest.raises(Interrupted, match=r"stopped by SIGINT.*Resume with: again") as caught:
-        run(settings, question_set(tmp_path, 2), context_of=context_of, resume_command="again")
+        run(settings, question_set(tmp_path, 2), contexts=contexts(), resume_command="again")
     assert caught.value.exit_code == 130
     with locked(RunFolder(settings.out)):
         pass

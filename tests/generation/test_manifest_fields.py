@@ -106,7 +106,7 @@ def after_a_change(settings: RunSettings, asked: QuestionSet, path: Path_, befor
     at(changed, path[:-1])[path[-1]] = was = other(at(changed, path))
     stored.write_text(json.dumps(changed), encoding="utf-8")
     try:
-        run(settings, asked, context_of=lambda endpoint, model: 5000)
+        run(settings, asked, contexts=[5000])
     except StoreError as refusal:
         message = str(refusal)
     else:
@@ -127,7 +127,7 @@ def test_the_page_says_what_a_resume_makes_of_every_field(tmp_path: Path) -> Non
     asked = questions.part(asked, Shard(1, 1))
     with FakeServer(well) as server:
         settings = settings_of(tmp_path, server.base_url)
-        assert run(settings, asked, context_of=lambda endpoint, model: 5000).complete
+        assert run(settings, asked, contexts=[5000]).complete
         before = (settings.out / "manifest.json").read_bytes()
         by_field: dict[str, set[str]] = {}
         for path in fields({name: v for name, v in json.loads(before).items() if name not in BY_ITS_OWN_RULES}):
@@ -148,7 +148,7 @@ def test_every_digest_that_a_run_records_counts_as_a_checksum(tmp_path: Path) ->
     asked = dataclasses.replace(question_set(tmp_path, 2, system_prompt="Be brief."), publish=False, n_all=3)
     with FakeServer(well) as server:
         settings = settings_of(tmp_path, server.base_url)
-        run(settings, questions.part(asked, Shard(1, 1)), context_of=lambda endpoint, model: 5000)
+        run(settings, questions.part(asked, Shard(1, 1)), contexts=[5000])
     by_path = settings_by_path(Manifest.load(RunFolder(settings.out)).benchmarks["sums"])
     digests = {path for path, value in by_path.items() if re.search(r"[0-9a-f]{32}", str(value))}
     assert digests >= {"prompt_digest", "questions_digest"}

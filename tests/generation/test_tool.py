@@ -157,7 +157,7 @@ def test_no_estimate_cuts_a_step_to_less_than_half_of_what_the_context_has_room_
 
     with FakeServer(answer) as server:
         settings = settings_of(tmp_path / "run", server.base_url, max_tokens=1000)
-        outcome = run(settings, question_set(tmp_path, 1), context_of=lambda *_: 2000 if states else None)
+        outcome = run(settings, question_set(tmp_path, 1), contexts=[2000] if states else [])
     bounds = [r.json["max_tokens"] for r in server.requests if r.method == "POST"]
     assert bounds == sorted(bounds, reverse=True)
     (sample,) = samples_of(settings)

@@ -23,6 +23,7 @@ from server_launchers.errors import LaunchError
 from server_launchers.keeping import launch
 from server_launchers.machine import accelerators, ports
 from server_launchers.spec import EngineName, ServerSpec
+from tests.server_launchers.planned import planned
 from tests.system.command import harness
 
 
@@ -36,10 +37,10 @@ def spec(engine: EngineName, model: str = "org/model", **fields: Any) -> ServerS
 
 
 def dry(engine: EngineName, **fields: Any) -> list[str]:
-    """The commands on a machine of which nothing is known."""
+    """The commands on a machine of which nothing is known, of every node."""
     described = spec(engine, **fields)
-    known, ports = table.engine_of(described), range(8000, 8000 + replicas.ports_needed(described))
-    return replicas.lines(described, known, ports, known.assumed_facts(described))
+    nodes = [described.but(node_rank=rank) for rank in range(described.nodes)]
+    return [process.command.line() for node in nodes for process in planned(node).processes]
 
 
 PROGRAM = ("./server", "--port={port}", "--model", "{model}")
@@ -90,9 +91,7 @@ def test_what_no_version_can_start_is_refused(engine: str, fields: dict[str, Any
 def test_a_device_that_is_not_there_is_refused_and_determinism_recorded() -> None:
     with pytest.raises(LaunchError, match="no device 9 here"):
         accelerators.slices("cuda", 1, 1, ["9"], ["0", "1"])
-    exact = spec("vllm", deterministic=True)
-    vllm = table.engine_of(exact)
-    assert replicas.deploy(exact, vllm, [8000], vllm.assumed_facts(exact)).versions["deterministic"] == "on"
+    assert planned(spec("vllm", deterministic=True)).versions["deterministic"] == "on"
 
 
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 40))
@@ -234,8 +233,8 @@ def test_the_devices_of_a_run_are_those_that_it_may_use(
     vllm = table.engine_of(described)
     facts = vllm.actual_facts(described)
     assert facts.versions["devices"] == recorded
-    planned = replicas.deploy(described.but(docker=None), vllm, range(8000, 8002)[: len(devices)], facts)
-    given = [process.command.environment.get("CUDA_VISIBLE_DEVICES") for process in planned.processes]
+    deployment = replicas.deploy(described.but(docker=None), vllm, range(8000, 8002)[: len(devices)], facts)
+    given = [process.command.environment.get("CUDA_VISIBLE_DEVICES") for process in deployment.processes]
     assert given == devices
 
 
@@ -270,10 +269,7 @@ def test_replicas_of_any_program_get_the_devices_whose_kind_is_named(
     device: Any, begins: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    described = spec("command", dp=8, device=device, extra_flags=("sh", "{port}"))
-    program = table.engine_of(described)
-    facts = program.assumed_facts(described)
-    assert replicas.lines(described, program, range(8000, 8008), facts)[2].split()[0] == begins
+    assert dry("command", dp=8, device=device, extra_flags=("sh", "{port}"))[2].split()[0] == begins
 
 
 @pytest.mark.parametrize("door", ["serve", "run", "sweep"])
@@ -299,10 +295,8 @@ def test_each_door_s_dry_run_names_what_prevents_a_start_and_the_idle_devices(
 def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_from_the_servers() -> None:
     begins = list[int]()
     for port in (8000, 8060, 8100, 8500, 9000, 20_000, 29_990, 45_950):
-        many = spec("vllm", dp=40, port=port)
-        vllm = table.engine_of(many)
-        planned = replicas.deploy(many, vllm, range(port, port + 40), vllm.assumed_facts(many)).processes
-        begins += (own := [int(process.command.environment["VLLM_PORT"]) for process in planned])
+        many = planned(spec("vllm", dp=40, port=port)).processes
+        begins += (own := [int(process.command.environment["VLLM_PORT"]) for process in many])
         assert not any(begin <= number < begin + 16 for begin in own for number in range(port, port + 40))
     # Servers that start at the same time, too.
     assert all(later - earlier >= 16 for earlier, later in pairwise(sorted(begins))), sorted(begins)

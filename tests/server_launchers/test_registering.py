@@ -17,19 +17,17 @@ from typing import Any
 import pytest
 
 from harness.core.errors import UsageError
-from server_launchers import replicas
-from server_launchers.engines import table
 from server_launchers.keeping.launch import refuse_unreachable, registered
 from server_launchers.spec import ServerSpec
 from tests.patience import PATIENCE_SECONDS
+from tests.server_launchers.planned import planned
 from tests.system.command import harness, start
 
 
 @pytest.mark.parametrize("nodes", [{}, {"nodes": 2, "node_rank": 1, "head_address": "n", "tp": 2}])
 def test_a_node_that_does_not_serve_registers_nothing(tmp_path: Path, nodes: dict[str, Any]) -> None:
     spec = ServerSpec(engine="vllm", model="m", host="0.0.0.0", **nodes)
-    engine = table.engine_of(spec)
-    urls = replicas.deploy(spec, engine, [8000], engine.assumed_facts(spec)).base_urls
+    urls = planned(spec).base_urls
     with registered(tmp_path / "place" / "0.url", spec, urls):
         assert len(list(tmp_path.glob("place/*"))) == (0 if nodes else 1)
 
@@ -65,8 +63,7 @@ def test_a_server_registers_as_others_reach_it(tmp_path: Path, monkeypatch: pyte
         spec = ServerSpec(**{"engine": "vllm", "model": "m"} | fields)
         refuse_unreachable(spec)
         pair = spec.but(dp=2, port=8000)
-        engine = table.engine_of(pair)
-        urls = replicas.deploy(pair, engine, [8000, 8001], engine.assumed_facts(pair)).base_urls
+        urls = planned(pair).base_urls
         with registered(file, spec, urls):
             assert file.read_text() == f"{address}\n{address[:-1]}1\n"
             assert list(file.parent.iterdir()) == [file]

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from harness.cli.main import cli
 from harness.core.errors import UsageError
-from server_launchers import replicas
 from server_launchers.engines import table
 from server_launchers.errors import LaunchError
 from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec, flag_of
+from tests.server_launchers.planned import planned
 
 OTHERS: dict[str, Any] = {
     "served_name": "another", "host": "127.0.0.2", "port": 9000, "api_key_env": "SOME_KEY", "tp": 2, "pp": 2, "dp": 2,
@@ -45,9 +45,7 @@ def deployed(engine: EngineName, fields: dict[str, Any]) -> tuple[object, ...]:
     """All that a server is started with."""
     words = ("./server", "{port}", "{host}", "{served_name}") if engine == "command" else ()
     spec = ServerSpec(engine=engine, model="org/model", extra_flags=words, **fields)
-    known, first = table.engine_of(spec), spec.port or 8000
-    facts = known.assumed_facts(spec)
-    made = replicas.deploy(spec, known, range(first, first + replicas.ports_needed(spec)), facts)
+    made, facts = planned(spec), table.engine_of(spec).assumed_facts(spec)
     return [process.command for process in made.processes], made.base_urls, made.readiness, facts.version
 
 

@@ -251,14 +251,16 @@ def describe(
     servers: each with its pages read so far. own_pages: True reads the missing pages; False takes the facts from the
     pages that are there, as for a hosted service. seconds: bound on the whole call.
     """
+    # The entry in the list of models may tell the engine, and so the pages.
+    known = [(endpoint, pages, engines.dialect_of_entry(_entry(pages, model))) for endpoint, pages in servers]
     if own_pages:
         due, missing = time.monotonic() + seconds, list[tuple[Endpoint, str, Pages]]()
-        for endpoint, pages in servers:
+        for endpoint, pages, named in known:
             pages.due = min(pages.due, due)
-            missing += [(endpoint, path, pages) for path in _unread_paths(pages, model)]
+            missing += [(endpoint, path, pages) for path in _unread_paths(pages, named)]
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="describe") as pool:
             list(pool.map(lambda page: read_own_page(*page), missing))
-    return [_facts(endpoint, pages, model) for endpoint, pages in servers]
+    return [_facts(endpoint, pages, model, named) for endpoint, pages, named in known]
 
 
 def _entry(pages: Pages, model: str) -> dict[str, Any]:
@@ -266,19 +268,17 @@ def _entry(pages: Pages, model: str) -> dict[str, Any]:
     return (pages.listed or {}).get(model, {})
 
 
-def _unread_paths(pages: Pages, model: str) -> list[str]:
+def _unread_paths(pages: Pages, named: Dialect) -> list[str]:
     """The paths of the pages that may have facts about the server and were not read yet."""
-    if engines.anonymous().hides_behind in (pages.listed or {}):
-        possible: tuple[Dialect, ...] = (engines.anonymous(),)
-    else:
-        possible = _possible_dialects(engines.dialect_of_entry(_entry(pages, model)))
+    hidden = engines.anonymous().hides_behind in (pages.listed or {})
+    possible = (engines.anonymous(),) if hidden else _possible_dialects(named)
     paths = dict.fromkeys(path for dialect in possible for path in dialect.pages)
     return [path for path in paths if path not in pages.own]
 
 
-def _facts(endpoint: Endpoint, pages: Pages, model: str) -> ServerFacts:
+def _facts(endpoint: Endpoint, pages: Pages, model: str, named: Dialect) -> ServerFacts:
     """The facts on the pages, without fields that hold keys, and without our key where the server repeats it."""
-    facts = facts_of(_entry(pages, model), pages.own, pages.server)
+    facts = facts_of(_entry(pages, model), pages.own, pages.server, named)
     shown: dict[str, dict[str, Any]] = without_secrets({"model": facts.model, "host": facts.host})
     return ServerFacts(**redact_values(shown, secrets_of(endpoint)))
 
@@ -296,10 +296,13 @@ LISTED = (
 """Facts that the entry of a model in the list of models may state, whatever the engine."""
 
 
-def facts_of(entry: Mapping[str, Any], pages: Mapping[str, Mapping[str, Any]], server_header: str) -> ServerFacts:
-    """A server's facts, from its entry for the model, its pages (path → page) and its `Server` header."""
+def facts_of(
+    entry: Mapping[str, Any], pages: Mapping[str, Mapping[str, Any]], server_header: str, named: Dialect
+) -> ServerFacts:
+    """A server's facts, from its entry for the model, its pages (path → page), its `Server` header, and the dialect of
+    the engine that the entry names.
+    """
     facts: dict[FactKind, dict[str, Any]] = {"model": {}, "host": {}}
-    named = engines.dialect_of_entry(entry)
     facts_of_engines = [fact for dialect in _possible_dialects(named) for fact in dialect.facts]
     for fact in (*facts_of_engines, *LISTED):
         page = entry if fact.page == MODELS else pages.get(fact.page, {})

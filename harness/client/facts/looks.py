@@ -51,11 +51,6 @@ class Looks:
     model: str
     each: tuple[Look, ...]
 
-    def with_own(self, own: ServerFacts) -> Looks:
-        """The looks with these facts over what each endpoint that answered states."""
-        each = (replace(look, facts=own.over(look.facts)) if look.failure is None else look for look in self.each)
-        return Looks(self.model, tuple(each))
-
     def asker(self, provider: Provider) -> Asker:
         """The asker of the provider's requests, without any option of the user."""
         spelling = provider.spelling(self.model, engine=self.engine)
@@ -65,6 +60,11 @@ class Looks:
     def contexts(self) -> list[int]:
         """The contexts that the endpoints state, in tokens."""
         return [look.info.context_tokens for look in self.each if look.info and look.info.context_tokens]
+
+    @property
+    def failures(self) -> list[ServerError]:
+        """Why each endpoint that did not answer could not be asked."""
+        return [look.failure for look in self.each if look.failure is not None]
 
     @property
     def facts(self) -> dict[str, ServerFacts]:
@@ -83,26 +83,16 @@ class Looks:
         stated = [look.concurrency for look in self.each]
         return sum(n for n in stated if n) if stated and all(stated) else None
 
-    def context_of(self, endpoint: Endpoint, model: str) -> int | None:
-        """The context that the endpoint states, in tokens; None if it states none. `model` is not used.
-
-        Raises `ServerError` if the endpoint could not be asked.
-        """
-        del model
-        look = next(look for look in self.each if look.endpoint.base_url == endpoint.base_url)
-        if look.failure is not None:
-            raise look.failure
-        return look.info.context_tokens if look.info else None
-
 
 def look_at_each(
-    endpoints: Sequence[Endpoint], model: str | None, provider: Provider, *, lists: bool = True, concurrency: bool
+    endpoints: Sequence[Endpoint], model: str | None, provider: Provider, own: ServerFacts, *, lists: bool, slots: bool
 ) -> Looks:
     """Ask each endpoint once for its models and facts. The look at one that is down holds the failure.
 
     model: the name to ask for; None: the only model that the first endpoint to answer lists; it is empty in the looks
-    if that lists none. lists: whether the lists of models are read. concurrency: whether the endpoints are asked how
-    many requests they run at once. Raises `ServerError` if one refuses or lacks the model.
+    if that lists none. own: facts that go before those that each states. lists: whether the lists of models are read.
+    slots: whether each is asked how many requests it runs at once. Raises `ServerError` if one refuses or lacks the
+    model.
     """
     from harness.client.facts.page import NoAnswer
 
@@ -114,7 +104,7 @@ def look_at_each(
             info = _model(provider, endpoint, model, pages) if lists else None
         except NoAnswer as error:
             return Look(endpoint=endpoint, failure=error)
-        n = discovery.stated_concurrency(endpoint, pages=pages) if concurrency else None
+        n = discovery.stated_concurrency(endpoint, pages=pages) if slots else None
         return Look(endpoint=endpoint, info=info, concurrency=n, no_list=pages.no_list)
 
     looks: list[Look] = []
@@ -136,7 +126,7 @@ def look_at_each(
     if all(look.failure is not None for look in looks):
         looks = list(map(_of_slow_list, looks))
     answered = [each for each, look in zip(read, looks, strict=True) if look.failure is None]
-    facts = iter(discovery.describe(answered, model, own_pages=not provider.hosted))
+    facts = map(own.over, discovery.describe(answered, model, own_pages=not provider.hosted))
     return Looks(model, tuple(replace(look, facts=next(facts)) if look.failure is None else look for look in looks))
 
 
