@@ -113,7 +113,10 @@ def test_agreement_lists_what_moves_the_score_most_first() -> None:
     assert [(d.question_id, d.effect) for d in result.disagreements] == [("b", 0.5), ("a", 0.125)]
 
 
-def test_a_second_grader_that_is_interrupted_at_its_start_leaves_no_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("early", [False, True])
+def test_a_second_grader_that_is_interrupted_at_its_start_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, early: bool
+) -> None:
     note = tmp_path / "process"
     silent = tmp_path / "python"
     silent.write_text(f"#!/bin/sh\necho $$ > {note}.new && mv {note}.new {note}\nexec sleep 1000\n")
@@ -124,17 +127,21 @@ def test_a_second_grader_that_is_interrupted_at_its_start_leaves_no_process(tmp_
     def waits_for_its_first_line() -> bool:
         """Whether the main thread has started the process: Python itself loses one whose start is interrupted."""
         frame = sys._current_frames()[main_thread]
-        return any(entry.name == "_opinions" for entry in traceback.extract_stack(frame))
+        return "readline" in (traceback.extract_stack(frame)[-1].line or "")
 
-    def press_ctrl_c() -> None:
-        until(lambda: note.exists() and waits_for_its_first_line(), "the second grader's process")
+    def press_ctrl_c(**_: object) -> None:
+        until(lambda: note.exists() and (early or waits_for_its_first_line()), "the second grader's process")
         signal.pthread_kill(main_thread, signal.SIGINT)
 
     pressing = threading.Thread(target=press_ctrl_c)
-    pressing.start()
+    if early:  # while the thread that watches it starts
+        monkeypatch.setattr(threading, "Thread", press_ctrl_c)
+    else:
+        pressing.start()
     with pytest.raises(KeyboardInterrupt):
         second_verdicts("math-verify", {}, [], python=str(silent))
-    pressing.join()
+    if not early:
+        pressing.join()
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
 

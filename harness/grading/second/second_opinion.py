@@ -132,8 +132,8 @@ def _opinions(
                 if time.monotonic() - moved > SILENT_SECONDS + 4 * deadline_s:
                     process.kill()
 
-        threading.Thread(target=end_silent, daemon=True).start()
-        try:
+        try:  # at once: an interrupt that comes while the thread starts ends the process, too
+            threading.Thread(target=end_silent, daemon=True).start()
             hello = process.stdout.readline(1_000)
             if hello != b"ready\n":
                 reason = quoted(hello.decode(errors="replace")) or "it did not answer"
