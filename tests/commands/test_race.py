@@ -9,7 +9,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import random
+import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +32,7 @@ from harness.scoring.race import RaceStanding
 from harness.scoring.stats import Interval
 from harness.testing import FakeServer, Request, Step, completion, models
 from tests.faults.able import able, sums
-from tests.system.command import harness, press_ctrl_c
+from tests.system.command import harness
 
 
 @pytest.fixture(autouse=True)
@@ -244,7 +247,8 @@ def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callabl
 
     def reply(request: Request) -> Iterator[Step]:
         if request.method == "POST" and next(numbers) == n:
-            press_ctrl_c()
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
         return answer(request)
 
     return reply

@@ -77,18 +77,6 @@ def harness(folder: Path, *words: str, extra: Mapping[str, str] | None = None, s
     return _held(words, result)
 
 
-_handled = threading.Event()
-signal.signal(signal.SIGUSR1, lambda *_: _handled.set())
-
-
-def press_ctrl_c() -> None:
-    """Interrupt this process, from a thread of it, and return once it knows: Python handles the lower signal first."""
-    _handled.clear()
-    for number in (signal.SIGINT, signal.SIGUSR1):
-        os.kill(os.getpid(), number)
-    assert _handled.wait(PATIENCE_SECONDS)
-
-
 def interrupted(run: subprocess.Popen[str]) -> str:
     """Press Ctrl-C until the process ends, and give its standard error.
 
