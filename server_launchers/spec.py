@@ -45,8 +45,8 @@ VARIABLES = Kind("Mapping[str, str]", _variables, dict[str, str | int | float | 
 class ServerSpec(Options):
     """One server: an engine, a model, and how the model is spread and limited. None = the engine's own default.
 
-    Raises `UsageError` for the first wrong field; `engines.table.check` refuses fields that the engine needs and the
-    spec leaves empty, or that the engine does not support.
+    Raises `UsageError` for the first wrong field; `engines.table.engine_of` refuses fields that the engine needs and
+    the spec leaves empty, or that the engine does not support.
 
     Wide: it has a field for each option that engines share.
     """

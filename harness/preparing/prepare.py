@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness.benchmarks.questions import QuestionSet
@@ -83,8 +83,9 @@ def prepare(
     with started_for(questions, watcher) if starts else nullcontext(server) as running:
         if running is not None:  # the options name its address in place of what starts it
             options = options.but(serve=None, base_url=(running.name,), model=running.model)
+            questions = replace(questions, options=options)
         reached, looks = looked_at(options, watcher, must_answer=must_answer)
-        settings = settings_of(questions, options, reached, looks, watcher)
+        settings = settings_of(questions, reached, looks, watcher)
         sets = resumed(questions.sets, RunFolder(settings.out), watcher.warn)
         warn_of_settings(settings, sets, options, reached, looks, watcher)
         yield Prepared(options=options, settings=settings, sets=sets, reached=reached, looks=looks, server=running)

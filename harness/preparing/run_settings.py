@@ -45,10 +45,9 @@ tokens. A smaller run is a trial, which is compared with no other run.
 """
 
 
-def settings_of(
-    questions: RunQuestions, options: RunOptions, reached: ReachedServers, looks: Looks, watcher: Watcher
-) -> RunSettings:
-    """The settings of the run, from its options and from what the servers state."""
+def settings_of(questions: RunQuestions, reached: ReachedServers, looks: Looks, watcher: Watcher) -> RunSettings:
+    """The settings of the run, from its questions with their options and from what the servers state."""
+    options = questions.options
     provider = reached.provider
     spelling = _spelling(options, looks, provider)
     wire, folder = spelling.wire, options.folder(looks.model)

@@ -62,16 +62,21 @@ class ReachedServers:
     file: EndpointsFile | None = None
 
 
-def find(who: WhichServer, *, shared_key: bool = True, api: Api = "chat") -> ReachedServers:
+def find(who: WhichServer, *, shared_key: bool = True, api: Api = "chat", or_none: bool = False) -> ReachedServers:
     """The endpoints that `who` and the environment name; none is contacted. Raises `UsageError`, `ServerError`.
 
     shared_key: whether a server of no known provider gets the key in OPENAI_API_KEY if `who` names no key. api: by
-    which they are asked.
+    which they are asked. or_none: whether there are no endpoints where no server runs, in place of `ServerError`.
     """
-    at = _addresses(who)
+    try:
+        at = _addresses(who)
+    except ServerError:
+        if not or_none:
+            raise
+        at = _Addresses(())
     provider = providers.choose(who.provider, [url for url in at.urls if url is not None])
     variable, key = _key_of(who, at.state, provider, shared=shared_key)
-    named_variable = key_variable(who)
+    named = key_variable(who)
 
     def complete(url: str | None) -> Endpoint:
         """The endpoint of this address, with key and headers. Raises `UsageError` if it belongs to another provider."""
@@ -87,9 +92,7 @@ def find(who: WhichServer, *, shared_key: bool = True, api: Api = "chat") -> Rea
     file = EndpointsFile(at.file, complete) if at.file is not None else None
     endpoints = file.read() if file is not None else tuple(map(complete, at.urls))
     about: dict[str, Any] = {"provider": provider.name} if provider.hosted else {}
-    reached = ReachedServers(
-        provider=provider, endpoints=endpoints, about=about, key_variable=named_variable, file=file
-    )
+    reached = ReachedServers(provider=provider, endpoints=endpoints, about=about, key_variable=named, file=file)
     if file is not None:
         return reached
     states = [at.state] if at.state is not None else own_servers.servers_at(endpoints)
@@ -214,21 +217,20 @@ def looked_at(options: RunOptions, watcher: Watcher, *, must_answer: bool) -> tu
     must_answer: whether a server that does not answer is an error even if the run has begun before. Raises as `find`
     and `look_at` do.
     """
-    reached = None
+    # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails
+    # with the same sentence.
+    folder = options.folder(options.model) if options.model is not None else None
+    may_fail = not must_answer and folder is not None and folder.manifest.exists()
+    reached = find(options, api=options.api, or_none=may_fail)
+    down: list[Look] = []
     try:
-        reached = find(options, api=options.api)
-        return reached, look_at(reached, options, watcher)
+        if reached.endpoints:
+            return reached, look_at(reached, options, watcher)
     except ServerError as error:
-        # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails
-        # with the same sentence.
-        folder = options.folder(options.model) if options.model is not None else None
-        if must_answer or folder is None or not folder.manifest.exists():
+        if not may_fail:
             raise
-        if reached is None:
-            provider = providers.choose(options.provider, [os.environ.get(URL_VARIABLE, "")])
-            reached = ReachedServers(provider=provider, endpoints=(), about={}, key_variable=key_variable(options))
-        failed = tuple(Look(endpoint=endpoint, failure=error) for endpoint in reached.endpoints)
-        return replace(reached, about={}), Looks(options.model or "", failed)
+        down = [Look(endpoint=endpoint, failure=error) for endpoint in reached.endpoints]
+    return replace(reached, about={}), Looks(options.model or "", tuple(down))
 
 
 def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:

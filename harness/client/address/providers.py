@@ -243,9 +243,10 @@ class Provider(Part):
                 why = "it needs api=chat: in a raw prompt, write the model's own switch"
                 raise UsageError(why, field=field, value=value)
         length = next((rule.field for rule in self.max_tokens if rule.covers(model)), "max_tokens")
+        switch = self._thinking_fields(model, api, thinking)
         budget = self._budget_fields(model, api, thinking_tokens, engine)
         try:
-            switched = wire.thinking(merge(self._thinking_fields(model, api, thinking), budget))
+            switched = wire.thinking(merge(switch, budget))
         except ValueError as error:
             raise UsageError(f"{error}", field="thinking", value=thinking) from error
         plain = Spelling(

@@ -7,7 +7,7 @@
 
 What a server does not state is None, never guessed. `describe` asks all servers at once within one deadline, and
 nothing that a server does there can fail a run or hold it up. The engine's dialect says which pages to read and which
-facts stand where in them; `facts_of` picks the facts out and is a pure function.
+facts stand where in them.
 
 All calls block; code on an event loop uses `asyncio.to_thread`.
 """
@@ -276,13 +276,6 @@ def _unread_paths(pages: Pages, named: Dialect) -> list[str]:
     return [path for path in paths if path not in pages.own]
 
 
-def _facts(endpoint: Endpoint, pages: Pages, model: str, named: Dialect) -> ServerFacts:
-    """The facts on the pages, without fields that hold keys, and without our key where the server repeats it."""
-    facts = facts_of(_entry(pages, model), pages.own, pages.server, named)
-    shown: dict[str, dict[str, Any]] = without_secrets({"model": facts.model, "host": facts.host})
-    return ServerFacts(**redact_values(shown, secrets_of(endpoint)))
-
-
 # ---- facts from pages
 
 
@@ -296,24 +289,25 @@ LISTED = (
 """Facts that the entry of a model in the list of models may state, whatever the engine."""
 
 
-def facts_of(
-    entry: Mapping[str, Any], pages: Mapping[str, Mapping[str, Any]], server_header: str, named: Dialect
-) -> ServerFacts:
-    """A server's facts, from its entry for the model, its pages (path → page), its `Server` header, and the dialect of
-    the engine that the entry names.
+def _facts(endpoint: Endpoint, pages: Pages, model: str, named: Dialect) -> ServerFacts:
+    """The facts that a server's pages state, without fields that hold keys, and without our key where it is repeated.
+
+    named: the dialect of the engine that the entry for the model names.
     """
+    entry = _entry(pages, model)
     facts: dict[FactKind, dict[str, Any]] = {"model": {}, "host": {}}
     facts_of_engines = [fact for dialect in _possible_dialects(named) for fact in dialect.facts]
     for fact in (*facts_of_engines, *LISTED):
-        page = entry if fact.page == MODELS else pages.get(fact.page, {})
+        page = entry if fact.page == MODELS else pages.own.get(fact.page, {})
         value = _value_at(page, fact.path)
         if value is not _ABSENT and fact.name not in facts[fact.kind]:
             facts[fact.kind][fact.name] = _value_or_digest(value, digest=fact.digest)
     if named.name:
         facts["host"]["engine"] = named.name
-    if server_header:
-        facts["host"]["server"] = _value_or_digest(server_header)
-    return ServerFacts(model=facts["model"], host=facts["host"])
+    if pages.server:
+        facts["host"]["server"] = _value_or_digest(pages.server)
+    shown = redact_values(without_secrets(facts), secrets_of(endpoint))
+    return ServerFacts(model=shown["model"], host=shown["host"])
 
 
 def _possible_dialects(named: Dialect) -> tuple[Dialect, ...]:
