@@ -384,5 +384,5 @@ def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]])
                 if plain := data.removesuffix(b"\r"):
                     yield line.number, plain
     except OSError as error:
-        if split is not appended_lines or not isinstance(error, FileNotFoundError):
+        if split is not appended_lines or not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise StoreError(f"cannot read {path}: {error.strerror or error}. {remedy}") from error
