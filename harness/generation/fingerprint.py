@@ -140,7 +140,8 @@ def ask(
         replies = await asyncio.gather(*(asyncio.wait_for(reply, SECONDS) for reply in sent), return_exceptions=True)
         for body, reply in zip(contents, replies, strict=True):
             taken.cost = taken.cost.plus(_billed(body, reply))
-            if isinstance(reply, RequestFailed):
+            # Lateness is told in one way, whether the request's own deadline or ours was noticed first.
+            if isinstance(reply, RequestFailed) and reply.kind != "timeout":
                 taken.failures[endpoint.base_url] = reply.message
         texts = [f"{r.reasoning or ''}{r.text or ''}"[:MAX_CHARS] for r in replies if isinstance(r, Reply)]
         # Empty beginnings would count as equal to each other.

@@ -347,10 +347,14 @@ def test_it_is_asked_of_engines_that_one_runs_oneself_and_where_it_is_asked_for(
     assert sum(len(body["messages"][0]["content"]) for body in asked) < 2000
 
 
+@pytest.mark.parametrize("busy", [False, True])
 def test_a_server_that_does_not_answer_it_in_time_is_asked_all_the_same(
-    ask: Any, serve: Any, monkeypatch: pytest.MonkeyPatch
+    ask: Any, serve: Any, monkeypatch: pytest.MonkeyPatch, busy: bool
 ) -> None:
+    """busy: so much that the request's own deadline is noticed before that of the fingerprint."""
     monkeypatch.setattr(fingerprint, "SECONDS", 0.3)
+    if busy:
+        monkeypatch.setattr("asyncio.wait_for", lambda reply, _: reply)
     run = ask(server := serve(Engine(stalls=True)))
     assert (run.outcome.complete, session(run)["same"], warned(run)) == (True, {}, [])
     (missed,) = warned(run, "did not finish its fingerprint within 0.3 s")
