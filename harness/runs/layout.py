@@ -251,7 +251,7 @@ class RunFolder:
         if folder.manifest.is_file():
             return folder
         missing = folder.missing_manifest()
-        if isinstance(missing, InUse) or folder.has_samples():
+        if folder.has_samples():
             raise missing
         if (run := run_around(folder.path)) is not None:
             raise StoreError(f"{folder.path} is a file of a run: give the folder of the run, {run}")
@@ -350,7 +350,7 @@ class RunFolder:
         """The error for a folder without a manifest: a process may be making the run; else nobody knows the settings of
         its samples, or it is no run's."""
         if writer := self.other_writer() or (self.manifest.is_file() and "another process"):
-            return InUse(f"{self.path} is being made by {writer}: wait until its manifest.json is there.")
+            return InUse(f"{self.path} holds no whole run yet: {writer} is making it. Give the command again later.")
         if self.has_samples():
             return StoreError(
                 f"{self.path} holds samples but no manifest.json, so their settings are unknown. Put the manifest "

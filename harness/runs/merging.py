@@ -297,7 +297,8 @@ def _together(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Seque
     together: Packed[Question] = Packed(Question)
     for run, manifest in sources:
         folder = run.benchmark(name)
-        if name not in manifest.benchmarks or not folder.questions.exists():
+        # A session that has just begun writes its questions now.
+        if name not in manifest.benchmarks or not (folder.questions.exists() or run.other_writer()):
             continue
         for question in questions.read_sealed(folder, manifest.benchmarks[name]):
             digest = questions.seal([question])
