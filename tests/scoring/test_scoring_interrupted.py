@@ -10,7 +10,7 @@ import random
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
@@ -26,6 +26,7 @@ from harness.presets.grading import GradingOptions
 from harness.runs import BenchmarkFolder, RunFolder, grades
 from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
+from harness.scoring.score import Score
 from tests.patience import PATIENCE_SECONDS, until
 from tests.runs import recorded
 from tests.scoring.test_scoring_regrades import run_with, sample
@@ -67,6 +68,27 @@ def test_a_grading_beside_another_that_ends_first_misses_no_grade(
     monkeypatch.setattr(grades, "read_stored", overtaken)
     (score,) = score_run(run, GradingOptions())
     assert [(warning.kind, warning.text) for warning in score.warnings if "gone" in warning.text] == []
+
+
+def test_of_two_scorings_at_once_one_leaves_its_grades_and_its_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, save = recorded.write(tmp_path, [recorded.sampled(0, 0)], planned=2, n_questions=1), Score.save
+
+    def overtaken(score: Score, folder: BenchmarkFolder) -> None:
+        monkeypatch.setattr(Score, "save", save)
+        recorded.append(run, recorded.NAME, [recorded.sampled(0, 1)])
+        other.append(begin.submit(score_run, run, GradingOptions()))
+        wait(other, timeout=0.5)  # It waits for this one, which still writes.
+        save(score, folder)
+
+    other: list[Future[list[Score]]] = []
+    monkeypatch.setattr(Score, "save", overtaken)
+    with ThreadPoolExecutor(1) as begin:
+        score_run(run, GradingOptions())
+    stored = Score.load(run.benchmark(recorded.NAME))
+    assert stored is not None
+    assert (stored.n_samples, len(grades.read(run.benchmark(recorded.NAME)))) == (2, 2)
 
 
 def stop_at(n: int) -> Callable[[str, int], None]:
