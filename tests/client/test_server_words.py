@@ -111,12 +111,13 @@ NONSENSE: tuple[dict[str, str], ...] = (
 
 
 class Refusal(NamedTuple):
-    """A refusal as it is sent, and what it means. wait: seconds, within two; None: it states none."""
+    """A refusal as sent, and what it means. wait: seconds; None: it states none. spent: of them before it is read."""
 
     place: str
     answer: list[Step]
     meaning: str
     wait: float | None
+    spent: float = 0.0
 
 
 def drawn(chance: random.Random) -> Refusal:
@@ -174,7 +175,7 @@ async def readings(seeds: range) -> list[tuple[Refusal, RequestFailed | None]]:
     with FakeServer(lambda _: sent[-1].answer) as server:
         transport, endpoint = Transport(), Endpoint.parse(server.base_url)
         for seed in seeds:
-            refusal = drawn(random.Random(seed))
+            begun, refusal = time.monotonic(), drawn(random.Random(seed))
             sent.append(refusal)
             failure = in_a_batch(refusal) if refusal.place == "batch" else None
             if failure is None:
@@ -182,7 +183,7 @@ async def readings(seeds: range) -> list[tuple[Refusal, RequestFailed | None]]:
                     await transport.complete(Post(endpoint, CHAT, b"{}", Deadlines(), 1 << 20))
                 except RequestFailed as failed:
                     failure = failed
-            read.append((refusal, failure))
+            read.append((refusal._replace(spent=time.monotonic() - begun), failure))
         await transport.close()
     return read
 
@@ -211,4 +212,4 @@ def test_every_word_place_and_wait_is_read_as_it_was_meant() -> None:
         assert (words := LAST_WORDS.get(refusal.meaning, "")) in last, case
         assert bool(words) == bool(last), case
         # A date has whole seconds.
-        assert failure.retry_after == (refusal.wait and pytest.approx(refusal.wait, abs=2)), case
+        assert failure.retry_after == (refusal.wait and pytest.approx(refusal.wait, abs=2 + refusal.spent)), case

@@ -197,8 +197,8 @@ def test_the_demo_names_a_program_that_a_shell_finds(tmp_path: Path, monkeypatch
         (folder / "harness").chmod(0o755)
     monkeypatch.setattr(isolated, "PYTHON", str(tmp_path / "venv/python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert program() == str(tmp_path / "venv/harness")
+    assert program() == shlex.quote(str(tmp_path / "venv/harness"))
     monkeypatch.setenv("PATH", str(tmp_path / "elsewhere"))
-    assert program() == str(tmp_path / "venv/harness"), "another harness is on the path"
+    assert program() == shlex.quote(str(tmp_path / "venv/harness")), "another harness is on the path"
     monkeypatch.setenv("PATH", str(tmp_path / "venv"))
     assert program() == "harness"

@@ -63,9 +63,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def append(run: RunFolder, first: int, last: int, library: Path, **disk: object) -> tuple[set[str], str]:
     """Appends to every file, by a process whose disk fails: what was acknowledged, and why the rest was refused."""
     faults = {f"DISK_{name.upper()}": str(value) for name, value in disk.items()}
+    faults |= {"LD_PRELOAD": library.name, "LD_LIBRARY_PATH": str(library.parent)}  # LD_PRELOAD is split at blanks
     done = subprocess.run(
         [sys.executable, "-m", "tests.runs.test_runs_failing_disk", str(run.path), str(first), str(last)],
-        cwd=CHECKOUT, env={**os.environ, **faults, "LD_PRELOAD": str(library)}, capture_output=True, text=True,
+        cwd=CHECKOUT, env={**os.environ, **faults}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return told(done.stdout.splitlines())
