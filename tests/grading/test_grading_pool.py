@@ -124,13 +124,13 @@ def test_one_bad_answer_costs_one_verdict(answer: str, rule: str) -> None:
     assert grades[2].rule == rule
 
 
-@pytest.mark.parametrize(("starved", "verdict"), [(True, "correct"), (False, "undecided")])
+@pytest.mark.parametrize(("answer", "verdict"), [("late", "correct"), ("hang", "undecided")])
 def test_time_in_which_a_worker_had_no_processor_is_not_the_answers(
-    monkeypatch: pytest.MonkeyPatch, starved: bool, verdict: str
+    monkeypatch: pytest.MonkeyPatch, answer: str, verdict: str
 ) -> None:
-    if starved:
+    if answer == "late":
         monkeypatch.setattr(Deadline, "_seconds_without_processor", lambda deadline: time.monotonic())
-    assert [g.verdict for g in graded(["late"], MISBEHAVES, deadline_s=0.3)] == [verdict]
+    assert [g.verdict for g in graded([answer], MISBEHAVES, deadline_s=0.3)] == [verdict]
 
 
 def test_printing_verifier_cannot_forge_a_verdict() -> None:

@@ -88,12 +88,17 @@ def test_a_verifier_that_raises_on_a_sample_without_a_reply_is_named(
 def test_an_answer_that_exceeded_a_deadline_is_graded_anew_under_a_longer_one(
     tmp_path: Path, own_verifier: Path
 ) -> None:
-    own_verifier.write_text("import time\ndef judge(answer, question):\n    time.sleep(0.6)\n    return True\n")
+    go = tmp_path / "go"
+    own_verifier.write_text(
+        f"import os, time\ndef judge(answer, question):\n    while not os.path.exists({str(go)!r}):\n"
+        "        time.sleep(0.01)\n    return True\n"
+    )
     run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", "")], rules=GradeRules(grader="own_verifier:judge"))
     (first,) = score_run(run, GradingOptions(workers=1, deadline=0.2))
     assert (first.n_undecided, first.verifier_errors[0][:35]) == (1, "the verifier took longer than 0.2 s")
     (shorter,) = score_run(run, GradingOptions(workers=1, deadline=0.1))
     assert shorter.verifier_errors == first.verifier_errors, "the former grade is reused"
+    go.touch()
     (longer,) = score_run(run, GradingOptions(workers=1, deadline=30))
     assert (longer.n_undecided, longer.accuracy.value, longer.verifier_errors) == (0, 1.0, ())
 
