@@ -19,12 +19,11 @@ import pytest
 from harness.testing import STALL, FakeServer, models
 from server_launchers.machine import processes
 from tests.budget import thinned
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.server_launchers.test_deaths_during_runs import SLEEPS
 from tests.system.command import argv, environment
 
 KEY = "sk-canary-of-a-core-file-0123456789"
-LIMIT_SECONDS = PATIENCE_SECONDS
 HARD = resource.getrlimit(resource.RLIMIT_CORE)[1]
 PIPED = Path("/proc/sys/kernel/core_pattern")
 
@@ -48,6 +47,13 @@ def limit_of(pid: int) -> str | None:
     return next(line for line in lines if line.startswith("Max core file")).split()[4]
 
 
+def words_of(pid: int) -> str:
+    """The command line; empty if the process has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
+
+
 def cores(*folders: Path) -> list[Path]:
     """Dumps in these folders, however the system calls them."""
     return [path for folder in folders for path in folder.rglob("*") if path.is_file() and is_dump(path)]
@@ -64,13 +70,9 @@ RUN = ["run", "--data", "q.jsonl", "--samples", "1", "--out", "r", "--no-canary"
 def abort(folder: Path, child: subprocess.Popen[bytes], family: list[int]) -> None:
     """Kill each process as a crash does, the last that was started first, and see that no dump is left."""
     try:
-        # A guard or an engine may start a program that soon ends, but both of them are there.
-        end = time.monotonic() + LIMIT_SECONDS
         # A process that is just being started sets its limit before it does anything else.
-        while not {*(limits := [limit for limit in map(limit_of, family) if limit is not None])} <= {"0", "1"}:
-            assert time.monotonic() < end, limits
-            time.sleep(0.05)
-        assert len(limits) >= 2
+        until(lambda: {*map(limit_of, family)} <= {None, "0", "1"}, "the limits")
+        assert len([pid for pid in family if limit_of(pid)]) >= 2, "a guard and an engine"
         with_folders = {folder}
         for pid in family:
             with contextlib.suppress(FileNotFoundError):
@@ -118,16 +120,14 @@ STARTERS = {
 def test_neither_a_guard_nor_an_engine_leaves_a_core_file(starter: str, tmp_path: Path) -> None:
     state = str(tmp_path / "state")
     child = start(tmp_path, STARTERS[starter](), {"MY_KEY": KEY, "HARNESS_STATE": state})
-    end = time.monotonic() + LIMIT_SECONDS
-    # A guard starts programs that soon end before it starts the engine: two processes must last.
-    family: list[processes.Process] = []
-    while len(family) < 2:
-        assert time.monotonic() < end, "no engine was started"
-        before = processes.descendants(child.pid)
-        time.sleep(0.5)
-        family = [process for process in processes.descendants(child.pid) if process in before]
+
+    def family() -> list[int]:
+        return [process.pid for process in processes.descendants(child.pid)]
+
+    # A guard starts programs that soon end before it starts the engine.
+    until(lambda: any(SLEEPS[-1] in words_of(pid) for pid in family()), "the engine")
     mine = [child.pid] if "somebody" not in starter else []
-    abort(tmp_path, child, [*mine, *(process.pid for process in family)])
+    abort(tmp_path, child, [*mine, *family()])
 
 
 @pytest.mark.skipif(HARD == 0 or PIPED.read_text().startswith(("|", "/")), reason="no core file can be had here")
