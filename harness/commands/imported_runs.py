@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness.core import channel
 from harness.core.about import __version__
 from harness.core.errors import InUse, StoreError
-from harness.core.files import disk_error
+from harness.core.files import disk_errors
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.options import options_of
@@ -174,11 +174,9 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
 
 def _remove(folder: RunFolder, paths: Sequence[Path]) -> None:
     """Remove these files and folders of a run, in their order. Raises `StoreError`."""
-    try:
+    with disk_errors(folder.path):
         for path in paths:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    except OSError as error:
-        raise disk_error(folder.path, error) from error
 
 
 def _read(

@@ -35,7 +35,7 @@ from itertools import takewhile
 from typing import BinaryIO, NamedTuple
 
 from harness.core.errors import StoreError
-from harness.core.files import READ_BUFFER_BYTES, disk_error, disk_errors, open_untrusted, sync_folder
+from harness.core.files import READ_BUFFER_BYTES, disk_errors, open_untrusted, sync_folder
 from harness.core.inert import visible
 from harness.core.records import MAX_RECORD_BYTES, Key, Sample
 from harness.runs import record
@@ -317,15 +317,11 @@ class Journal(contextlib.AbstractContextManager["Journal"]):
 
     def _check_unchanged(self) -> None:
         """Raise `StoreError` when another program removed, shortened or lengthened the file."""
-        path = self.folder.samples
-        try:
+        path, is_there = self.folder.samples, False
+        with disk_errors(path), contextlib.suppress(FileNotFoundError):
             state = os.fstat(self._file.descriptor)
             # Writing to a file without a name raises no error, and all samples would be gone at the end.
             is_there = os.path.samestat(path.stat(), state)
-        except FileNotFoundError:
-            is_there = False
-        except OSError as error:
-            raise disk_error(path, error) from error
         if not is_there:
             raise StoreError(f"{path} was removed or renamed while the run was writing to it.")
         if state.st_size != self._file.size:

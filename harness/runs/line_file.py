@@ -235,18 +235,6 @@ def hold_lock(descriptor: int) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
-@contextlib.contextmanager
-def hold_folder(path: Path) -> Iterator[None]:
-    """A context manager that holds the lock of a folder, which is made if missing: its files are replaced together."""
-    make_folder(path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with hold_lock(descriptor):
-            yield
-    finally:
-        os.close(descriptor)
-
-
 def _end_whole(descriptor: int) -> int:
     """Cut off a torn tail, so that the file ends in a newline or is empty. Returns its size. Raises `OSError`."""
     size = os.fstat(descriptor).st_size

@@ -41,8 +41,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from harness.core import codec
-from harness.core.errors import InUse, StoreError
-from harness.core.files import FULL, disk_error
+from harness.core.errors import InUse
+from harness.core.files import disk_errors
 from harness.runs.layout import TRIES, TRY_SECONDS, Holder, RunFolder, RunLog, holder_of
 from harness.runs.line_file import open_for_writing
 from harness.runs.manifest import Manifest
@@ -61,7 +61,7 @@ def locked(folder: RunFolder) -> Iterator[str]:
     folder.create()
     descriptor = open_for_writing(folder.lock, os.O_RDWR)
     try:
-        try:
+        with disk_errors(folder.lock):
             warning = _take(folder, descriptor)
             # Not before the lock is ours: until then the file names the holder, for whoever is refused.
             os.ftruncate(descriptor, 0)
@@ -70,10 +70,6 @@ def locked(folder: RunFolder) -> Iterator[str]:
             os.pwrite(descriptor, codec.encode(ours) + b"\n", 0)
             # Under the lock, so no temporary file belongs to a living writer.
             folder.remove_temporaries()
-        except OSError as error:
-            if error.errno in FULL:
-                raise disk_error(folder.lock, error) from error
-            raise StoreError(f"cannot lock {folder.path}: {error.strerror or error}.") from error
         yield warning
     finally:
         with contextlib.suppress(OSError):

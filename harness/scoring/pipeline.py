@@ -20,7 +20,8 @@ import msgspec
 import numpy as np
 
 from harness.core.contradictions import CUT_EARLY, ENDS_AT_LIMIT
-from harness.core.errors import InUse, StoreError, UsageError
+from harness.core.errors import InUse, StoreError
+from harness.core.files import open_untrusted
 from harness.core.hidden_limit import Cuts, HiddenLimit
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
@@ -37,7 +38,7 @@ from harness.runs import (
     read_samples,
 )
 from harness.runs.engine_pages import read_engine_pages
-from harness.runs.line_file import hold_folder
+from harness.runs.line_file import hold_lock
 from harness.runs.missing import KeySet, n_planned
 from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring.anomalies import anomalies, reply_doubts
@@ -222,13 +223,11 @@ def publish(graded: GradedBenchmark) -> Score:
     run, name = RunFolder(graded.folder.path.parent), graded.folder.name
     if graded.record.imported and Manifest.load(run).benchmarks.get(name) != graded.record:
         raise InUse(f"{run.path} was made anew of other outputs while these were graded, so this score is not stored.")
-    try:
+    # Of two scorings at once, one writes both files, then the other.
+    with open_untrusted(graded.folder.questions) as file, hold_lock(file.fileno()):
+        # The grades first: they took the time, and stand even if the score is refused.
+        grades.write(graded.folder, graded.grades)
         score = score_of(graded)
-    except UsageError:  # The grades took the time.
-        grades.write(graded.folder, graded.grades)
-        raise
-    with hold_folder(graded.folder.path):  # Of two scorings at once, one writes both files, then the other.
-        grades.write(graded.folder, graded.grades)
         score.save(graded.folder)
     return score
 

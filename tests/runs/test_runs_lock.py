@@ -147,7 +147,7 @@ def test_a_lock_that_fails_for_another_reason_is_no_missing_lock(
 
     monkeypatch.setattr(fcntl, "flock", flock)
     number = errno.EIO
-    with pytest.raises(StoreError, match=r"cannot lock .*Input/output error"), locked(run):
+    with pytest.raises(StoreError, match=r"cannot write .*run\.lock: Input/output error"), locked(run):
         pass
     number = errno.ENOLCK  # a file system that has no locks, as some network ones
     with hold(run) as ours:

@@ -23,7 +23,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.errors import Interrupted, Signalled, StoreError
-from harness.core.files import open_untrusted, write_atomically
+from harness.core.files import read_record, write_atomically
 from harness.generation.run_progress import Progress
 from harness.runs.layout import CONTROL, STATUS, RunFolder, holder_of
 
@@ -60,11 +60,9 @@ def order(folder: RunFolder, **changed: Any) -> None:
 
 def _read(folder: RunFolder, name: str, kind: type[Any]) -> Any:
     """The content of a file of the run as `kind`; None if there is none, or nothing of this kind."""
-    try:
-        with open_untrusted(folder.path / name) as file:
-            return codec.decode(file.read(MAX_BYTES), kind)
-    except (OSError, codec.DecodeError):
-        return None
+    with contextlib.suppress(StoreError):
+        return read_record(folder.path / name, kind, MAX_BYTES, what="a state of a run", remedy="")
+    return None
 
 
 class Desk:
