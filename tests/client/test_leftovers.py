@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -95,9 +94,7 @@ def test_a_connection_that_brought_a_reply_that_cannot_be_believed_carries_no_ot
     def answer(request: Request) -> Iterable[Step]:
         return [spoilt, STALL] if word_of(request) == "w0" else [reply(word_of(request))]
 
-    begun = time.monotonic()
-    assert asked(make, answer, n=4).texts == [None, "w1", "w2", "w3"]
-    assert time.monotonic() - begun < Deadlines().idle, "nobody waited"
+    assert asked(make, answer, n=4).texts == [None, "w1", "w2", "w3"], "whoever waited would have no reply"
 
 
 @pytest.mark.parametrize("make", ALL)

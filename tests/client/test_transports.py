@@ -10,7 +10,6 @@ import contextlib
 import gc
 import gzip
 import json
-import os
 import random
 import socket
 import ssl
@@ -694,22 +693,6 @@ def test_a_request_through_a_proxy_reaches_the_proxy_with_the_full_address(monke
         assert proxy.requests[0].path == "http://api.example.com/v1/chat/completions"
 
 
-def test_importing_the_client_loads_no_http_library() -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, harness.client, harness.client.protocol.sse, harness.generation.dispatch.retry,"
-        "harness.client.spelling,"
-        "harness.client.facts.discovery, harness.client.protocol.failures;"
-        "print([name for name in ('openai', 'httpx', 'httpx2', 'starlette', 'numpy') if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
-    )
-    assert done.stdout.strip() == "[]"
-
-
 @pytest.mark.parametrize("sent", [b"POST /v1 HTTP/1.1\r\nA: b", b"POST /v1 HTTP/1.1\r\nContent-Length: 9\r\n\r\n{}"])
 def test_the_servers_of_tests_answer_whole_requests_only(sent: bytes) -> None:
     """An answer relies on the fields of its request, so a client that leaves midway is no error of a thread."""
@@ -725,12 +708,11 @@ def test_a_server_of_tests_that_has_stopped_keeps_no_connection_that_it_had_just
 
     class Late(FakeServer):
         def _serve(self, connection: socket.socket) -> None:
-            stopped.wait(PATIENCE_SECONDS)
+            stopped.wait()
             super()._serve(connection)
 
     with Late(lambda _: completion()) as server, socket.create_connection(("127.0.0.1", server.port)) as client:
         assert server.wait_for(lambda: server.connections == 1)
         server.stop()
         stopped.set()
-        client.settimeout(PATIENCE_SECONDS)
         assert client.recv(1) == b""

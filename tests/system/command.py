@@ -26,8 +26,6 @@ from tests import warm
 from tests.patience import PATIENCE_SECONDS
 from tests.system.json_schemas import hold_to_schema
 
-TIMEOUT_SECONDS = PATIENCE_SECONDS
-
 _READ_AT_START = ("PYTHON", "LC_", "LANG")
 """Beginnings of environment variables that only a new interpreter reads."""
 
@@ -82,7 +80,7 @@ def interrupted(run: subprocess.Popen[str]) -> str:
 
     Two signals at once may arrive as one, which only drains the run.
     """
-    for _ in range(TIMEOUT_SECONDS):
+    for _ in range(PATIENCE_SECONDS):
         run.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             return run.communicate(timeout=1)[1]
@@ -90,7 +88,7 @@ def interrupted(run: subprocess.Popen[str]) -> str:
 
 
 def process(
-    folder: Path, *words: str, extra: Mapping[str, str] | None = None, seconds: float = TIMEOUT_SECONDS
+    folder: Path, *words: str, extra: Mapping[str, str] | None = None, seconds: float = PATIENCE_SECONDS
 ) -> Result:
     """Run `harness WORDS` in `folder` to its end, in a process of its own that may take so many seconds."""
     done = subprocess.run(

@@ -160,11 +160,18 @@ def test_the_keywords_of_run_are_the_fields_of_its_options() -> None:
     assert shown["canary"].default is True
 
 
-def test_the_package_imports_nothing_heavy_and_lists_its_names_each_of_which_is_there() -> None:
-    heavy = ["openai", "sympy", "pydantic", "starlette", "numpy", "httpx", "click", "asyncio"]
-    code = f"import sys, harness; dir(harness); print([m for m in {heavy} if m in sys.modules])"
+CLIENT = "harness.client.spelling, harness.client.facts.discovery, harness.generation.dispatch.retry"
+
+
+@pytest.mark.parametrize(("names", "more"), [("harness; dir(harness)", "sympy pydantic click asyncio"), (CLIENT, "")])
+def test_neither_the_package_nor_its_client_imports_what_is_heavy(names: str, more: str) -> None:
+    heavy = ["openai", "httpx", "httpx2", "starlette", "numpy", *more.split()]
+    code = f"import sys, {names}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_package_lists_its_names_each_of_which_is_there() -> None:
     assert dir(harness) == sorted(harness.__all__)
     assert [name for name in harness.__all__ if getattr(harness, name) is None] == []
     with pytest.raises(AttributeError, match="no attribute 'evaluate'"):

@@ -19,8 +19,6 @@ from harness.viewer.pages import Library
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import start
 
-END_SECONDS = PATIENCE_SECONDS
-
 
 class Viewer(NamedTuple):
     """A viewer that answers. root: its address without a path; token: what it wants to be told."""
@@ -54,10 +52,10 @@ def viewing(folder: Path, *runs: str) -> Iterator[Viewer]:
     assert process.stdout is not None
     try:
         address = process.stdout.readline().strip()
-        assert urlsplit(address).hostname == "127.0.0.1", process.communicate(timeout=END_SECONDS)
+        assert urlsplit(address).hostname == "127.0.0.1", process.communicate(timeout=PATIENCE_SECONDS)
         yield _viewer(address)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=END_SECONDS)
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
         assert (process.returncode, err) == (0, "")
     finally:
         process.kill()
