@@ -21,7 +21,7 @@ import numpy as np
 
 from harness.core.contradictions import CUT_EARLY, ENDS_AT_LIMIT
 from harness.core.errors import InUse, StoreError
-from harness.core.files import open_untrusted
+from harness.core.files import disk_errors, open_untrusted
 from harness.core.hidden_limit import Cuts, HiddenLimit
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
@@ -224,7 +224,8 @@ def publish(graded: GradedBenchmark) -> Score:
     if graded.record.imported and Manifest.load(run).benchmarks.get(name) != graded.record:
         raise InUse(f"{run.path} was made anew of other outputs while these were graded, so this score is not stored.")
     # Of two scorings at once, one writes both files, then the other.
-    with open_untrusted(graded.folder.questions) as file, hold_lock(file.fileno()):
+    path = graded.folder.questions
+    with disk_errors(path), open_untrusted(path) as file, hold_lock(file.fileno()):
         # The grades first: they took the time, and stand even if the score is refused.
         grades.write(graded.folder, graded.grades)
         score = score_of(graded)

@@ -26,8 +26,7 @@ from typing import Any
 import pytest
 
 from harness.core.errors import InUse
-from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, locked, questions
-from harness.runs.layout import holder_of
+from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
 from harness.runs.line_file import append_line, read_appended
 from harness.runs.lock import hold
 from server_launchers.keeping import guard, servers
@@ -57,8 +56,11 @@ def turned_log(folder: Path, closing: ExitStack) -> Meeting:
     closing.callback(log.close)
     for n in range(40):
         log.feed(b"before %d\n" % n)
-    lines = lambda: servers.log_tail(folder / "s.log")  # noqa: E731 - the reader, twice
-    return lambda n: log.feed(b"line %d\n" % n * 60), lambda: "" if len(lines()) > 20 else "the end of the log is lost"
+
+    def read() -> str:
+        return "" if len(servers.log_tail(folder / "s.log")) > 20 else "the end of the log is lost"
+
+    return lambda n: log.feed(b"line %d\n" % n * 60), read
 
 
 def removed_lines(folder: Path, _: ExitStack) -> Meeting:
@@ -70,32 +72,6 @@ def removed_lines(folder: Path, _: ExitStack) -> Meeting:
             path.unlink()
 
     return write, lambda: "" if len(read_appended(path, dict, "")) <= 3 else "more lines than were there"
-
-
-def taken_run(folder: Path, closing: ExitStack) -> Meeting:
-    """A reader that looks while one process holds the run learns that one does."""
-    run, held = RunFolder(folder / "run"), [0]
-
-    def write(n: int) -> None:
-        with locked(run), ExitStack() as release:
-            held[0] = n + 1
-            release.callback(held.__setitem__, 0, 0)
-            time.sleep(0.0005)
-            os.ftruncate(descriptor, 0)  # as a process that has just taken it leaves the file
-            time.sleep(0.0005)
-            run.lock.write_bytes(name)
-
-    with locked(run):
-        name = run.lock.read_bytes()
-    descriptor = os.open(run.lock, os.O_RDWR)
-    closing.callback(os.close, descriptor)
-
-    def read() -> str:
-        before = held[0]
-        holder = holder_of(run)
-        return "nobody holds it" if before and held[0] == before and holder is None else ""
-
-    return write, read
 
 
 def removed_run(folder: Path, _: ExitStack) -> Meeting:
@@ -126,7 +102,7 @@ def growing_run(folder: Path, _: ExitStack) -> Meeting:
     def read() -> str:
         with contextlib.suppress(InUse):
             for run in [*current]:
-                record = Manifest.load(RunFolder.open(run)).benchmarks[NAME]
+                record = Manifest.load(RunFolder.open(run.path)).benchmarks[NAME]
                 planned = questions.read_planned(run.benchmark(NAME), record)
                 return "" if [each.question_id for each in planned] == record.plan.question_ids else "other questions"
         return ""
@@ -157,7 +133,7 @@ def changing_places(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("changing_places")
 @pytest.mark.parametrize(
     "meeting",
-    [exchanged_state, turned_log, removed_lines, taken_run, removed_run, growing_run],
+    [exchanged_state, turned_log, removed_lines, removed_run, growing_run],
 )
 def test_a_reader_sees_the_old_state_or_the_new(tmp_path: Path, meeting: Callable[[Path, ExitStack], Meeting]) -> None:
     with ExitStack() as closing, ThreadPoolExecutor(1) as other:
