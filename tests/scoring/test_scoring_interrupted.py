@@ -19,11 +19,11 @@ import msgspec
 import pytest
 
 import harness
-from harness.core.records import Grade, GradeRules, Question, Sample
+from harness.core.records import GradeRules, Question, Sample
 from harness.grading.processes import pool
 from harness.grading.verdict import Verdict
 from harness.presets.grading import GradingOptions
-from harness.runs import BenchmarkFolder, RunFolder, grades
+from harness.runs import RunFolder, grades
 from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
@@ -53,42 +53,30 @@ def partial(run: RunFolder) -> Path:
     return run.benchmark(NAME).partial_grades
 
 
-def test_a_grading_beside_another_that_ends_first_misses_no_grade(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("where", [(grades, "read_stored"), (Score, "save")])
+def test_of_two_scorings_at_once_none_misses_a_grade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: tuple[object, str]
 ) -> None:
-    run, read = recorded.write(tmp_path, [recorded.sampled(0, 0)], planned=2, n_questions=1), grades.read_stored
+    """The second begins when the first has read the former grades, or written its own; there it waits for the first."""
+    run, call = recorded.write(tmp_path, [recorded.sampled(0, 0)], planned=2, n_questions=1), getattr(*where)
     score_run(run, GradingOptions())
+    second: list[Future[list[Score]]] = []
 
-    def overtaken(folder: BenchmarkFolder, damaged: list[str]) -> Iterator[Grade]:
-        yield from read(folder, damaged)
-        monkeypatch.setattr(grades, "read_stored", read)
+    def overtaken(*args: object) -> object:
+        monkeypatch.setattr(*where, call)
+        result = [*call(*args)] if where[0] is grades else None
         recorded.append(run, recorded.NAME, [recorded.sampled(0, 1)])
-        score_run(run, GradingOptions())
+        second.append(begin.submit(score_run, run, GradingOptions()))
+        wait(second, timeout=PATIENCE_SECONDS if where[0] is grades else 0.5)
+        return call(*args) if result is None else result
 
-    monkeypatch.setattr(grades, "read_stored", overtaken)
-    (score,) = score_run(run, GradingOptions())
-    assert [(warning.kind, warning.text) for warning in score.warnings if "gone" in warning.text] == []
-
-
-def test_of_two_scorings_at_once_one_leaves_its_grades_and_its_score(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, save = recorded.write(tmp_path, [recorded.sampled(0, 0)], planned=2, n_questions=1), Score.save
-
-    def overtaken(score: Score, folder: BenchmarkFolder) -> None:
-        monkeypatch.setattr(Score, "save", save)
-        recorded.append(run, recorded.NAME, [recorded.sampled(0, 1)])
-        other.append(begin.submit(score_run, run, GradingOptions()))
-        wait(other, timeout=0.5)  # It waits for this one, which still writes.
-        save(score, folder)
-
-    other: list[Future[list[Score]]] = []
-    monkeypatch.setattr(Score, "save", overtaken)
+    monkeypatch.setattr(*where, overtaken)
     with ThreadPoolExecutor(1) as begin:
-        score_run(run, GradingOptions())
-    stored = Score.load(run.benchmark(recorded.NAME))
+        (score,) = score_run(run, GradingOptions())
+    stored, folder = Score.load(run.benchmark(recorded.NAME)), run.benchmark(recorded.NAME)
     assert stored is not None
-    assert (stored.n_samples, len(grades.read(run.benchmark(recorded.NAME)))) == (2, 2)
+    assert (stored.n_samples, len(grades.read(folder))) == (2, 2)
+    assert [warning.text for warning in score.warnings if "gone" in warning.text] == []
 
 
 def stop_at(n: int) -> Callable[[str, int], None]:

@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,9 @@ from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
 from harness.runs.line_file import append_line, read_appended
 from harness.runs.lock import hold
 from server_launchers.keeping import guard, servers
-from server_launchers.keeping.servers import MemberState, ServerState
 from tests.budget import examples
 from tests.runs.recorded import IDENTITY, NAME, asked
+from tests.server_launchers.test_state_folder import gone
 
 CALLS = ("open", "replace", "unlink", "stat", "lstat", "fstat", "mkdir", "rmdir", "scandir", "ftruncate", "pwrite")
 """Calls of `os` around which the two may change places."""
@@ -42,11 +41,7 @@ Meeting = tuple[Callable[[int], object], Callable[[], str]]
 
 
 def exchanged_state(folder: Path, _: ExitStack) -> Meeting:
-    path, state = folder / "s.json", ServerState(
-        name="s", engine="vllm", model="m", source="m", base_urls=[], api_key_env=None, created=datetime.now(UTC),
-        mark="mark", grace=0.0, guard_pid=2**22, guard_started="0", status="ready",
-        members=[MemberState("engine", ["true"], None)],
-    )  # fmt: skip
+    path, state = folder / "forged.json", gone()
     servers.write(path, state)
     return lambda _: servers.write(path, state), lambda: "" if servers.read(path) else "no server"
 
