@@ -133,6 +133,25 @@ def test_time_in_which_a_worker_had_no_processor_is_not_the_answers(
     assert [g.verdict for g in graded([answer], MISBEHAVES, deadline_s=0.3)] == [verdict]
 
 
+def test_time_in_which_the_whole_machine_stood_still_is_not_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a virtual machine that is paused, or a job that Slurm suspends."""
+    question = question_on("1+x")
+    with Pool(1, 3.0) as pool:
+        assert outcomes(pool, [(question, r"\boxed{x+1}")]) == ["correct"]
+        (worker,) = pool.workers
+        select = pool.selector.select
+
+        def stands_still(timeout: float) -> list[Any]:
+            monkeypatch.setattr(pool.selector, "select", select)
+            time.sleep(timeout + 3.5)
+            os.kill(worker.process.pid, signal.SIGCONT)
+            return []
+
+        monkeypatch.setattr(pool.selector, "select", stands_still)
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        assert outcomes(pool, [(question, r"\boxed{1+x+x-x}")]) == ["correct"]
+
+
 def test_printing_verifier_cannot_forge_a_verdict() -> None:
     assert [g.verdict for g in graded(["print", "right"], MISBEHAVES)] == ["wrong", "correct"]
 

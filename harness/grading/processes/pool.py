@@ -541,8 +541,11 @@ class Pool:
         """
         self.on_wait()
         now = time.monotonic()
-        seconds_left = [max(worker.deadline.ends_at - now, 0.0) for worker in self.workers if worker.owed]
-        for key, _ in self.selector.select(min([timeout, *seconds_left])):
+        wait = min([timeout, *(max(worker.deadline.ends_at - now, 0.0) for worker in self.workers if worker.owed)])
+        ready = self.selector.select(wait)
+        for worker in self.workers:  # whoever wakes late stood still, and its workers may have, with the whole machine
+            worker.deadline.ends_at += max(time.monotonic() - now - wait, 0.0)
+        for key, _ in ready:
             self.receive(key.data)
         for worker in list(self.workers):
             if worker.owed and worker.deadline.is_over():
