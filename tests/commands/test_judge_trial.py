@@ -134,7 +134,8 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
         return able(request) if refusal is None else iter([refusal])
 
     with FakeServer(SERVED) as server, FakeServer(waking) as judge:
-        words = run_words(tmp_path, server, judge.base_url)
+        url = f"{judge.base_url},concurrency=1"  # a refusal that is read after a reply would be the last word
+        words = run_words(tmp_path, server, url)
         done = harness(tmp_path, *words)
         assert (done.code, n_sampled(server), n_sampled(judge)) == (0, 2, 5), done.err
         assert "warning: the judge" not in done.err
@@ -143,7 +144,7 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
             assert re.search(rf"the judge judge called the {which} answer {called} after [0-9.]+ s", done.err)
         line = next(line for line in done.err.splitlines() if "score them with" in line)
         command = shlex.split(line.partition("score them with: harness ")[2])
-        assert command[command.index("--judge") + 1] == f"judge@{judge.base_url}"
+        assert command[command.index("--judge") + 1] == f"judge@{url}"
         scored = harness(tmp_path, *command)
         assert scored.code == 0, scored.err
         assert "2 samples decided by the judge" in scored.out
