@@ -128,20 +128,21 @@ def read_sealed(folder: BenchmarkFolder, record: BenchmarkRecord) -> Packed[Ques
     A session that begins writes the manifest before the questions. So while a process holds the run, a file that is
     missing or does not fit is read again, for at most `BEGIN_SECONDS`.
     """
-    run, due, is_held = RunFolder(folder.path.parent), time.monotonic() + BEGIN_SECONDS, True
+    run, due, is_held, now = RunFolder(folder.path.parent), time.monotonic() + BEGIN_SECONDS, True, record
     while True:
         try:
             stored = read(folder)
             if {question.question_id for question in stored}.issuperset(record.plan.question_ids or ()) and (
-                as_sealed(record, stored) or as_sealed(Manifest.load(run).benchmarks.get(folder.name, record), stored)
+                as_sealed(record, stored) or as_sealed(now, stored)
             ):
                 return stored
             what = f"its {len(stored)} questions are not those of the manifest"
             raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
         except StoreError:
-            # Nobody may hold the run now, and nobody before this reading: who did may have written the file since.
+            # Nobody held the run before this reading, nobody does now, and no session came and went in between.
             was_held, is_held = is_held, run.other_writer() is not None and time.monotonic() < due
-            if not (was_held or is_held):
+            before, now = now, Manifest.load(run).benchmarks.get(folder.name, record)
+            if not (was_held or is_held) and now == before:
                 raise
         time.sleep(TRY_SECONDS)
 
