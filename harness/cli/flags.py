@@ -256,7 +256,7 @@ def _addressed(typed: str) -> dict[str, Any]:
     if at and model:
         from harness.preparing.own_servers import running_as  # a judge is seldom named so
 
-        if (server := running_as(name)) is not None and server.base_urls:
+        if (server := running_as(name)) is not None:
             return {"model": model, "base_url": (server.base_urls[0],)}
     # An @ of the model's own name, such as a revision, names no server.
     return {"model": typed}

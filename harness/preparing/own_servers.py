@@ -44,10 +44,10 @@ def _recorded() -> list[ServerState]:
 
 
 def running() -> list[ServerState]:
-    """The servers that were started here and answer."""
+    """The servers that were started here and answer; a node that only lends its devices has no address."""
     from server_launchers.keeping import servers
 
-    return [server for server in servers.status() if server.status == "ready"]
+    return [server for server in servers.status() if server.status == "ready" and server.base_urls]
 
 
 def running_as(name: str) -> ServerState | None:
