@@ -19,6 +19,7 @@ import fcntl
 import json
 import os
 import re
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -342,9 +343,9 @@ class RunFolder:
         return any(map(holder_of, (self, *self.shards())))
 
     def other_writer(self) -> Holder | None:
-        """The process that writes the run, if it is another than this."""
-        holder = holder_of(self)
-        return None if holder is None or holder.pid == os.getpid() else holder
+        """The process that writes the run, if it is another than this: two containers may have an equal pid."""
+        holder, ours = holder_of(self), (socket.gethostname(), os.getpid())
+        return None if holder is None or (holder.host, holder.pid) == ours else holder
 
     def missing_manifest(self) -> StoreError:
         """The error for a folder without a manifest: a process may be making the run; else nobody knows the settings of

@@ -134,8 +134,7 @@ def _of_slow_list(look: Look) -> Look:
     """The look without its failure if that was slowness: such a server may answer, and without another it is asked."""
     from harness.client.facts.page import SlowAnswer
 
-    slow = isinstance(look.failure, SlowAnswer)
-    return replace(look, failure=None, no_list=look.failure.sentence) if slow and look.failure else look
+    return replace(look, failure=None, no_list=why.sentence) if isinstance(why := look.failure, SlowAnswer) else look
 
 
 def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: discovery.Pages) -> ModelInfo | None:
