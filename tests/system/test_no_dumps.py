@@ -47,11 +47,11 @@ def limit_of(pid: int) -> str | None:
     return next(line for line in lines if line.startswith("Max core file")).split()[4]
 
 
-def words_of(pid: int) -> str:
-    """The command line; empty if the process has ended."""
+def words_of(pid: int) -> tuple[str, ...]:
+    """The command line; empty if the process has ended. A child that runs no program yet has that of its parent."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    return ""
+        return tuple(Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1])
+    return ()
 
 
 def cores(*folders: Path) -> list[Path]:
@@ -125,7 +125,7 @@ def test_neither_a_guard_nor_an_engine_leaves_a_core_file(starter: str, tmp_path
         return [process.pid for process in processes.descendants(child.pid)]
 
     # A guard starts programs that soon end before it starts the engine.
-    until(lambda: any(SLEEPS[-1] in words_of(pid) for pid in family()), "the engine")
+    until(lambda: any(words_of(pid) == SLEEPS for pid in family()), "the engine")
     mine = [child.pid] if "somebody" not in starter else []
     abort(tmp_path, child, [*mine, *family()])
 
