@@ -183,6 +183,8 @@ def _exit_code() -> int:
 def _lack_of_machine(error: Exception) -> str:
     """The sentence on what the machine refuses to this process; empty for any other error."""
     if isinstance(error, OSError):
+        if error.errno in _UNSEEN and error.filename is not None:
+            return f"cannot look at {visible(str(error.filename))}: {error.strerror}. Name a path that you may read."
         # Only the call for the current folder names no file in its error.
         missing = NO_FOLDER if error.errno == errno.ENOENT and error.filename is None else ""
         return _TOO_LOW.get(error.errno or 0, missing)
@@ -220,6 +222,9 @@ _TOO_LOW = {errno.EMFILE: TOO_FEW_FILES, errno.ENFILE: TOO_FEW_FILES, errno.ENOM
 NO_FOLDER = (
     "the current folder does not exist any more: change to an existing folder (cd), or name files by absolute paths."
 )
+
+_UNSEEN = {errno.EACCES, errno.ENAMETOOLONG}
+"""Reasons for which it cannot even be told whether a file is there: `Path.exists` raises them, and no other."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Reasons for which standard output, which has no file name of its own, accepts no more."""
