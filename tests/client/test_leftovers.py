@@ -48,15 +48,14 @@ def asked(
     waits: whether the one of this number is followed by a wait until all is read that the server sent so far.
     """
     told = Told([], [], [])
-    n_sent = 0
+    sent: list[Request] = []
 
     def noted(request: Request) -> Iterable[Step]:
-        nonlocal n_sent
         told.connections.append(threading.current_thread().name)
         try:
             yield from answer(request)
         finally:
-            n_sent += 1  # one request after the other
+            sent.append(request)
 
     async def main(url: str) -> None:
         async with opened(Maker(make)) as transport:
@@ -65,7 +64,8 @@ def asked(
                 outcome = await outcome_of(transport, url, Deadlines(), body)
                 told.texts.append(outcome.text if isinstance(outcome, Reply) else None)
                 told.notes.extend([outcome.notes] if isinstance(outcome, Reply) else [])
-                while waits(number) and n_sent <= number:
+                # Not until all requests are answered: one that meets a reply left over may never reach the server.
+                while waits(number) and len(sent) < len(told.connections):
                     await asyncio.sleep(0.01)
                 await asyncio.sleep(0.02 * waits(number))
 
