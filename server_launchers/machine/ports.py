@@ -18,6 +18,7 @@ DRAWN = range(20_000, 30_000)
 """Ports that are drawn for servers: below those that a system gives to whoever names none (Linux: from 32,768 on), apart
 from those of Ray's workers (10,002 to 19,999); `engines.vllm` then has its inner ones below them."""
 
+
 def following(first: int, count: int) -> range:
     """The `count` ports from `first` on. Raises LaunchError where the last of them would be no port."""
     last = first + count - 1
