@@ -15,8 +15,8 @@ MAX_PORT = 65_535
 """Largest number of a TCP port."""
 
 DRAWN = range(20_000, 30_000)
-"""Ports that are drawn for servers: below those that a system gives to whoever names none (Linux: from 32,768 on), apart
-from those of Ray's workers (10,002 to 19,999); `engines.vllm` then has its inner ones below them."""
+"""Ports that are drawn for servers: below those that a system gives to who names none (Linux: from 32,768 on), and
+apart from those of Ray's workers (10,002 to 19,999); `engines.vllm` then has its inner ones below them."""
 
 
 def following(first: int, count: int) -> range:
