@@ -89,13 +89,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
                 temporary.unlink(missing_ok=True)
 
 
-def wait_for_lock(descriptor: int) -> None:
-    """Lock an open file; say so if another process has the lock for long. Raises `OSError`."""
+def wait_for_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> None:
+    """Lock an open file; say so if another process has the lock for long. Raises `OSError`.
+
+    kind: `LOCK_SH` for a reader: NFS gives the other one only to who has opened the file for writing.
+    """
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         with channel.waiting("another process, which has locked a file that this one writes"):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            fcntl.flock(descriptor, kind)
 
 
 def _new_temporary(path: Path) -> tuple[Path, int]:

@@ -224,10 +224,10 @@ class LineFile(contextlib.AbstractContextManager["LineFile"]):
 
 
 @contextlib.contextmanager
-def hold_lock(descriptor: int) -> Iterator[None]:
-    """A context manager that holds the lock of the file, if the file system has locks."""
+def hold_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """A context manager that holds the lock of the file, if the file system has locks. kind: as of `wait_for_lock`."""
     with contextlib.suppress(OSError):
-        wait_for_lock(descriptor)
+        wait_for_lock(descriptor, kind)
     try:
         yield
     finally:
@@ -372,9 +372,10 @@ def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *
 def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]]) -> Generator[tuple[int, bytes]]:
     """Yield (number from 1, line without its end) for each line that is not blank. Raises `StoreError`; a file that is
     appended to may be missing."""
+    is_growing = split is appended_lines
     try:
         # Who appends cuts off a torn tail: read meanwhile, the tail and the line in its place would be glued.
-        with open_untrusted(path) as file, hold_lock(file.fileno()) if split is appended_lines else nullcontext():
+        with open_untrusted(path) as file, hold_lock(file.fileno(), fcntl.LOCK_SH) if is_growing else nullcontext():
             for line in split(file):
                 if (data := line.data) is None:
                     raise StoreError(
@@ -384,5 +385,5 @@ def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]])
                 if plain := data.removesuffix(b"\r"):
                     yield line.number, plain
     except OSError as error:
-        if split is not appended_lines or not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        if not is_growing or not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             raise StoreError(f"cannot read {path}: {error.strerror or error}. {remedy}") from error

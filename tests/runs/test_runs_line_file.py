@@ -195,7 +195,7 @@ def test_nothing_of_the_harness_appends_but_the_one_writer() -> None:
     assert not APPENDS.search("x = 'a'; path.open('wb')")
 
 
-def test_a_line_is_appended_under_the_lock_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_is_appended_and_read_under_its_files_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, calls, flock = tmp_path / "log.jsonl", list[tuple[bool, int, int]](), fcntl.flock
 
     def noted(descriptor: int, operation: int) -> None:
@@ -205,6 +205,8 @@ def test_a_line_is_appended_under_the_lock_of_its_file(tmp_path: Path, monkeypat
     monkeypatch.setattr(fcntl, "flock", noted)
     append_line(path, b"{}\n")
     assert calls == [(True, fcntl.LOCK_EX | fcntl.LOCK_NB, 0), (True, fcntl.LOCK_UN, 3)]
+    assert read_appended(path, dict, "") == [{}]
+    assert calls[2:] == [(True, fcntl.LOCK_SH | fcntl.LOCK_NB, 3), (True, fcntl.LOCK_UN, 3)], "as a reader may on NFS"
 
 
 def test_a_closed_file_has_no_descriptor_and_closing_it_again_closes_no_other(tmp_path: Path) -> None:
