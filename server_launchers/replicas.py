@@ -61,6 +61,7 @@ def deploy(spec: ServerSpec, engine: Engine, ports: Sequence[int], facts: Facts)
 
     engine: the spec's engine. facts: what that engine states of this machine.
     """
+    engine.check_flags(spec, facts.version)
     if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
         raise LaunchError(
             "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "

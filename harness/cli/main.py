@@ -224,7 +224,7 @@ NO_FOLDER = (
 )
 
 _UNSEEN = {errno.EACCES, errno.ENAMETOOLONG}
-"""Reasons for which it cannot even be told whether a file is there: `Path.exists` raises them, and no other."""
+"""Reasons for which nobody can say whether a file is there: a closed folder, a name too long."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Reasons for which standard output, which has no file name of its own, accepts no more."""

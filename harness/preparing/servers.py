@@ -248,12 +248,12 @@ def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Look
         lists=reached.model is None,
         slots=not provider.hosted and who.concurrency is None,
     )
-    asked = visible(looks.model, 80)
+    model = visible(looks.model, 80)
     for look in looks.each:
         if look.no_list is not None:
-            watcher.warn(f"{look.no_list} The model {asked} is asked all the same.")
+            watcher.warn(f"{look.no_list} The model {model} is asked all the same.")
         elif looks.model and provider.hosted and provider.models_list == "all" and not (look.info or look.failure):
-            watcher.warn(f"{provider.name} does not list {asked}: is the name right?")
+            watcher.warn(f"{provider.name} does not list {model}: is the name right?")
     failures = looks.failures
     if len(failures) == len(looks.each):
         why = own_servers.latest_ended(url=reached.endpoints[0].base_url)

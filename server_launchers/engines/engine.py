@@ -349,10 +349,9 @@ class Engine:
         """The whole command of one replica or node. devices: the ids of its devices, joined by commas.
 
         For a Python package (`program`), the arguments from `command` behind the script or interpreter, perhaps in a
-        container; any other engine's `command` is whole already. Raises LaunchError for what this version cannot do.
+        container; any other engine's `command` is whole already. Raises LaunchError for what this version lacks.
         """
         command, program = self.command(spec, version, port), self.program(spec)
-        self.check_flags(spec, version)
         if program is None:
             return command
         from server_launchers.machine import environments  # Imported late: every client loads the engines.

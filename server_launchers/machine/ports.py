@@ -45,9 +45,9 @@ def free(host: str, first: int | None, count: int) -> Sequence[int]:
     # Nobody's seed makes two processes draw the same; where too few are free, the system gives a port (0).
     candidates = [*random.SystemRandom().sample(DRAWN, min(len(DRAWN), count + 100)), *[0] * count]
     with contextlib.ExitStack() as probes:
-        chosen: list[int] = []
+        bound: list[int] = []
         # All ports are bound at the same time, so that no two are equal.
-        while len(chosen) < count:
+        while len(bound) < count:
             probe = probes.enter_context(socket.socket(family))
             try:
                 probe.bind((host, candidates.pop(0)))
@@ -55,8 +55,8 @@ def free(host: str, first: int | None, count: int) -> Sequence[int]:
                 if error.errno == errno.EADDRINUSE and candidates:
                     continue
                 raise LaunchError(f"cannot listen on {host}: {error.strerror}; correct `host`") from None
-            chosen.append(int(probe.getsockname()[1]))
-    return chosen
+            bound.append(int(probe.getsockname()[1]))
+    return bound
 
 
 def _refuse_taken(host: str, port: int, family: socket.AddressFamily) -> None:

@@ -252,15 +252,15 @@ def describe(
     pages that are there, as for a hosted service. seconds: bound on the whole call.
     """
     # The entry in the list of models may tell the engine, and so the pages.
-    known = [(endpoint, pages, engines.dialect_of_entry(_entry(pages, model))) for endpoint, pages in servers]
+    with_dialects = [(endpoint, pages, engines.dialect_of_entry(_entry(pages, model))) for endpoint, pages in servers]
     if own_pages:
         due, missing = time.monotonic() + seconds, list[tuple[Endpoint, str, Pages]]()
-        for endpoint, pages, named in known:
+        for endpoint, pages, named in with_dialects:
             pages.due = min(pages.due, due)
             missing += [(endpoint, path, pages) for path in _unread_paths(pages, named)]
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="describe") as pool:
             list(pool.map(lambda page: read_own_page(*page), missing))
-    return [_facts(endpoint, pages, model, named) for endpoint, pages, named in known]
+    return [_facts(endpoint, pages, model, named) for endpoint, pages, named in with_dialects]
 
 
 def _entry(pages: Pages, model: str) -> dict[str, Any]:
