@@ -60,7 +60,7 @@ lowest:
 	  grep -o '"[a-z][a-z0-9.-]*>=[0-9.]*' | sed 's/"//; s/>=/==/' > build/lowest.txt
 	@PIP_CONSTRAINT=build/lowest.txt $(MAKE) VENV=build/lowest QUICK="$(filter-out tests/benchmarks, $(QUICK))" demo test-quick
 
-## check: format, lint, types, import contracts, sizes
+## check: format, lint, types, import contracts
 check: $(VENV)/.installed-check
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
@@ -68,7 +68,6 @@ check: $(VENV)/.installed-check
 	@$(BIN)/mypy tests/typing
 	@$(BIN)/mypy --config-file tests/mypy.ini
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/python -m tools.size
 
 ## coverage: the test suite again, and which lines and branches it never reached (twice as slow)
 coverage: $(VENV)/.installed-check

@@ -1,52 +1,25 @@
-"""Counts the project beside its caps, as one table: `python -m tools.size`.
+"""Counts the project, as one table: `python -m tools.size`.
 
-Code lines are lines without docstrings, comments and blank lines; below each sum stand those of its rooms, which have
-no cap. Words are parted by white space; pages that are generated do not count. The caps stand in `.ci/size.toml`. Exit
-code 1 if a count is above its cap.
+Code lines are lines without docstrings, comments and blank lines; the rows below each sum are its packages. Words are
+separated by white space; generated pages do not count. It is a report: no check fails on a count.
 """
 
 from __future__ import annotations
 
 import ast
 import io
-import sys
 import tokenize
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 CHECKOUT = Path(__file__).resolve().parent.parent
-CAPS = CHECKOUT / ".ci" / "size.toml"
+CODE = {"product": ("harness", "server_launchers"), "tests": ("tests",), "bench, tools": ("bench", "tools")}
+"""The folders that each sum of code lines counts."""
 GENERATED_PAGES = CHECKOUT / "docs" / "reference"
 NOT_CODE = frozenset(
     {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 )
-
-
-class CodeCap(BaseModel):
-    """Most code lines of some folders."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    cap: int
-    folders: list[str]
-
-
-class Caps(BaseModel):
-    """The caps: name of a group → its lines of code, name of another count → its largest value."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    code: dict[str, CodeCap]
-    other: dict[str, int]
-
-
-def read_caps() -> Caps:
-    """The caps of `.ci/size.toml`."""
-    return Caps.model_validate(tomllib.loads(CAPS.read_text("utf-8")))
 
 
 def code_lines(source: str) -> int:
@@ -107,25 +80,22 @@ def surface() -> Mapping[str, int]:
     return {"commands": len(cli.list_commands(context)), "options of run": len(options)}
 
 
-def counted() -> list[tuple[str, int, int | None]]:
-    """(what, its count, its cap) of each row of the table."""
-    caps, rows = read_caps(), list[tuple[str, int, int | None]]()
-    for name, row in caps.code.items():
-        lines = {room: n for folder in row.folders for room, n in rooms(folder).items()}
-        rows += [(name, sum(lines.values()), row.cap), *((f"  {room}", n, None) for room, n in lines.items())]
-    others = {"words of docs": words_of_docs(), **surface()}
-    return [*rows, *((name, others[name], cap) for name, cap in caps.other.items())]
+def counted() -> list[tuple[str, int]]:
+    """(what, its count) of each row of the table; packages are indented below their sum."""
+    rows = list[tuple[str, int]]()
+    for name, folders in CODE.items():
+        lines = {room: n for folder in folders for room, n in rooms(folder).items()}
+        rows += [(name, sum(lines.values())), *((f"  {room}", n) for room, n in lines.items())]
+    return [*rows, ("words of docs", words_of_docs()), *surface().items()]
 
 
-def main() -> int:
-    """Print the table; 1 if a count is above its cap."""
+def main() -> None:
+    """Print the table."""
     rows = counted()
-    width = max(len(name) for name, _, _ in rows)
-    for name, count, cap in rows:
-        limit = "" if cap is None else f"   cap {cap:10,}{f'  {count - cap:,} above' if count > cap else ''}"
-        print(f"{name:{width}} {count:10,}{limit}")  # noqa: T201
-    return int(any(cap is not None and count > cap for _, count, cap in rows))
+    width = max(len(name) for name, _ in rows)
+    for name, count in rows:
+        print(f"{name:{width}} {count:10,}")  # noqa: T201
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
