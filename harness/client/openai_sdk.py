@@ -48,7 +48,7 @@ class OpenaiTransport:
         try:
             client = self._client(endpoint, deadlines, parser.secrets)
             async with asyncio.timeout_at(due()) as limit, _posted(client, post) as response:
-                parser.request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
+                parser.begun(response.headers)
                 try:
                     async for data in response.iter_bytes():
                         parser.feed(data, time.monotonic())

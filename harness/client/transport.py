@@ -218,7 +218,7 @@ class Request:
             self.look_at = 0.0
             return
         refuse_compressed(headers)
-        self.parser.request_id = headers.get("x-request-id") or headers.get("request-id")
+        self.parser.begun(headers)
         self.lazy = self._response.chunked
 
     def _take_body(self, body: bytes, came_at: float) -> None:

@@ -8,7 +8,7 @@ loop calls it by `asyncio.to_thread`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 import httpx
@@ -37,17 +37,14 @@ class Page(NamedTuple):
     """The reply to a request, of any status.
 
     body: cut at the bounds of `get`. whole: whether nothing of the body was cut. location: the target of a redirect,
-    else empty. server: the `Server` header, else empty. retry_after: the header of this name, if the reply
-    has it. started: the `Process-Start-Time-Unix` header of llama.cpp, else empty.
+    else empty. headers: all, by names in lower case.
     """
 
     status: int
     body: bytes
     whole: bool
     location: str
-    server: str = ""
-    retry_after: str | None = None
-    started: str = ""
+    headers: Mapping[str, str] = {}
 
 
 def get(
@@ -106,7 +103,5 @@ def _request_once(
         body=bytes(body[:most]),
         whole=whole,
         location=stated.get("location", "") if response.is_redirect else "",
-        server=stated.get("server", ""),
-        retry_after=stated.get("retry-after"),
-        started=stated.get("process-start-time-unix", ""),
+        headers=dict(stated),
     )

@@ -101,7 +101,7 @@ class ProbedEndpoint(ProbedServer):
             )
             if answer.status not in (429, 503):
                 break
-            refusal = failure_of_status(answer.status, answer.body, {"retry-after": answer.retry_after or ""})
+            refusal = failure_of_status(answer.status, answer.body, answer.headers)
             wait = refusal.retry_after or pause
             if waited + wait > PATIENCE_SECONDS:
                 break

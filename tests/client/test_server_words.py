@@ -58,6 +58,15 @@ TEXTS = {"pace": ["Rate limit exceeded: free-models-per-min.", "Too many request
 SECONDS = (0.12, 0.7, 2.0, 36.0, 62.5, 360.0, 3599.0, 18_000.0, 99_696.0, 900_000.0)
 
 
+AHEAD_S = [0.0]
+"""By how many seconds the server's clock is ahead of ours."""
+
+
+def _now() -> float:
+    """The Unix time by the server's clock."""
+    return time.time() + AHEAD_S[0]
+
+
 def _units(seconds: float) -> str:
     """`27h41m36s`, `120ms`."""
     if seconds < 1:
@@ -68,22 +77,24 @@ def _units(seconds: float) -> str:
 
 
 def _rfc3339(seconds: float) -> str:
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+    return (datetime.fromtimestamp(_now(), UTC) + timedelta(seconds=seconds)).isoformat()
 
 
 IN_HEADERS: dict[str, Callable[[float], dict[str, str]]] = {
     "retry-after": lambda s: {"retry_after": f"{s:g}"},
     "retry-after-ms": lambda s: {"retry_after_ms": f"{s * 1000:.0f}", "retry_after": "86400"},
-    "a date": lambda s: {"retry_after": formatdate(time.time() + s, usegmt=True)},
+    "a date": lambda s: {"retry_after": formatdate(_now() + s, usegmt=True)},
     "OpenAI": lambda s: {
         "x_ratelimit_reset_requests": "8h", "x_ratelimit_remaining_requests": "12",
         "x_ratelimit_reset_tokens": _units(s), "x_ratelimit_remaining_tokens": "0",
     },
     "Cerebras": lambda s: {"x_ratelimit_reset_requests_day": str(s), "x_ratelimit_remaining_requests_day": "0"},
-    "OpenRouter": lambda s: {"x_ratelimit_reset": str(round((time.time() + s) * 1000)), "x_ratelimit_remaining": "0"},
-    "GitHub": lambda s: {"x_ratelimit_reset": str(round(time.time() + s))},
+    "OpenRouter": lambda s: {"x_ratelimit_reset": str(round((_now() + s) * 1000)), "x_ratelimit_remaining": "0"},
+    "GitHub": lambda s: {"x_ratelimit_reset": str(round(_now() + s))},
     "Anthropic": lambda s: {"anthropic_ratelimit_tokens_reset": _rfc3339(s)},
     "the IETF": lambda s: {"ratelimit_reset": f"{s:.1f}"},
+    "the IETF, 2022": lambda s: {"ratelimit": f"limit=10, remaining=0, reset={s:.0f}"},
+    "the IETF, 2025": lambda s: {"ratelimit": f'"minute";r=3;t=1, "day";pk=:a=:;t={s:.0f};r=0'},
 }  # fmt: skip
 """Where a status can say how long to wait. From OpenAI's on only a 429 does."""
 
@@ -100,12 +111,12 @@ IN_FIELDS: tuple[Callable[[float], dict[str, Any]], ...] = (
     lambda s: {"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{s}s"}]},
     lambda s: {"resets_in_seconds": s},
     lambda s: {"retry_after": s},
-    lambda s: {"resets_at": time.time() + s},
+    lambda s: {"resets_at": _now() + s},
 )
 
 NONSENSE: tuple[dict[str, str], ...] = (
     *({"retry_after": value} for value in ("0", "-3", "nan", "inf", "1e400", "in a while", "99999999999999", "²")),
-    {"retry_after": "Wed, 99 Foo 2026 99:99:99 GMT"}, {"retry_after": formatdate(time.time() - 99)},
+    {"retry_after": "Wed, 99 Foo 2026 99:99:99 GMT"}, {"retry_after": formatdate(time.time() - 10**8)},
     {"x_ratelimit_reset": "-1"}, {"x_ratelimit_reset_tokens": "0s"}, {"x_ratelimit_reset": "1700000000"},
 )  # fmt: skip
 
@@ -136,6 +147,7 @@ def drawn(chance: random.Random) -> Refusal:
         )
     places = ["status", "event", "named event", "flat event", "error line", "after text", "body", "list", "choice"]
     place = chance.choice([*places, "batch"])
+    AHEAD_S[0] = 0.0 if place == "batch" else chance.choice([0.0, 3600.0, -3600.0, 9e6, -9e6])
     headers: dict[str, str] = {}
     wait = None
     if meaning in ("pace", "away", "unavailable", "chance") and chance.random() < 0.7:
@@ -152,7 +164,11 @@ def drawn(chance: random.Random) -> Refusal:
             error["message"] += ". " + chance.choice(IN_WORDS[:n_forms])(wait)
     elif place == "status" and chance.random() < 0.3:
         headers = chance.choice(NONSENSE)
-    return Refusal(place, [*written(place, error, status, headers)], meaning, wait)
+    head, *body = written(place, error, status, headers)
+    if AHEAD_S[0]:
+        assert isinstance(head, bytes)
+        head = head.replace(b"\r\n", f"\r\nDate: {formatdate(_now(), usegmt=True)}\r\n".encode(), 1)
+    return Refusal(place, [head, *body], meaning, wait)
 
 
 def written(place: str, error: dict[str, Any], status: int, headers: dict[str, str]) -> Iterable[Step]:

@@ -98,7 +98,7 @@ def list_models(endpoint: Endpoint, *, pages: Pages | None = None) -> list[Model
     """The models that the server lists; empty if it is a hosted provider without a list. Raises `ServerError`."""
     pages = Pages() if pages is None else pages
     page = _read_page(endpoint, endpoint.base_url + "/models", pages.seconds())
-    status, body, pages.server = page.status, page.body, page.server
+    status, body, pages.server = page.status, page.body, page.headers.get("server", "")
     if status in (404, 405, 501) and not endpoint.local:
         return []
     if status != 200:
@@ -176,8 +176,8 @@ def _refusal(endpoint: Endpoint, path: str, page: Page) -> str:
         return f"{endpoint.base_url}{path} does not exist (HTTP 404); base_url usually ends in /v1"
     if status == 503:
         return f"{endpoint.base_url} is not ready (HTTP 503: {words}); it may still be loading the model"
-    stated = {"retry-after": page.retry_after or ""}
-    return f"{endpoint.base_url}{path} answers {failure_of_status(status, page.body, stated, secrets_of(endpoint))}"
+    failure = failure_of_status(status, page.body, page.headers, secrets_of(endpoint))
+    return f"{endpoint.base_url}{path} answers {failure}"
 
 
 def _context(endpoint: Endpoint, entry: dict[str, Any], pages: Pages) -> int | None:

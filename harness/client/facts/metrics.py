@@ -65,9 +65,10 @@ def read(client: httpx.Client, endpoint: Endpoint) -> EnginePage:
             why = why or f"HTTP {page.status}"
         elif not page.whole:
             return EnginePage(why=f"longer than {MAX_PAGE_BYTES >> 20} MiB, or slower than {PAGE_S:g} s")
-        elif not (figures := parse(redact(page.body.decode("utf-8", "replace"), secrets), page.started)).why:
-            return figures
         else:
+            started = page.headers.get("process-start-time-unix", "")
+            if not (figures := parse(redact(page.body.decode("utf-8", "replace"), secrets), started)).why:
+                return figures
             why = why or figures.why
     return EnginePage(why=why)
 

@@ -18,7 +18,9 @@ that states a wait from now up to `MAX_WAIT_S` decides:
 | `QuotaFailure` with `…PerDay…` (Gemini) | midnight at the Pacific; the seconds beside it are not true |
 | fields of the error (`FIELDS`) | `retryDelay: "36s"`, `resets_in_seconds: 900`, `resets_at: "2026-11-28T08:00:00Z"` |
 | its words | "try again in 6m0s", "retry after 120 ms", "will reset after 27h41m36s", "resets at 2026-…" |
-| headers `…limit…reset…` of a 429 | durations, seconds, Unix times, RFC 3339: of exhausted limits, else the soonest |
+| headers `…limit…reset…`, `ratelimit` of a 429 | durations, seconds, times: of exhausted limits, else the soonest |
+
+A server's times are relative to its own clock, which the `Date` of its reply states (`server_now`).
 
 Sources. Headers: RFC 9110; the pages of OpenAI, Groq, Cerebras, Anthropic, OpenRouter and GitHub; the IETF's draft
 ratelimit-headers. Fields: google.rpc.RetryInfo, inspect_ai#5526, lettertrace#34 (Gemini); OpenAI's Codex; Hugging Face
@@ -179,7 +181,7 @@ def failure_of_status(
 ) -> RequestFailed:
     """The failure for an HTTP response whose status is not 200.
 
-    headers: by names in lower case. secrets: texts to hide. now: Unix time, to which a date in Retry-After is compared.
+    headers: by names in lower case. secrets: texts to hide. now: Unix time of a reply that states no Date.
     """
     if 300 <= status < 400:
         target = quote_safely(headers.get("location", ""), secrets) or "no stated address"
@@ -211,7 +213,7 @@ def failure_of_event(
 ) -> RequestFailed:
     """The failure for an error event inside a stream, or an error object in a reply of status 200 or a batch.
 
-    where: the beginning of the message.
+    where: the beginning of the message. now: the server's Unix time; None: as ours.
     """
     failure = _failure(where, error, _words(error) or "no explanation", _stated_status(error), {}, secrets, now)
     failure.in_reply = True
@@ -223,14 +225,14 @@ def _failure(
     secrets: Iterable[Secret], now: float | None,
 ) -> RequestFailed:  # fmt: skip
     """The failure for an error that a server states, wherever it does. where: the beginning of the message."""
-    now = time.time() if now is None else now
+    now = server_now(headers, now)
     # Proxies put an upstream's rate limit or overload under a status that says less, GitHub its own under 403.
     if status in (None, 400, 403, 500):
         status = 429 if _PACE.search(words) else 529 if _OVERLOADED.search(words) else status
     wait = stated_wait(headers, error, words, now, limited=status == 429)
     message = f"{where}: {quote_safely(words, secrets) or 'no explanation'}"
     if wait is not None and wait > SAID_WAIT_S:
-        on_the_users_clock = datetime.fromtimestamp(now + wait).astimezone()
+        on_the_users_clock = datetime.fromtimestamp(time.time() + wait).astimezone()
         message += f" (asks to wait until {on_the_users_clock:%Y-%m-%d %H:%M %Z})"
     return RequestFailed(classify(status, words, waits=wait is not None), message, status=status, retry_after=wait)
 
@@ -379,17 +381,24 @@ _TIME = r"\d{4}-\d\d-\d\d[T ][\d:]{5,8}(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d| ?UTC)"
 _WORDS = re.compile(
     rf"(?:again|retry|retrying|resets?|wait|available)\b[^\d]{{0,40}}?({_TIME}|{_DURATION})", re.IGNORECASE
 )
+_LIMIT = re.compile(r"\b(r|t|remaining|reset) ?= ?(\d{1,12})")
 _PER_DAY = re.compile(r"per[ _-]?day", re.IGNORECASE)
 
 _PACIFIC = timezone(timedelta(hours=-8))
 """Pacific standard time; in summer, midnight comes an hour earlier."""
 
 
+def server_now(headers: Mapping[str, str], ours: float | None = None) -> float:
+    """The Unix time by the server's clock, which its Date header states; `ours` without one. None: the present."""
+    stated = _moment(headers.get("date", ""))
+    return stated if math.isfinite(stated) else time.time() if ours is None else ours
+
+
 def stated_wait(headers: Mapping[str, str], error: object, words: str, now: float, *, limited: bool) -> float | None:
     """The seconds that a refusal asks to wait, above 0 and at most `MAX_WAIT_S`; None if it states none.
 
-    headers: by names in lower case. error: the decoded body or event. words: its explanation. now: Unix time. limited:
-    whether the refusal is a 429; the limits of other replies are not exhausted.
+    headers: by names in lower case. error: the decoded body or event. words: its explanation. now: Unix time by the
+    server's clock. limited: whether the refusal is a 429; the limits of other replies are not exhausted.
     """
     milliseconds = headers.get("retry-after-ms", "").strip()
     if wait := seconds_of(f"{milliseconds}ms", now) or seconds_of(headers.get("retry-after", ""), now):
@@ -461,9 +470,22 @@ def _until_reset(fields: Mapping[str, object], now: float) -> float | None:
     A limit of tokens refuses a request that is larger than its rest, so a rest above 0 shows nothing.
     """
     exhausted, waits = [], []
-    for name, value in fields.items():
-        if "limit" in name and "reset" in name and (wait := seconds_of(value, now)):
+    for rest, reset in _limits(fields):
+        if wait := seconds_of(reset, now):
             waits.append(wait)
-            if str(fields.get(name.replace("reset", "remaining"))).strip() in ("0", "0.0"):
+            if str(rest).strip() in ("0", "0.0"):
                 exhausted.append(wait)
     return max(exhausted) if exhausted else min(waits, default=None)
+
+
+def _limits(fields: Mapping[str, object]) -> Iterator[tuple[object, object]]:
+    """(what is left, when it is reset) of each limit, as stated; the IETF's `RateLimit` holds them in one field."""
+    for name, value in fields.items():
+        if "limit" in name and "reset" in name:
+            yield fields.get(name.replace("reset", "remaining")), value
+        elif name == "ratelimit":
+            text = str(value)[:_MAX_CHARS]
+            # Of 2025: `"day";r=0;t=9, "minute";r=3;t=1`; before: `limit=10, remaining=0, reset=9`.
+            for limit in text.split(",") if ";" in text else [text]:
+                stated = dict(_LIMIT.findall(limit))
+                yield stated.get("r", stated.get("remaining")), stated.get("t", stated.get("reset"))

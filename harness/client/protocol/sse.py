@@ -29,13 +29,14 @@ Long: this module is one state machine, which reads every form that a body takes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from harness.client.address.endpoint import quote_safely, without_repeats
-from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event
+from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event, server_now
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, without_keys
 from harness.client.wires.wire import BadEvent, Wire
 from harness.core import codec
@@ -75,16 +76,16 @@ class ReplyParser:
 
     wire: of the request. started: when it was sent, in seconds on the clock whose times are passed to `feed`.
     started_utc: the same moment as Unix time. secrets: texts that no message may show. written: records the reply's
-    token ids, if another request may have to continue it. request_id: that of the response's headers, set by the
-    caller.
+    token ids, if another request may have to continue it.
 
     n_bytes: number of bytes of the body that have been read. last_byte_at: when the latest of them came; `started`
     before the first.
     """
 
     __slots__ = (
-        "_after_cr", "_completion", "_data", "_decode", "_events", "_failure", "_is_error", "_max_bytes", "_over_at",
-        "_partial", "_reader", "_sign_at", "_state", "last_byte_at", "n_bytes", "request_id", "secrets", "started",
+        "_after_cr", "_completion", "_data", "_decode", "_events", "_failure", "_head", "_head_at", "_is_error",
+        "_max_bytes", "_over_at", "_partial", "_reader", "_sign_at", "_state", "last_byte_at", "n_bytes", "secrets",
+        "started",
     )  # fmt: skip
 
     def __init__(
@@ -99,7 +100,8 @@ class ReplyParser:
     ) -> None:
         self.started = started
         self._max_bytes = max_body_bytes
-        self.request_id: str | None = None
+        self._head: Mapping[str, str] = {}
+        self._head_at = 0.0  # Unix time
         self.secrets = tuple(secrets)
         self._state: Literal["undecided", "events", "json", "done", "failed"] = "undecided"
         self._failure: RequestFailed | None = None
@@ -115,6 +117,10 @@ class ReplyParser:
         self._over_at: float | None = None  # when the event came that ends the reply, or `[DONE]`
         self._sign_at: float | None = None  # when the latest event came that names a place in the reply
         self._events = 0  # events read so far
+
+    def begun(self, headers: Mapping[str, str]) -> None:
+        """Take the headers of the response, by names in lower case; they have just come."""
+        self._head, self._head_at = headers, time.time()
 
     @property
     def done(self) -> bool:
@@ -233,7 +239,7 @@ class ReplyParser:
             completion.note(f"{FILTERED if how == 'filter' else UNKNOWN_END}: {quoted(reason)}")
         if how == "end" and completion.is_all_reasoning:
             completion.note(ALL_REASONING)
-        reply = completion.reply(self.last_byte_at, self.request_id)
+        reply = completion.reply(self.last_byte_at, self._head.get("x-request-id") or self._head.get("request-id"))
         try:
             calls, carry = self._reader.handed()
         except BadEvent as bad:
@@ -387,7 +393,7 @@ class ReplyParser:
             value = self._decode_slowly(data)
         if type(value) is not dict:
             if self._is_error:
-                raise self._remember(failure_of_event(value, self.secrets))
+                raise self._stated(value)
             raise self._fail("malformed", f"an event of the stream is no JSON object: {self._quote(data)}")
         self._take_event(value)
 
@@ -395,7 +401,7 @@ class ReplyParser:
         """Take an event that is a JSON object: a failure if it states an error, else a part of the reply."""
         error = value if self._is_error else self._reader.error(value)
         if error is not None:
-            raise self._remember(failure_of_event(error, self.secrets))
+            raise self._stated(error)
         try:
             event, notes = self._reader.event(value, bool(self._completion.stamps))
             for note in notes:
@@ -493,6 +499,12 @@ class ReplyParser:
 
     def _unbelievable(self, bad: BadEvent) -> RequestFailed:
         return self._fail("malformed", f"an event of the reply cannot be believed: {bad}")
+
+    def _stated(self, error: object) -> RequestFailed:
+        """The failure for an error that the reply states; the server's clock has gone on since its headers."""
+        now = time.time()
+        since = now - self._head_at if self._head else 0.0
+        return self._remember(failure_of_event(error, self.secrets, now=server_now(self._head, now - since) + since))
 
     def _remember(self, failure: RequestFailed) -> RequestFailed:
         self._state, self._failure = "failed", failure

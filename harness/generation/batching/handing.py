@@ -243,7 +243,7 @@ def read_result(
     if response.status_code not in (None, 200):
         return BatchResult(ask, failure_of_status(response.status_code or 0, body, secrets=secrets))
     parser = ReplyParser(wire, started=0.0, started_utc=started, max_body_bytes=max_body_bytes, secrets=secrets)
-    parser.request_id = response.request_id
+    parser.begun({"request-id": response.request_id} if response.request_id else {})
     try:
         parser.feed(body, seconds)
         reply = parser.finish(seconds)
