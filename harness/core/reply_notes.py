@@ -24,9 +24,9 @@ Ending = Literal["end", "cut", "break", "filter", "unknown"]
 _WORDS: dict[Ending, str] = {
     "end": "stop eos eos_token end_turn stop_sequence stop_token stop_str completed complete tool_calls function_call "
     "tool_use",
-    "cut": "length max_tokens model_length max_output_tokens max_new_tokens max_length model_context_window_exceeded "
-    "max_steps context",
-    "break": "abort aborted error network_error timeout cancelled canceled insufficient_system_resource",
+    "cut": "length max_tokens model_length max_output_tokens max_new_tokens max_length incomplete "
+    "model_context_window_exceeded max_steps context",
+    "break": "abort aborted error failed network_error timeout cancelled canceled insufficient_system_resource",
     "filter": "content_filter content-filter content_filtered guardrail_intervened safety sensitive refusal recitation "
     "prohibited_content blocklist spii",
 }
@@ -75,6 +75,7 @@ UNKNOWN_END = "its finish reason is a word that is not known"
 """After these words, and those above, the note gives the finish reason."""
 ALL_REASONING = "its text is empty and its reasoning is not, though it ended by itself"
 CUMULATIVE = "each event repeated the text before it; the last one was taken"
+ODD_END = "its last event contradicts the events before it, which were taken"
 LOST_CALL = "a call of the tool that the server has not read as one"
 AFTER_LEFTOVER = "its server has sent replies that nobody asked for"
 
@@ -86,7 +87,7 @@ NO_END = frozenset({LATE_TEXT, SECOND_FINISH})
 
 DOUBTFUL = AFTER_THE_END | {
     AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, FILTERED, UNKNOWN_END,
-    ALL_REASONING, CUMULATIVE, "its usage states fewer tokens than came as events",  # in earlier logs
+    ALL_REASONING, CUMULATIVE, ODD_END, "its usage states fewer tokens than came as events",  # in earlier logs
 }  # fmt: skip
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
 

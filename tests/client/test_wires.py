@@ -17,9 +17,12 @@ from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.table import wire_of
 from harness.client.wires.wire import Turn
+from harness.core.reply_notes import ODD_END
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "dialects"
 LINES = FOLDER / "expected.jsonl"
+# A message of the phase `commentary` is no part of the answer.
+CHANGED = {"r15_two_messages_phase.sse": {"text": "\\boxed{42}", "reasoning": "Let me compute.\n\nChecking."}}
 CASES = [json.loads(line) for line in LINES.read_text("utf-8").splitlines()] if LINES.exists() else []
 COUNTS = ("prompt", "completion", "reasoning", "cached")
 NOTES = {
@@ -60,6 +63,7 @@ def test_a_reply_is_read_as_it_must_be_however_it_is_split(case: dict[str, Any])
     data, status = (FOLDER / "streams" / case["file"]).read_bytes(), case.get("status", 200)
     whole = read(case["api"], [data], status)
     got = outcome(whole)
+    case |= CHANGED.get(case["file"], {})
     assert got == {name: case.get(name, value) for name, value in got.items()}
     notes = getattr(whole, "notes", ())
     assert NOTES.get(case["file"][:3], "") in " ".join(notes)
@@ -130,3 +134,68 @@ def test_arguments_go_back_as_a_json_object(arguments: str) -> None:
             assert sent == arguments
         else:
             assert json.loads(sent) == {"code": strict}
+
+
+def responses_stream(last: dict[str, Any], deltas: str = "The answer is 4.", item: str | None = None) -> bytes:
+    """A reply of one message, whose last event has the fields `last`. item: its text when its item is done."""
+    message = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": deltas}]}
+    ended = {"id": "r1", "object": "response", "model": "m", "status": "completed", "output": [message]} | last
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {"id": "r1", "model": "m", "status": "in_progress"}},
+        *({"type": "response.output_text.delta", "output_index": 0, "delta": piece} for piece in deltas),
+        *([{"type": "response.output_item.done", "output_index": 0, "item": message | said(item)}] if item else []),
+        {"type": ended.pop("type", "response.completed"), "response": ended},
+    ]
+    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+
+
+def said(text: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "output_text", "text": text}], **more}
+
+
+WHOLE = "The answer is 4."
+LASTS: dict[str, tuple[dict[str, Any], str | None, str | None, bool]] = {
+    # the last event, the text of the finished item, the finish reason (None: refused), whether it is noted
+    "the last token": ({"output": [{"type": "message", **said(" 4.")}]}, WHOLE, "completed", True),
+    "only white space differs": ({"output": [{"type": "message", **said("\tThe answer\nis 4.\f")}]}, None,
+                                 "completed", False),
+    "longer, two against one": ({"output": [{"type": "message", **said("<think>" + WHOLE)}]}, WHOLE, "completed", True),
+    "a lost delta": ({"output": [{"type": "message", **said(WHOLE + "2")}]}, None, None, False),
+    "a lost delta, said twice": ({"output": [{"type": "message", **said(WHOLE + "2")}]}, WHOLE + "2", None, False),
+    "no status": ({"status": None}, None, "completed", False),
+    "another id": ({"id": "r2"}, None, "completed", True),
+    "another id and text": ({"id": "r2", "output": [{"type": "message", **said("No.")}]}, None, None, False),
+    "another model": ({"model": "m-2026"}, None, "completed", True),
+    "response.done": ({"type": "response.done"}, None, "completed", False),
+    "unfinished by its status": ({"type": "response.ping", "status": "in_progress"}, None, None, False),
+    "incomplete without a reason": ({"status": "incomplete", "incomplete_details": None}, None, "incomplete", False),
+    "failed": ({"type": "response.failed", "status": None}, None, None, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LASTS)
+def test_the_deltas_are_the_reply_unless_one_was_lost(name: str) -> None:
+    last, item, finish, is_noted = LASTS[name]
+    got = read("responses", [responses_stream(last, item=item)])
+    if finish is None:
+        assert isinstance(got, RequestFailed)
+    else:
+        assert isinstance(got, Reply), got
+        assert (got.text, got.finish_reason, ODD_END in got.notes) == (WHOLE, finish, is_noted)
+
+
+def test_the_last_statement_of_an_item_counts_and_a_call_may_come_as_deltas_only() -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "python", "arguments": ""}
+    thought = {"type": "reasoning", "id": "t", "encrypted_content": "old"}
+    events: list[dict[str, Any]] = [
+        {"type": "response.output_item.done", "output_index": 0, "item": thought},
+        {"type": "response.output_item.added", "output_index": 1, "item": call},
+        *({"type": "response.function_call_arguments.delta", "output_index": 1, "delta": each} for each in "{}"),
+    ]
+    newer = thought | {"encrypted_content": "new"}
+    for output, carry in ([], [thought, call | {"arguments": "{}"}]), ([newer, call | {"arguments": '{"x":1}'}],) * 2:
+        last = {"type": "response.completed", "response": {"status": "completed", "output": output}}
+        got = read("responses", [b"data: %s\n\n" % json.dumps(each).encode() for each in (*events, last)], tool=True)
+        assert isinstance(got, Reply)
+        assert [*got.carry] == carry
+        assert [each.arguments for each in got.calls] == [carry[1]["arguments"]]

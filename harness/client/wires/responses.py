@@ -1,8 +1,9 @@
 """Responses: items of input, and a reply that is a list of items: reasoning, messages, calls of tools.
 
-The status in the last event counts, never that event's name: vLLM up to 0.31 and for aborted requests, and SGLang up to
-0.5.17, send `response.completed` for replies of every end. Texts come as deltas, then whole in their part's own event
-and once more in the last one: the deltas are the text, and the whole is held against them by its length.
+The status in the last event counts before that event's name: vLLM up to 0.31 and for aborted requests, and SGLang up to
+0.5.17, send `response.completed` for replies of every end. Texts come as deltas, then whole when their item is done,
+and once more in the last event. The deltas are the text. A whole text of another length gets a note, but if every whole
+text differs and one is longer, a delta was lost and the reply is refused.
 """
 
 from __future__ import annotations
@@ -32,16 +33,23 @@ from harness.client.wires.wire import (
     unread,
     whole,
 )
-from harness.core.reply_notes import LATE_TEXT
+from harness.core.reply_notes import LATE_TEXT, ODD_END
 
 _TEXT = "response.output_text.delta"
 _REASONING = "response.reasoning_text.delta"
 _SUMMARY = "response.reasoning_summary_text.delta"
-_NAMES: dict[str, TextName] = {_TEXT: "content", _REASONING: "reasoning", _SUMMARY: "reasoning"}
+_COMMENTARY = "commentary"
+_NAMES: dict[str, TextName] = {
+    _TEXT: "content", _REASONING: "reasoning", _SUMMARY: "reasoning", _COMMENTARY: "reasoning",
+}  # fmt: skip
+"""Type of a text's events, or the phase of a message that is not the answer → the text that it is a part of."""
+
+_CALLS = ("function_call", "custom_tool_call")
 _OF_PARTS = {"output_text": _TEXT, "reasoning_text": _REASONING, "summary_text": _SUMMARY}
 """Type of a part → the type of the events that bring it in pieces."""
 
-_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_UNFINISHED = ("created", "queued", "in_progress")
+_ENDS = ("completed", "incomplete", "failed", "cancelled")
 
 
 class _TextDelta(msgspec.Struct, gc=False):
@@ -65,7 +73,8 @@ class _ResponsesReader(ReplyParts):
     def __init__(self) -> None:
         super().__init__()
         self._lengths = dict.fromkeys(_NAMES, 0)  # type of a text's events → its length until now
-        self._whole = dict[str, list[str]]()  # the same → the whole texts of its parts, as their own events state them
+        self._whole = dict[str, list[str]]()  # the same → the whole texts of its parts, as finished items state them
+        self._comments = set[str]()  # `output_index` of each message of the phase `commentary`
 
     def decode(self, data: bytes) -> Event:
         """The event of a piece of text. Raises `msgspec.DecodeError`, also after the end."""
@@ -74,11 +83,14 @@ class _ResponsesReader(ReplyParts):
         return self._piece(_decode(data))
 
     def _piece(self, piece: _TextDelta) -> Event:
-        kind = piece.type
-        if kind != _TEXT and self._lengths[_SUMMARY if kind == _REASONING else _REASONING]:
+        kind: str = _COMMENTARY if self._comments and self._is_comment(piece) else piece.type
+        if kind in (_REASONING, _SUMMARY) and self._lengths[_SUMMARY if kind == _REASONING else _REASONING]:
             return self.plain()  # a summary beside the reasoning itself
         self._lengths[kind] += _length(piece.delta)
         return self.added(_NAMES[kind], piece.delta, (piece.output_index, piece.content_index, piece.summary_index))
+
+    def _is_comment(self, piece: _TextDelta) -> bool:
+        return piece.type == _TEXT and str(piece.output_index) in self._comments
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
         """The event of any other form, and notes on what is not read. Raises `BadEvent`."""
@@ -90,46 +102,60 @@ class _ResponsesReader(ReplyParts):
                 return self._piece(msgspec.convert(value, _TextDelta)), []
             except msgspec.ValidationError as error:
                 raise BadEvent(f"a piece of its text has another form ({error})") from error
-        if response := value if _is_body(value) else object_of(value.get("response")):
-            self.named(response.get("id"), response.get("model"))
-        if _ended(value):
-            return self._end(response)
+        if (response := _ended(value)) and not self.over:
+            return self._end(value, response)
+        if begun := object_of(value.get("response")):
+            self.named(begun.get("id"), begun.get("model"))
+        if item.get("phase") == _COMMENTARY:
+            self._comments.add(str(value.get("output_index", 0)))
         if kind == "response.output_item.done":
-            for of_part, text in _texts_of(item):
-                self._whole.setdefault(of_part, []).append(text)
+            _group([item], self._whole)
         name = kind.removeprefix("response.").split(".")[0]
-        is_lost = isinstance(value.get("delta"), str) and "_call" not in name
-        return self.plain(), [*_notes_of(item), *([name if name == "refusal" else unread(name)] if is_lost else [])]
+        if not isinstance(value.get("delta"), str) or ("_call" in name and not name.startswith(_CALLS)):
+            return self.plain(), [*_notes_of(item)]
+        return self.plain(), ["tool call" if name.startswith(_CALLS) else name if name == "refusal" else unread(name)]
 
-    def _end(self, response: Mapping[str, Any]) -> tuple[Event, list[str]]:
-        """The event with the finish reason, and with the texts that no delta brought. Raises `BadEvent`."""
-        items, stated = objects_of(response.get("output")), dict[str, list[str]]()
-        for kind, text in (pair for item in items for pair in _texts_of(item)):
-            stated.setdefault(kind, []).append(text)
-        stated = self._whole | stated
-        for kind, texts in stated.items():
-            if (came := self._lengths[kind]) and came != (length := sum(map(_length, texts))):
-                raise BadEvent(f"the pieces of its {_NAMES[kind]} have {came} characters, the whole has {length}")
+    def _end(self, value: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[Event, list[str]]:
+        """The event with the finish reason and with the texts that no delta brought, and notes. Raises `BadEvent`."""
+        items = objects_of(response.get("output"))
+        last = _group(items, {})
+        if not any(last.values()) and isinstance(text := response.get("output_text"), str):
+            last[_TEXT] = [text]
+        odd, stated = False, dict[str, list[str]]()
+        for kind, came in self._lengths.items():
+            sizes = {_length(*whole[kind]): whole[kind] for whole in (self._whole, last) if kind in whole}
+            odd = odd or len(sizes.keys() | ({came} if came else ())) > 1
+            if came and sizes and came not in sizes and max(sizes) > came:
+                raise BadEvent(f"the pieces of its {_NAMES[kind]} have {came} characters, the whole has {max(sizes)}")
+            if sizes:
+                stated[kind] = sizes[max(sizes)]
+        names = (response.get("id"), response.get("model"))
+        if odd and self.id and names[0] and self.id != names[0]:
+            raise BadEvent("its last event has another id and another text")
+        odd = odd or any(old and new and old != new for old, new in zip((self.id, self.model), names, strict=True))
+        self.named(self.id or names[0], self.model or names[1])
         if _REASONING in stated:
             stated.pop(_SUMMARY, None)
         came_whole = {_NAMES[kind] for kind, length in self._lengths.items() if length}
         pairs = ((_NAMES[kind], text) for kind, texts in stated.items() for text in texts)
         delta = whole(pair for pair in pairs if pair[0] not in came_whole)
-        reason = string_of(object_of(response.get("incomplete_details")).get("reason"), "reason")
         self.over = True
-        choice = Choice(delta=delta, finish_reason=reason or str(response.get("status")))
-        return self.plain(choice, _usage(response.get("usage"))), [note for item in items for note in _notes_of(item)]
+        choice = Choice(delta=delta, finish_reason=_end_of(value, response))
+        notes = [note for item in items for note in _notes_of(item)]
+        return self.plain(choice, _usage(response.get("usage"))), [*notes, *([ODD_END] if odd else [])]
 
     def error(self, value: dict[str, Any]) -> object:
-        """An error in or outside the reply: also the end of a reply whose status is no end of a model's."""
+        """An error in or outside the reply, also that of a response which did not end by itself."""
         if is_error(value):
             return value
         response = _ended(value)
         status, reason = response.get("status"), object_of(response.get("incomplete_details")).get("reason")
-        if not response or status == "completed" or (status == "incomplete" and reason):
+        if not response or status == "completed" or reason:
             return None
-        message = f"the response ended with the status {status}" + (" and no reason" if status == "incomplete" else "")
-        return response.get("error") or {"message": message, "code": "server_error"}
+        is_empty = not any(self._lengths.values()) and not _group(objects_of(response.get("output")), {})
+        if (_is_body(value) and status in _UNFINISHED) or (status == "incomplete" and is_empty):
+            return response.get("error") or {"message": f"the response is empty and {status}", "code": "server_error"}
+        return response.get("error")
 
     def is_whole(self, value: dict[str, Any]) -> bool:
         """Whether an object is a response or an error."""
@@ -141,46 +167,81 @@ class _ItemsReader(_ResponsesReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._items: list[dict[str, Any]] = []
+        self._items: dict[object, dict[str, Any]] = {}  # `output_index` → the latest statement of its item
+        self._pieces: dict[object, list[str]] = {}  # the same → the pieces of its call's arguments
 
     def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
-        """As of any response, and its whole items are kept."""
-        read = super().event(value, begun)
-        if value.get("type") == "response.output_item.done":
-            self._items.append(object_of(value.get("item")))
-        self._items = max(self._items, objects_of(_ended(value).get("output")), key=len)
+        """As of any response, and its items are kept."""
+        is_late = self.over
+        read, kind, place = super().event(value, begun), value.get("type"), str(value.get("output_index"))
+        if is_late:
+            return read
+        if item := object_of(value.get("item")):
+            self._items[place] = item
+        elif kind == "response.function_call_arguments.delta" and isinstance(piece := value.get("delta"), str):
+            self._pieces.setdefault(place, []).append(piece)
+        # On a tie the last word counts: it has the newest encrypted reasoning.
+        last = objects_of(_ended(value).get("output"))
+        if last and len(last) >= len(self._items):
+            self._items = {str(place): item for place, item in enumerate(last)}
         return read
 
     def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
         """The calls, and all items in their order. Raises `BadEvent`."""
-        calls = [item for item in self._items if item.get("type") == "function_call"]
         # vLLM refuses an item with a field for encrypted reasoning, also an empty one.
-        items = ({name: value for name, value in item.items() if value is not None} for item in self._items)
+        items = [{name: each for name, each in item.items() if each is not None} for item in self._items.values()]
+        for item, place in zip(items, self._items, strict=True):
+            if item.get("type") == "function_call" and not item.get("arguments"):
+                item["arguments"] = "".join(self._pieces.get(place, ()))
+        calls = [item for item in items if item.get("type") == "function_call"]
         return tuple(call_of(*map(each.get, ("call_id", "name", "arguments"))) for each in calls), tuple(items)
 
 
 def _is_body(value: Mapping[str, Any]) -> bool:
-    return value.get("object") == "response"
+    return value.get("object") == "response" or ("type" not in value and isinstance(value.get("output"), list))
 
 
 def _ended(value: dict[str, Any]) -> dict[str, Any]:
-    """The response that an event ends, or that a whole body is; empty for other events."""
+    """The response that an event ends, or that a whole body is; empty for other events.
+
+    An event ends the response that it holds unless its name or its status says that it is unfinished.
+    """
     if _is_body(value):
         return value
-    return object_of(value.get("response")) if value.get("type") in _ENDS else {}
+    response, name = object_of(value.get("response")), _name_of(value)
+    is_end = name in _ENDS or not {name, response.get("status")}.intersection(_UNFINISHED)
+    return response if is_end else {}
+
+
+def _name_of(value: Mapping[str, Any]) -> str:
+    return str(value.get("type")).removeprefix("response.")
+
+
+def _end_of(value: Mapping[str, Any], response: Mapping[str, Any]) -> str:
+    """The finish reason: the reason that a response states, else its status, else the name of its event."""
+    reason = string_of(object_of(response.get("incomplete_details")).get("reason"), "reason")
+    return reason or string_of(response.get("status"), "status") or _name_of(value)
+
+
+def _group(items: list[dict[str, Any]], texts: dict[str, list[str]]) -> dict[str, list[str]]:
+    """`texts` with those of the items added: type of a text's events → its parts. Raises `BadEvent`."""
+    for kind, text in (pair for item in items for pair in _texts_of(item)):
+        texts.setdefault(kind, []).append(text)
+    return texts
 
 
 def _texts_of(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(type of the events that bring it in pieces, text) of each text of an item. Raises `BadEvent`."""
     for part in (*objects_of(item.get("content")), *objects_of(item.get("summary"))):
         if (kind := _OF_PARTS.get(str(part.get("type")))) is not None:
-            yield kind, string_of(part.get("text"), "text")
+            is_comment = kind == _TEXT and item.get("phase") == _COMMENTARY
+            yield _COMMENTARY if is_comment else kind, string_of(part.get("text"), "text")
 
 
 def _notes_of(item: Mapping[str, Any]) -> Iterator[str]:
     """Notes on what an item has beside texts: a refusal, a call, a tool that the server ran."""
     kind = item.get("type")
-    if kind in ("function_call", "custom_tool_call"):
+    if kind in _CALLS:
         yield "tool call"
     elif item and kind not in ("message", "reasoning"):
         yield unread(str(kind))
@@ -188,12 +249,12 @@ def _notes_of(item: Mapping[str, Any]) -> Iterator[str]:
         yield "refusal"
 
 
-def _length(text: str) -> int:
-    """Characters but blanks, which vLLM's parsers leave out at the ends of a whole text; in units of UTF-16, since a
-    pair that came in two deltas counts two.
+def _length(*texts: str) -> int:
+    """Characters but white space, which vLLM's parsers leave out at the ends of a whole text; in units of UTF-16, since
+    a pair that came in two deltas counts two.
     """
-    units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-    return units - text.count(" ") - text.count("\n")
+    dense = "".join("".join(texts).split())
+    return len(dense) if dense.isascii() else len(dense.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _usage(usage: object) -> dict[str, Any] | None:
