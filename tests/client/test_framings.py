@@ -175,6 +175,28 @@ def test_a_response_is_the_same_in_any_pieces() -> None:
             assert read(*pieces) == whole, (n, cuts)
 
 
+ODD = [
+    b"", b" ", b"\t", b":", b"\r", b"\n", b"\r\n", b"\r\n ", b"\xa0", b"\x85", b"\0", b",", b"9", b"_", b"A: b\r\n",
+]  # fmt: skip
+USUAL = [b"X-Id: 1, b: c ", b"Connection: Keep-Alive, Close", b"date:  Sun", b"Content-Length: 5", CHUNKED[0]]
+LINES = [*MAY_BE_CHUNKED, *LENGTHS, *HEADERS]
+
+
+@pytest.mark.fuzz
+def test_the_head_that_is_read_at_once_is_the_same_line_by_line() -> None:
+    """A blank line before a head is passed over, but such a head is not of the usual form."""
+    for n in range(examples(3000)):
+        rng = random.Random(n)
+        status = rng.choice([b"HTTP/1.1 200 OK", rng.choice(STATUSES)])
+        lines = rng.choices([*USUAL * 8, *LINES], k=rng.randrange(1, 5))
+        head = b"\r\n".join([status, *lines, b"", b""])
+        for _ in range(rng.randrange(3)):
+            at = rng.randrange(len(head) + 1)
+            head = head[:at] + rng.choice(ODD) + head[at + rng.randrange(2) :]
+        raw = head + b"5\r\nhello\r\n0\r\n\r\n" + rng.choice(ODD)
+        assert read(raw) == read(b"\r\n" + raw), (n, head)
+
+
 @pytest.mark.parametrize("headers", [b"Transfer-Encoding: chunked\r\nContent-Length: 9", b"Connection: close", b"X: 1"])
 def test_a_connection_whose_framing_leaves_a_doubt_carries_no_other_request(headers: bytes) -> None:
     response = Response()

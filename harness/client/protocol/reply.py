@@ -136,6 +136,8 @@ def stated_usage(usage: dict[str, Any], metrics: Any = None, sglext: Any = None,
         reasoning_tokens=stated_count(reasoning),
         cached_tokens=stated_count(cached),
     )
+    if metrics is sglext is timings is None:
+        return counts
     of_vllm, of_sglang = _part(metrics, "speculative_decoding"), _part(sglext, "spec_tokens_details")
     steps, tokens = stated_count(of_vllm.get("num_spec_steps")), stated_count(of_vllm.get("num_accepted_draft_tokens"))
     if steps is not None and tokens is not None:
@@ -392,13 +394,15 @@ class Completion:
     @property
     def is_all_reasoning(self) -> bool:
         """Whether reasoning has come, and no character of a text, a refusal or a tool call."""
-        has_text, has_reasoning = (bool(self._blocks[which] or self._pieces[which]) for which in (_TEXT, _REASONING))
-        return has_reasoning and not has_text and not {"refusal", "tool call"}.intersection(self.notes)
+        if self._blocks[_TEXT] or self._pieces[_TEXT]:
+            return False
+        has_reasoning = bool(self._blocks[_REASONING] or self._pieces[_REASONING])
+        return has_reasoning and {"refusal", "tool call"}.isdisjoint(self.notes)
 
     @property
     def is_cumulative(self) -> bool:
         """Whether each event repeats the text of the one before it."""
-        return any(self._is_sent_anew(which) for which in (_TEXT, _REASONING))
+        return self._is_sent_anew(_TEXT) or self._is_sent_anew(_REASONING)
 
     def _is_sent_anew(self, which: int) -> bool:
         return self._latest[which] is not None and self._n_grown[which] >= _GROWN

@@ -40,6 +40,10 @@ MAX_HEAD_BYTES = 300 * 1024
 MAX_INTERIM_HEADS = 100
 """Largest number of heads of status 1xx before the response's own head."""
 
+_usual_head = re.compile(rb"HTTP/1\.1 ([2-9]\d\d) [ -~]*+\r\n((?:[\w-]++:[ -~]*+\r\n)++)\r\n").match
+"""The head that nearly all servers send: status and headers. Any other is read line by line, to the same values."""
+
+_usual_headers = re.compile(r"([\w-]+): *([^\r]*)").findall
 _find_head_end = re.compile(rb"\n\r?\n").search
 _status_line = re.compile(r"HTTP/(\d(?:\.\d)?) +(\d{3})(?:[ \t].*)?\Z", re.I | re.S).match
 _fold = re.compile(r"\r?\n[ \t]+").sub
@@ -50,6 +54,8 @@ _figures = re.compile(rb"[0-9A-Fa-f]+\Z").match
 _TOGETHER = ("content-length", "transfer-encoding", "connection")
 """Headers whose values are lists, and count together if there are several of one name; of other names the last counts.
 """
+
+_LAST_CHUNK = b"0\r\n\r\n"
 
 
 @lru_cache(maxsize=4096)
@@ -64,7 +70,7 @@ def _whole_chunks(data: bytes) -> tuple[bytes, int]:
 
     A usual chunk has no extension and no CR LF in its body.
     """
-    n_last = 5 if data.endswith(b"\r\n0\r\n\r\n") else 0  # the last chunk, which has no body
+    n_last = len(_LAST_CHUNK) if data.endswith(b"\r\n" + _LAST_CHUNK) else 0
     parts = data[: len(data) - n_last].split(b"\r\n")
     sizes, bodies, rest = parts[:-1:2], parts[1::2], parts[-1]
     if len(parts) % 2 == 0:  # the last body is not whole
@@ -130,6 +136,10 @@ class Response:
             elif self._step == "end":
                 self.excess = self.excess or data[at:].strip(b"\r\n")
                 break
+            elif (
+                self._step == "size" and end - at == len(_LAST_CHUNK) and not self._part and data.endswith(_LAST_CHUNK)
+            ):
+                at, self._step = end, "end"
             elif self._step == "size" and is_usual and not self._part:
                 chunks, n_rest = _whole_chunks(data[at:])
                 pieces.append(chunks)
@@ -140,6 +150,13 @@ class Response:
 
     def _take_head(self, data: bytes, at: int) -> int:
         """Read the head, or the next part of it; return the position behind it."""
+        if not self.begun and (usual := _usual_head(data, at)) and usual.end() - at <= MAX_HEAD_BYTES:
+            pairs = _usual_headers(usual[2].decode())
+            headers = {name.lower(): value.rstrip() for name, value in pairs}
+            if len(headers) == len(pairs):
+                self.begun = True
+                self._end_head("1.1", int(usual[1]), headers)
+                return usual.end()
         searched = max(0, len(self._part) - 2)
         self._part += data[at:].lstrip(b"\r\n") if not self._part else data[at:]
         if not self._part:
@@ -155,12 +172,12 @@ class Response:
             head, n_rest = self._part[:n_head].decode("latin-1"), len(self._part) - found.end()
             self._part.clear()
             self._head_bytes += n_head
-            self._end_head(head)
+            self._read_head(head)
             return len(data) - n_rest
         return len(data)
 
-    def _end_head(self, head: str) -> None:
-        """Decide by the status and the headers how the body ends."""
+    def _read_head(self, head: str) -> None:
+        """Read a head line by line."""
         status_line, *lines = _fold(" ", head).split("\n") if "\n " in head or "\n\t" in head else head.split("\n")
         if (found := _status_line(status_line.rstrip("\r"))) is None:
             self.broken = f"the first line is {quoted(status_line[:80])!r}"
@@ -171,34 +188,36 @@ class Response:
             if self._n_interim > MAX_INTERIM_HEADS:
                 self.broken = f"more than {MAX_INTERIM_HEADS} interim replies (status 1xx)"
             return
-        headers: dict[str, str] = {}
-        together: dict[str, list[str]] = {name: [] for name in _TOGETHER}
+        values: dict[str, list[str]] = {}
         for line in lines:
             name, colon, value = line.partition(":")
             if not colon:
                 self.broken = f"a header is {quoted(line[:80])!r}"
                 return
-            headers[name := name.strip().lower()] = value = value.strip()
-            if name in together:
-                together[name] += [entry for part in value.lower().split(",") if (entry := part.strip())]
-        codings = [coding for coding in together["transfer-encoding"] if coding != "identity"]
-        lengths, is_stated = {*together["content-length"]}, "content-length" in headers
+            values.setdefault(name.strip().lower(), []).append(value.strip())
+        headers = {name: ", ".join(each) if name in _TOGETHER else each[-1] for name, each in values.items()}
+        self._end_head(version, status, headers)
+
+    def _end_head(self, version: str, status: int, headers: dict[str, str]) -> None:
+        """Decide by the status and the headers how the body ends."""
+        stated, connection = headers.get("content-length"), _entries(headers.get("connection"))
+        codings = [coding for coding in _entries(headers.get("transfer-encoding")) if coding != "identity"]
         self.chunked = codings[-1:] == ["chunked"]
         if status in (101, 204, 304):
             self._step = "end"
         elif self.chunked:
             self._step = "size"
-        elif codings or not is_stated:
+        elif codings or stated is None:
             self._step, self._left, self.until_closed = "body", sys.maxsize, True
-        elif len(lengths) == 1 and _length(length := lengths.pop()):
+        elif len(lengths := {*_entries(stated)}) == 1 and _length(length := lengths.pop()):
             self._left = int(length)
             self._step = "body" if self._left else "end"
         else:
-            self.broken = f"the length of the body is {quoted(headers['content-length'])!r}"
+            self.broken = f"the length of the body is {quoted(stated)!r}"
             return
         self.status, self.headers, self._head_bytes = status, headers, 0
-        stays = version >= "1.1" or "keep-alive" in together["connection"]
-        closes = "close" in together["connection"] or (self.chunked and is_stated)
+        stays = version >= "1.1" or "keep-alive" in connection
+        closes = "close" in connection or (self.chunked and stated is not None)
         self._reusable = stays and not (closes or self.until_closed or status == 101)
 
     def _take_line(self, data: bytes, at: int) -> int:
@@ -224,6 +243,11 @@ class Response:
             self._left = int(size[1], 16)
             self._step = "chunk" if self._left else "trailer"
         return stop + 1
+
+
+def _entries(value: str | None) -> list[str]:
+    """The entries of a header that is a list, in lower case; none without the header."""
+    return [entry for part in value.lower().split(",") if (entry := part.strip())] if value else []
 
 
 def _shown(line: bytes | bytearray) -> str:
