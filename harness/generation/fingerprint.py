@@ -17,7 +17,6 @@ from threading import Thread
 from typing import Any
 
 from harness.client.address.endpoint import Endpoint
-from harness.client.asker import Asker
 from harness.client.interface import Post, Transport
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
@@ -86,9 +85,10 @@ def bodies(template: RequestTemplate) -> list[bytes]:
     return [template.body_of_text(text) for text in PROMPTS]
 
 
-def most(asker: Asker, neutral: Mapping[str, Any], n: int) -> Spent:
+def most(settings: RunSettings, neutral: Mapping[str, Any], n: int) -> Spent:
     """The most that the requests for the fingerprints of `n` endpoints can be billed for."""
-    return Spent().plus(*[_billed(body, None) for body in bodies(asker.template(SAMPLING, neutral)) * n])
+    template = settings.asker.template(SAMPLING, neutral)
+    return Spent().plus(*[_billed(body, None) for body in (bodies(template) + _with_tool(settings, template)) * n])
 
 
 def _billed(body: bytes, reply: Reply | BaseException | None) -> Spent:
@@ -109,12 +109,28 @@ class Fingerprints:
     """The fingerprints of some endpoints.
 
     beginnings: base URL → beginnings of the replies, of each endpoint that answered all prompts. failures: base URL →
-    why one of its requests failed. cost: what all requests were billed for.
+    why one of its requests failed. cost: what all requests were billed for. toolless: the endpoints that count no more
+    prompt tokens if a prompt comes with the tool: a template or a gateway drops it.
     """
 
     beginnings: dict[str, list[str]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     cost: Spent = field(default_factory=Spent)
+    toolless: list[str] = field(default_factory=list)
+
+
+def _with_tool(settings: RunSettings, plain: RequestTemplate) -> list[bytes]:
+    """The request for the first prompt with the tool that the run offers; empty without one."""
+    offers = [settings.template(name).offer for name in settings.benchmarks]
+    return [replace(plain, offer=offer).body_of_text(PROMPTS[0]) for offer in offers if offer][:1]
+
+
+def _drops_tool(replies: Sequence[Reply | BaseException]) -> bool:
+    """Whether the last reply, to the first prompt with the tool, counts no more prompt tokens than the first."""
+    plain, tooled = (
+        reply.usage.prompt_tokens if isinstance(reply, Reply) else None for reply in (replies[0], replies[-1])
+    )
+    return plain is not None and tooled is not None and tooled <= plain
 
 
 def ask(
@@ -130,20 +146,24 @@ def ask(
     """
     taken, requests = Fingerprints(), settings.asker.template(SAMPLING, neutral)
     contents = bodies(requests)
+    tooled = _with_tool(settings, requests)
     deadlines = replace(settings.deadlines, connect=SECONDS, first_token=SECONDS, idle=SECONDS)
 
     async def ask_endpoint(transport: Transport, endpoint: Endpoint) -> None:
         """Add to `taken` what one endpoint was billed for, and its beginnings if all requests gave text."""
         wire = requests.spelling.wire
-        sent = (transport.complete(Post(endpoint, wire, body, deadlines, MAX_BYTES)) for body in contents)
+        sent = (transport.complete(Post(endpoint, wire, body, deadlines, MAX_BYTES)) for body in contents + tooled)
         # A refused request must not cut off the others in flight, which are billed all the same.
         replies = await asyncio.gather(*(asyncio.wait_for(reply, SECONDS) for reply in sent), return_exceptions=True)
-        for body, reply in zip(contents, replies, strict=True):
+        for body, reply in zip(contents + tooled, replies, strict=True):
             taken.cost = taken.cost.plus(_billed(body, reply))
             # Lateness is told in one way, whether the request's own deadline or ours was noticed first.
             if isinstance(reply, RequestFailed) and reply.kind != "timeout":
                 taken.failures[endpoint.base_url] = reply.message
-        texts = [f"{r.reasoning or ''}{r.text or ''}"[:MAX_CHARS] for r in replies if isinstance(r, Reply)]
+        if tooled and _drops_tool(replies):
+            taken.toolless.append(endpoint.base_url)
+        given = [reply for reply in replies[: len(contents)] if isinstance(reply, Reply)]
+        texts = [f"{reply.reasoning or ''}{reply.text or ''}"[:MAX_CHARS] for reply in given]
         # Empty beginnings would count as equal to each other.
         if len([*filter(None, texts)]) == len(contents):
             taken.beginnings[endpoint.base_url] = texts

@@ -207,12 +207,17 @@ class Runner:
         if self._takes_fingerprints and not self.settings.stage:
             neutral = self.session.fingerprint_neutral
             # What the session logs if a signal ends it meanwhile.
-            self.session.spent_on_fingerprints = fingerprint.most(self.settings.asker, neutral, len(endpoints))
+            self.session.spent_on_fingerprints = fingerprint.most(self.settings, neutral, len(endpoints))
             taken = fingerprint.ask(self.settings, neutral, endpoints, self.opener)
             self.session.spent_on_fingerprints = taken.cost
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self.servers.facts]
             given = {url: taken.beginnings[url] for e in endpoints if (url := e.base_url) in taken.beginnings}
             self.session.check_fingerprints(given, described, taken.failures, resuming=True)
+            for url in taken.toolless:
+                self.session.warn(
+                    f"{url} drops the tool: it counts as many prompt tokens with the tool as without it. Its chat "
+                    "template, or a gateway in front of it, leaves tools out, so the model cannot call any."
+                )
         elif self.settings.fingerprint and not self.settings.stage:
             self.session.warn(
                 "a session with a budget takes no fingerprint, so this one cannot notice that the server's model has "

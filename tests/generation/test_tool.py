@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 import sys
 import threading
 import time
@@ -71,6 +72,24 @@ def one_sample(folder: Path, *replies: str | Calls, **more: Any) -> tuple[Sample
         outcome = run(settings, question_set(folder, 1))
     (sample,) = samples_of(settings)
     return sample, outcome, server.requests
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+@pytest.mark.parametrize("longer", [0, 80], ids=["dropped", "arrives"])
+def test_a_server_whose_prompts_are_no_longer_with_the_tool_is_named(tmp_path: Path, api: Any, longer: int) -> None:
+    plain = scripted(ANSWER)
+
+    def answer(request: Request) -> Iterator[Step]:
+        for step in plain(request):
+            offered = request.method == "POST" and "tools" in request.json
+            if longer and offered and isinstance(step, bytes):
+                step = re.sub(rb'((?:prompt|input)_tokens":) ?9', rb"\g<1>9" + b"0", step)
+            yield step
+
+    with FakeServer(answer) as server:
+        settings = settings_of(tmp_path / "run", server.base_url, api=api, fingerprint=True)
+        outcome = run(settings, question_set(tmp_path, 1))
+    assert any("drops the tool" in warning for warning in outcome.warnings) == (not longer)
 
 
 ENDS: dict[str, tuple[list[str | Calls], str, list[list[str]], str]] = {
