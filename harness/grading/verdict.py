@@ -33,7 +33,7 @@ from harness.grading.find.beside import parts_of
 from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
 from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
 
-VERSION = "44"
+VERSION = "45"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"

@@ -33,7 +33,7 @@ from functools import lru_cache
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
 from harness.answers.grammar.notation import plain_source
-from harness.answers.grammar.numerals import Unreadable
+from harness.answers.grammar.numerals import Unreadable, number_in_words
 from harness.answers.grammar.operands import OPERANDS
 from harness.answers.grammar.operators import compound_quantity, operator_behind
 from harness.answers.grammar.parser import CLOSING, OPENING, POWER, SIDE, Grammar, Parser, begins_condition
@@ -350,6 +350,9 @@ _FORMS = (
 )
 """Forms of a whole answer, each with the spelling that it is brought to."""
 
+_TWICE = re.compile(r"([^()]{1,60}?) ?\(([^()]{1,60})\)")
+"""A number with itself in words in brackets behind it, 5 (five), or the other way round."""
+
 _COMPILED = [(re.compile(form), template) for form, template in _FORMS]
 _GAP_BEFORE_NAME = re.compile(r"(?:\\q?quad\s*|(?:(?<=\d)|(?<=\d\}))\s+)(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
 """The space between two equations, as in `A=2 \\quad B=-1`; a comma takes its place."""
@@ -357,7 +360,11 @@ _GAP_BEFORE_NAME = re.compile(r"(?:\\q?quad\s*|(?:(?<=\d)|(?<=\d\}))\s+)(?=\\?[A
 
 def usual_spelling(source: str) -> str:
     """Return an answer in the spelling that the grammar reads; `source` itself if it has none of the forms above."""
-    flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip().rstrip(".")
+    flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip(" $").rstrip(".")
+    if (twice := _TWICE.fullmatch(flat)) is not None:
+        values = [number_in_words(part) for part in twice.groups()]
+        if values.count(None) == 1 and (values[0] or twice[1]) == (values[1] or twice[2]):
+            return values[0] or twice[1]
     for form, template in _COMPILED:
         if (match := form.fullmatch(flat)) is not None:
             return match.expand(template)

@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import chain
 
 from harness.answers.boxed import Box, boxes_from_end, has_box, is_broken, opening_behind, unclosed_box, without_boxes
 from harness.answers.grammar.notation import has_only_prices
@@ -101,6 +102,11 @@ _STATEMENT_END = regex(
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
 """Where a labelled answer ends: the line, the sentence, or a clause that gives a reason or a consequence."""
+
+_BRACKET = regex(r"\\?([(\[{]|(?<=\\)begin\b)|\\?(?:[)\]}]|(?<=\\)end\b)")
+"""A bracket, or the beginning or end of an environment of LaTeX; the group is one that opens."""
+
+_PARAGRAPH_END = regex(r"\n[ \t]*(?:\n|\Z)")
 
 _BOLD = regex(r"(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?![\w(])")
 """The marks of bold text, `**84**`; those of a power, `2**3`, stand between its parts."""
@@ -450,8 +456,7 @@ def _labelled(text: str, start: int, hi: int, kind: str) -> Extraction | None:
     if (formula := FORMULA.match(text, start, hi)) is not None:
         end = _end_of_formulas(text, formula)
         return Extraction(text[start:end], start, end, "phrase")
-    stop = _STATEMENT_END.search(text, start, hi)
-    end = stop.start() if stop else hi
+    end = _end_of_statement(text, start, hi)
     special = _SPECIAL.search(text, start, end)
     end = special.start() if special else end
     sentence = _REMARK.sub("", text[start:end].strip().strip("*_`").rstrip(".。 ").strip())
@@ -465,6 +470,25 @@ def _labelled(text: str, start: int, hi: int, kind: str) -> Extraction | None:
     if len(numbers) == 1 and not is_refused(sentence, *numbers[0].span()):  # "Jane started 3 hours ago"
         return _at(text.find(numbers[0].group(), start), numbers[0].group(), "phrase")
     return _at(text.find(sentence, start), sentence, "phrase") if sentence else None
+
+
+def _end_of_statement(text: str, start: int, hi: int) -> int:
+    """Return where the statement that begins at `start` ends: at its first stop outside brackets and environments.
+
+    A bracket that is not closed in its paragraph holds no stop.
+    """
+    first: int | None = None
+    depth, position = 0, start
+    stops = _STATEMENT_END.finditer(text, start, min(hi, start + _MAX_BEHIND_CHARS))
+    for end in chain((stop.start() for stop in stops), (hi,)):
+        for bracket in _BRACKET.finditer(text, position, end):
+            depth = max(0, depth + (1 if bracket[1] else -1))
+        position, first = end, end if first is None else first
+        if not depth:
+            return end
+        if _PARAGRAPH_END.match(text, end, hi) is not None:
+            break
+    return hi if first is None else first
 
 
 def _at(begin: int, answer: str, method: Method) -> Extraction:

@@ -50,10 +50,15 @@ MAX_SENTENCE_CHARS = 240
 
 FORMULA = regex(
     r"\$\$(.{1,2000}?)\$\$|(?<!\\)\$((?>(?:[^$\n\\]++|\\[^\n])+))\$"
+    r"|(?<!\\)\$(?=(\s))?((?>(?:[^$\n\\A-Za-z]|\n(?![ \t]*\n)|(?<![A-Za-z])[A-Za-z](?![A-Za-z])"
+    r"|\\(?:text|mathrm|begin|end)\{[^{}\n]*\}|\\(?:[A-Za-z]++|.)){1,2000}))(?(3)(?<=\n)|(?<!\s))\$(?!\d)"
     r"|\\\(((?>(?:[^\\]|\\[^()]){1,2000}))\\\)|\\\[((?>(?:[^\\]|\\[^\[\]]){1,2000}))\\\]",
     re.DOTALL,
 )
-r"""A formula between $, $$, \( \) or \[ \]."""
+r"""A formula between $, $$, \( \) or \[ \].
+
+Between single dollars it may go over several lines of a paragraph, if no word of text and no price can be meant.
+"""
 
 NUMBER = regex(
     r"""(?x) (?<![A-Za-z0-9_.]) (?:[-−–](?=[\d.$]))? [$€£¥￥＄]? [-−]?
