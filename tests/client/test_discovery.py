@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from harness.client.address import providers
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import (
     ModelInfo,
@@ -192,6 +193,23 @@ def test_a_list_of_very_many_models_is_read_and_a_wrong_name_told(serve: Any) ->
     assert find_model(endpoint, "model-99999") == ModelInfo("model-99999", 9)
     with pytest.raises(ServerError, match=r"does not serve modle-1; it has .* and 99992 more\. Did you mean model-1"):
         find_model(endpoint, "modle-1")
+
+
+@pytest.mark.parametrize("last", ["", "a&b", "toy"])
+def test_a_list_is_read_to_its_last_page_by_the_head_of_its_api(last: str) -> None:
+    def answer(request: Request) -> list[Step]:
+        if "anthropic-version" not in request.headers:
+            return [http(400, {"error": "anthropic-version: header is required"})]
+        first = "after_id" not in request.path
+        if not first and last == "toy":  # says that there is more, and has no other page
+            return [http(404, {})]
+        assert request.path.partition("after_id=")[2] in ("", "a%26b", "b", "toy")
+        listed = [{"id": "a"}, {"id": last or "b"}, {"id": "a"}, None] if first else [{"id": "toy"}]
+        return [http(200, {"data": listed, "has_more": first or not last, "last_id": last})]
+
+    with FakeServer(answer) as server:
+        endpoint = providers.load("generic").endpoint(server.base_url, None, api="messages")
+        assert find_model(endpoint, "toy") == ModelInfo("toy")
 
 
 def test_a_list_that_would_take_a_great_deal_of_memory_is_not_decoded(serve: Any) -> None:

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from harness.client.address import providers
 from harness.client.asker import Asker
 from harness.client.spelling import RequestTemplate, Spelling
+from harness.client.wires.table import WIRES
+from harness.client.wires.wire import Wire
 from harness.core.choices import Api, Thinking
 from harness.core.errors import UsageError
 from harness.core.records import Message
@@ -102,6 +104,18 @@ def test_an_address_without_a_path_gets_the_providers() -> None:
 )
 def test_an_address_may_lack_its_path_and_its_scheme(name: str, api: Api, url: str | None, asked: str) -> None:
     assert providers.load(name).endpoint(url, "k", api=api).base_url == asked
+
+
+@pytest.mark.parametrize("asked", WIRES)
+@pytest.mark.parametrize("named", WIRES)
+def test_an_address_that_names_another_api_is_refused(asked: Wire, named: Wire) -> None:
+    provider, url = providers.load("generic"), f"http://h/v1{named.path}"
+    if asked is named:
+        assert provider.endpoint(url, None, api=asked.api).base_url == "http://h/v1"
+    else:
+        with pytest.raises(UsageError, match=f"set api={named.api}, or leave the end off"):
+            provider.endpoint(url, None, api=asked.api)
+    provider.endpoint(f"unix:/tmp{named.path}", None, api=asked.api)
 
 
 def test_a_provider_without_an_address_of_its_own_asks_for_one() -> None:

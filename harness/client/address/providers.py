@@ -22,13 +22,13 @@ from pydantic import Field, HttpUrl
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import Spelling, merge
-from harness.client.wires.table import wire_of
+from harness.client.wires.table import WIRES, wire_of
 from harness.core import plugins, yaml_file
 from harness.core.choices import Api, LengthField, Thinking
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.part import Part
-from harness.core.secret import Secret
+from harness.core.secret import Secret, address_shown
 from harness.core.validation import validated
 from harness.core.yaml_file import fits_any
 from harness.presets.sampling import sampling_fields
@@ -204,13 +204,21 @@ class Provider(Part):
             url = str(self.address.base_url).removesuffix(self.address.path)
         parsed = Endpoint.parse(url, key, headers)
         base_url = parsed.base_url
+        path = urlsplit(url if "://" in url else f"http://{url}").path.rstrip("/")
+        named = next((wire.api for wire in WIRES if path.endswith(wire.path)), api)
+        if named != api and not url.startswith("unix:"):
+            why = f"this address names the API {named}, and {api} is asked: set api={named}, or leave the end off"
+            raise UsageError(why, field="base_url", value=address_shown(url))
         if self.hosted and "://" not in url and not parsed.local:  # a key in the clear, for a scheme that was left out
             base_url = base_url.replace("http://", "https://", 1)
-        if not urlsplit(url if "://" in url else f"http://{url}").path.strip("/"):
+        if not path:
             base_url = base_url.removesuffix("/v1") + self.address.paths.get(api, self.address.path)
         api_key, own = parsed.api_key, parsed.headers
         if api_key and self.address.key_header != "Authorization":
             own, api_key = (*own, (self.address.key_header, api_key)), None
+        # All pages of a server may want the headers of its API, the list of models too.
+        given = {name.lower() for name, _ in own}
+        own += tuple((name, Secret(value)) for name, value in wire_of(api).headers.items() if name not in given)
         return Endpoint(base_url, api_key, own, parsed.query)
 
     def require_key(self, endpoint: Endpoint, variable: str) -> None:

@@ -22,6 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from harness.client.address.endpoint import Endpoint, quote_safely, redact_values, secrets_of
 from harness.client.protocol.failures import error_words, failure_of_status
@@ -42,6 +43,8 @@ _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_con
 """Names under which servers state a model's context length in their list of models."""
 _SHOWN_MODELS = 8
 """Largest number of models that a message lists."""
+_MAX_PARTS = 20
+"""Most pages of a list of models that are read; Anthropic's have 20 models each."""
 _COMPARED_MODELS = 10_000
 """Largest number of listed models that are compared with a misspelt name, which takes 0.1 s."""
 _MAX_VALUES = 1_000_000
@@ -95,24 +98,48 @@ _NO_LIST = (403, 404, 405, 429, 500, 501)
 
 
 def list_models(endpoint: Endpoint, *, pages: Pages | None = None) -> list[ModelInfo]:
-    """The models that the server lists; empty if it is a hosted provider without a list. Raises `ServerError`."""
+    """The models that the server lists, on all pages if the list has several, as Anthropic's has.
+
+    Empty if it is a hosted provider without a list. Raises `ServerError`.
+    """
     pages = Pages() if pages is None else pages
-    page = _read_page(endpoint, endpoint.base_url + "/models", pages.seconds())
-    status, body, pages.server = page.status, page.body, page.headers.get("server", "")
-    if status in (404, 405, 501) and not endpoint.local:
-        return []
-    if status != 200:
-        kind = NoList if status in _NO_LIST else ServerError
-        raise kind(_refusal(endpoint, "/models", page))
-    listed = _parse_object(body).get("data")
-    if not isinstance(listed, list):
+    entries, after = dict[str, dict[str, Any]](), ""
+    for _ in range(_MAX_PARTS):
+        try:
+            part = _part_of_list(endpoint, f"/models?after_id={quote(after, safe='')}" if after else "/models", pages)
+        except ServerError:
+            if not after:
+                raise
+            break  # a server that says of one page that it is not the last, and has no other
+        listed = [each for each in part.get("data", []) if isinstance(each, dict)]
+        new = {each["id"]: each for each in listed if isinstance(each.get("id"), str)}
+        goes_on = part.get("has_more") is True and not new.keys() <= entries.keys()
+        entries |= new
+        after = str(part.get("last_id") or next(reversed(new), ""))
+        if not goes_on:
+            break
+    else:
+        raise NoList(f"{endpoint.base_url}/models goes on after {_MAX_PARTS} pages.")
+    pages.listed = entries
+    return [ModelInfo(name, _context(endpoint, entry, pages)) for name, entry in entries.items()]
+
+
+def _part_of_list(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]:
+    """A page of the list of models, with its list `data`; {} of a hosted provider without one."""
+    page = _read_page(endpoint, endpoint.base_url + path, pages.seconds())
+    pages.server = page.headers.get("server", "")
+    if page.status in (404, 405, 501) and not endpoint.local:
+        return {}
+    if page.status != 200:
+        kind = NoList if page.status in _NO_LIST else ServerError
+        raise kind(_refusal(endpoint, path, page))
+    part = _parse_object(page.body)
+    if not isinstance(part.get("data"), list):
         raise NoList(
             f"{endpoint.base_url}/models answers, but not as an OpenAI-compatible server: "
-            f"{_quote_error(endpoint, body)}; check the port and path of base_url"
+            f"{_quote_error(endpoint, page.body)}; check the port and path of base_url"
         )
-    models = [entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
-    pages.listed = {entry["id"]: entry for entry in models}
-    return [ModelInfo(entry["id"], _context(endpoint, entry, pages)) for entry in models]
+    return part
 
 
 def find_model(
