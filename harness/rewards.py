@@ -32,9 +32,9 @@ from harness.core import channel, codec
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import Question
+from harness.grading.find.reference import stated_in
 from harness.grading.processes.lasting import LastingPool
 from harness.grading.processes.pool import check_deadline, outcomes, question_on
-from harness.grading.verdict import find
 from harness.presets.grading import DEADLINE_SECONDS
 
 Completion = str | Sequence[Mapping[str, Any]]
@@ -50,16 +50,6 @@ _STEPS = re.compile(r"Step \d+:|^\d+\.|\n-|\n\*|First,|Second,|Next,|Finally,")
 
 _FULL_STEPS = 3
 """Number of steps that get the whole reward."""
-
-_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
-_COMMAND = re.compile(r"\\[A-Za-z]+|\{[A-Za-z]+\}")
-_WORD = re.compile(r"[A-Za-z]{3,}")
-_FORMULA = re.compile(r"[\d$\\]")
-_MIN_WORDS = 5
-"""A reference of so many words around a number or a formula is a worked solution; so is one of two words and two lines.
-"""
-_ANY_QUESTION = question_on("x", "expression")
-"""A question that gives away nothing of the answer that is looked for in a worked solution."""
 
 _has_warned = False
 
@@ -292,15 +282,7 @@ def _answer_in(reference: Any) -> Any:
         return str(reference)
     if not isinstance(reference, str):
         return reference
-    if tagged := _TAGGED.findall(reference):
-        return tagged[-1].strip()
-    if "####" in reference:  # GSM8K
-        return reference.rpartition("####")[2].strip()
-    words = _WORD.findall(_COMMAND.sub("", reference))
-    is_solution = len(words) >= _MIN_WORDS or (len(words) > 1 and "\n" in reference.strip())
-    if not (is_solution and _FORMULA.search(reference)):
-        return reference
-    stated = find(_ANY_QUESTION, reference)
-    if stated is None or stated.method not in ("box", "boxes", "phrase"):
+    stated = stated_in(reference)
+    if stated is None:
         raise UsageError(f"the reference answer is a text that states no answer: {quoted(reference)}")
-    return stated.answer
+    return stated

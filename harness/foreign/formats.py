@@ -377,14 +377,9 @@ class Tool(NamedTuple):
 
 
 def _of_lm_eval(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row with its responses as one list, and without the worked solution before a reference of GSM8K."""
+    """A row with its responses as one list."""
     resps = row["resps"] if isinstance(row["resps"], list) else [row["resps"]]
-    gold = row["target"]
-    return {
-        **row,
-        "resps": [text for resp in resps for text in (resp if isinstance(resp, list) else [resp])],
-        "target": gold.rpartition("####")[2].strip() if isinstance(gold, str) and "####" in gold else gold,
-    }
+    return {**row, "resps": [text for resp in resps for text in (resp if isinstance(resp, list) else [resp])]}
 
 
 def _of_evalscope(row: Mapping[str, Any]) -> Mapping[str, Any]:

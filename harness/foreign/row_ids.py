@@ -23,6 +23,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.foreign.formats import OutputRow
+from harness.grading.find.reference import stated_in
 
 Repeats = Literal["auto", "samples", "questions"]
 """The meaning of rows with equal question and reference, in a file without ids: samples of one question, or questions
@@ -209,8 +210,10 @@ def reference_of(row: OutputRow) -> AcceptedAnswers:
         raise UsageError(f"{row.where}: the reference answer {error}") from error
 
 
-_reference_of_text = lru_cache(maxsize=4_096)(read_reference)
-"""`read_reference` with a cache, since the rows of a question have one reference."""
+@lru_cache(maxsize=4_096)
+def _reference_of_text(text: str) -> AcceptedAnswers:
+    """The reference that a text states, with a cache, since the rows of a question have one reference."""
+    return read_reference(stated_in(text) or text)
 
 
 MAX_INDEX = 1_000_000

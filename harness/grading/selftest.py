@@ -12,6 +12,7 @@ from harness.answers.letters import letter_of
 from harness.core.records import Question, Sample
 from harness.grading.compare.equivalence import is_unread
 from harness.grading.elsewhere import is_elsewhere, require_extension
+from harness.grading.find.reference import with_stated
 from harness.grading.processes import pool
 from harness.grading.verdict import grade
 from harness.grading.verifier import RULES
@@ -52,7 +53,7 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
     unread: list[tuple[str, str]] = []
     programs: list[Question] = []
     verifiers: set[str] = set()
-    for question in questions:
+    for question in map(with_stated, questions):
         if is_elsewhere(question.rules.grader):
             programs.append(question)
             continue

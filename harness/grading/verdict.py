@@ -31,9 +31,10 @@ from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_RO
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.beside import parts_of
 from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
+from harness.grading.find.reference import with_stated
 from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
 
-VERSION = "45"
+VERSION = "46"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -236,6 +237,7 @@ def search(
 
     answer_from_reasoning: search the reasoning too if the final part gives no answer. with_steps: describe the search.
     """
+    question = with_stated(question)
     extraction = _find_stated(question, sample)
     if extraction is None and answer_from_reasoning:
         extraction = _find_in_reasoning(question, sample)
@@ -260,7 +262,7 @@ def find(question: Question, text: str | None, *, truncated: bool = False, is_ap
     part = final_part(text, is_apart=is_apart) if text else None
     if text is None or part is None:
         return None
-    return _find_in(question, text, *part, truncated=truncated)
+    return _find_in(with_stated(question), text, *part, truncated=truncated)
 
 
 def _find_in_reasoning(question: Question, sample: Sample) -> Extraction | None:
@@ -356,8 +358,9 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Verd
     An answer that is nested too deeply is undecided. with_steps: describe the comparison.
     """
     try:
-        by_rules = question.rules.grader == verifier.RULES
-        return _by_rules(question, answer, with_steps=with_steps) if by_rules else _by_verifier(question, answer)
+        if question.rules.grader == verifier.RULES:
+            return _by_rules(with_stated(question), answer, with_steps=with_steps)
+        return _by_verifier(question, answer)
     except RecursionError:
         return Verdict("undecided", "depth")
 

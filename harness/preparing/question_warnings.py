@@ -19,6 +19,7 @@ from harness.core.nouns import count_noun
 from harness.core.records import GradeRules, Question
 from harness.generation.context import fitted_max_tokens
 from harness.generation.settings import RunSettings
+from harness.grading.find.reference import with_stated
 from harness.options.run import RunOptions
 from harness.preparing.servers import ReachedServers
 from harness.presets import preset as presets
@@ -84,7 +85,7 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
 def _unread_reference(question: Question) -> str | None:
     """The question's reference if the rules are to compare it and cannot read it; else None."""
-    reference = question.references[0] if question.references else ""
+    reference = next(iter(with_stated(question).references), "")
     by_rules = question.rules.grader == GradeRules().grader and question.kind not in ("choice", "text")
     if not by_rules or _PLAIN.fullmatch(reference):
         return None
@@ -101,8 +102,9 @@ def is_sign(reference: str) -> bool:
 def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each benchmark most of whose references are sentences, which the rules can seldom grade."""
     for question_set in sets:
+        questions_as_graded = map(with_stated, question_set.questions)
         graded = [
-            item for item in question_set.questions if item.kind in _WORDED and item.rules.grader == GradeRules().grader
+            item for item in questions_as_graded if item.kind in _WORDED and item.rules.grader == GradeRules().grader
         ]
         long = [item for item in graded if item.references and all(len(text) >= _LONG for text in item.references)]
         if not long:

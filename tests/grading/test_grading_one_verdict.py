@@ -20,6 +20,7 @@ from harness.core.errors import UsageError
 from harness.core.records import GradeRules
 from harness.grading import GRADER, Verdict
 from harness.grading.processes.pool import Pool, question_on
+from harness.grading.selftest import self_test
 from harness.grading.verdict import search
 from harness.presets.grading import DEADLINE_SECONDS
 from tests.grading.given import sample
@@ -77,6 +78,33 @@ def test_grade_prints_what_score_stores_for_pinned_pairs(tmp_path: Path) -> None
 
 def test_grade_prints_what_score_stores_for_shared_pairs(shared_data: Path, tmp_path: Path) -> None:
     check([row for rows in shared(shared_data).values() for row in rows][::PAIRS_EVERY], tmp_path)
+
+
+SOLUTION = "Natalia sold 48/2 = <<48/2=24>>24 clips in May.\nIn all she sold 48+24 = 72 clips."
+STATED = ("{}\n#### {}", r"{} Hence $\boxed{{{}}}$.", "<think>{}</think><answer>{}</answer>", "{} The answer is {}.")
+UNSTATED = (SOLUTION, "#### A heading\n" + SOLUTION)
+"""Texts that state no answer: nothing is read out of them."""
+
+
+def test_a_worked_solution_is_the_answer_that_it_states_for_every_door(tmp_path: Path) -> None:
+    answers = (
+        ("18", "18.0", "72"),
+        (r"\frac{3}{4}", "0.75", "72"),
+        ("x+1", "1+x", "x-1"),
+        ("(-1,2]", "(-1, 2]", "(-1,2)"),
+    )
+    rows = [
+        Row(form.format(SOLUTION, answer), rf"\boxed{{{reply}}}", verdict, {})
+        for form in STATED
+        for answer, right, wrong in answers
+        for reply, verdict in ((right, "correct"), (wrong, "wrong"))
+    ]
+    check(rows, tmp_path)
+    assert [verdict.outcome for verdict in graded(rows)] == [row.verdict for row in rows]
+    unread = [Row(text, r"\boxed{18}", "", {}) for text in UNSTATED]
+    assert [verdict.outcome for verdict in graded(unread)] == ["undecided", "undecided"]
+    tested = self_test(question_on(row.reference, name=str(at)) for at, row in enumerate(rows))
+    assert not tested.not_itself + tested.not_distinct + tested.unread
 
 
 def test_the_command_prints_the_steps_of_the_same_verdict() -> None:

@@ -24,6 +24,7 @@ from harness.answers.reasoning import final_part
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
+from harness.grading.find.reference import with_stated
 from server_launchers import isolated
 
 DEADLINE_SECONDS = 15.0
@@ -97,7 +98,7 @@ def second_verdicts(
             keys[sample.question_id, sample.text[slice(*part)]].append(sample.key)
     due = deque(keys)
     while True:
-        requests = [(questions[question_id].references, text) for question_id, text in due]
+        requests = [(with_stated(questions[question_id]).references, text) for question_id, text in due]
         with closing(_opinions(library, requests, python, deadline_s)) as opinions:
             for correct in opinions:
                 verdicts |= dict.fromkeys(keys[due.popleft()], correct)

@@ -1,0 +1,62 @@
+"""The answer that a reference states, if the reference is a worked solution: of `2 · 9 = 18 … #### 18` the 18."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from harness.answers.bounds import LAST_LETTER
+from harness.benchmarks.drafts import kind_of
+from harness.core.records import AnswerKind, GradeRules, Question
+
+_COMMAND = re.compile(r"\\[A-Za-z]+|\{[A-Za-z]+\}")
+_WORD = re.compile(r"[A-Za-z]{3,}")
+_FORMULA = re.compile(r"[\d$\\]")
+_MIN_WORDS = 5
+"""A reference of so many words around a number or a formula is a worked solution; so is one of two words and two lines.
+"""
+_STATES = frozenset(("box", "boxes", "phrase"))
+"""Methods by which a worked solution states its answer; any other value may be one on the way."""
+
+
+@lru_cache(maxsize=4_096)
+def stated_in(reference: str) -> str | None:
+    """The answer that a worked solution states, None if it states none; any other reference as it is."""
+    _, hashes, behind = reference.rpartition("####")  # as in GSM8K
+    if hashes:
+        return (behind.strip() if "\n" not in behind.strip() else "") or None
+    if not _is_solution(reference):
+        return reference
+    from harness.grading.find.extract import extract_from  # imported late: most references are answers
+
+    # The kind gives away nothing of the answer that is looked for.
+    stated = extract_from(
+        reference, 0, len(reference), kind="expression", parts=None, truncated=False, last=LAST_LETTER
+    )
+    return stated.answer if stated is not None and stated.method in _STATES else None
+
+
+def _is_solution(reference: str) -> bool:
+    if "</answer>" in reference:
+        return True
+    words = len(_WORD.findall(_COMMAND.sub("", reference)))
+    return (words >= _MIN_WORDS or (words > 1 and "\n" in reference.strip())) and bool(_FORMULA.search(reference))
+
+
+def with_stated(question: Question) -> Question:
+    """The question with the answers that its references state, for a comparison by the rules."""
+    if question.rules.grader != GradeRules().grader or question.kind == "program":
+        return question
+    references, kind = _stated(question.references, question.kind)
+    return question if references == question.references else replace(question, references=references, kind=kind)
+
+
+@lru_cache(maxsize=4_096)
+def _stated(references: tuple[str, ...], kind: AnswerKind) -> tuple[tuple[str, ...], AnswerKind]:
+    """The answers that references state and their kind."""
+    stated = tuple(stated_in(reference) or reference for reference in references)
+    if stated == references:
+        return references, kind
+    return stated, kind_of(stated[0]) if kind == kind_of(references[0]) else kind
