@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -29,6 +28,7 @@ from fractions import Fraction
 from typing import Any
 
 from harness.core import channel, codec
+from harness.core.cores import granted_cores
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import Question
@@ -56,7 +56,7 @@ _has_warned = False
 _REWARD = {"correct": 1.0, "wrong": 0.0, "no_answer": 0.0, "undecided": 0.0}
 """Outcome of a verdict → its reward."""
 
-_pool = LastingPool(max(1, (os.cpu_count() or 1) // 2))
+_pool = LastingPool(max(1, granted_cores() // 2))
 _deadline_s = DEADLINE_SECONDS
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
+from harness.core.cores import granted_cores
 from server_launchers import isolated
-from server_launchers.embedded import llama_cpp_server
 from server_launchers.engines.table import EMBEDDED
 
 MODEL = "smollm2-135m"
@@ -36,7 +36,7 @@ def play() -> int:
     again = os.environ[RESUMED_BY] = f"{program()} doctor --demo"
     RunFolder(FOLDER).create()  # before the server: a folder that cannot be written must not cost its start
     watcher, ran = Terminal(), 0
-    load, n_cores = os.getloadavg()[0], llama_cpp_server.cores()
+    load, n_cores = os.getloadavg()[0], granted_cores()
     if load > n_cores:
         click.echo(f"This machine is busy (load {load:.1f} on {n_cores} cores): the demo takes longer than its minute.")
     # All cores, because this client is idle; by default a server leaves one core to its client.

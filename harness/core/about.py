@@ -29,11 +29,13 @@ def commit() -> str | None:
     import subprocess
     from importlib import metadata
 
+    from server_launchers import isolated
+
     git = _PACKAGE.parent / ".git"  # a folder, or a file in a worktree
     if git.exists():
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             argv = ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-            environment = {**os.environ, "GIT_DIR": str(git), "GIT_WORK_TREE": str(_PACKAGE.parent)}
+            environment = isolated.environment(GIT_DIR=str(git), GIT_WORK_TREE=str(_PACKAGE.parent))
             head = subprocess.run(argv, env=environment, check=True, capture_output=True, timeout=5)
             return head.stdout.decode().strip()
     try:

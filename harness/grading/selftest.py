@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from harness.answers.letters import letter_of
+from harness.core.cores import granted_cores
 from harness.core.records import Question, Sample
 from harness.grading.compare.equivalence import is_unread
 from harness.grading.elsewhere import is_elsewhere, require_extension
@@ -101,7 +101,7 @@ def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool
         replies += [] if examples is None else [(question, True, examples[0]), (question, False, examples[1])]
     by_id = {question.question_id: question for question in questions}
     samples = (_sample(question, text) for question, _, text in replies)
-    grades = pool.grade_all(by_id, samples, workers=os.cpu_count() or 1)
+    grades = pool.grade_all(by_id, samples, workers=granted_cores())
     for (question, is_right, _), graded in zip(replies, grades, strict=True):
         yield question, is_right, graded.verdict == "correct"
 

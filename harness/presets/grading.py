@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 from harness.core.choices import SecondGraderName
+from harness.core.cores import granted_cores
 from harness.core.errors import UsageError
 from harness.core.options import Option, Options
 
@@ -68,4 +68,4 @@ class GradingOptions(Options):
     @property
     def n_workers(self) -> int:
         """Number of grading processes: the user's, else one for each core."""
-        return self.workers or os.cpu_count() or 1
+        return self.workers or granted_cores()

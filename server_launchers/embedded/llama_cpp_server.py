@@ -19,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from harness.core.cores import granted_cores
+
 MISSING = (
     "the embedded server needs the extra llama-cpp (xllamacpp, and pykdtree for the OpenMP runtime that it brings); "
     f"install it with {shlex.quote(sys.executable)} -m pip install 'xllamacpp>=2026.6.9538,<2027' pykdtree"
@@ -87,7 +89,7 @@ def _params(library: Any, options: argparse.Namespace) -> Any:
     # llama.cpp divides this number among its slots.
     params.n_ctx = options.slots * options.context
     params.endpoint_metrics = True
-    threads = options.threads or max(1, cores() - 1)
+    threads = options.threads or max(1, granted_cores() - 1)
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
     if options.chat_template is not None:
@@ -100,11 +102,6 @@ def _params(library: Any, options: argparse.Namespace) -> Any:
 def _end(_signal: int, _frame: FrameType | None) -> None:
     """End this process at once, as a signal handler."""
     os._exit(0)
-
-
-def cores() -> int:
-    """Number of processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _say(text: str) -> None:

@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from harness.core.cores import granted_cores
 from harness.core.inert import visible
 from server_launchers.errors import LaunchError
 from server_launchers.machine.programs import output_of
@@ -65,9 +66,7 @@ def processor() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
         if match := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
             name = visible(match[1].strip(), 120)
-    # `cpu_count` also counts the cores that taskset or Slurm withholds from this process.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return f"{name}, {cores} cores"
+    return f"{name}, {granted_cores()} cores"
 
 
 def slices(

@@ -25,6 +25,7 @@ from xml.etree import ElementTree
 
 from coverage import CoverageData
 
+from harness.core.cores import granted_cores
 from tools.mutants.operators import Mutant, mutants
 from tools.tests_of import CHECKOUT
 
@@ -168,7 +169,7 @@ def main() -> None:
     parser.add_argument("tests", nargs="*", help="test files or folders; default: tests/ROOM")
     parser.add_argument("--mutants", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=granted_cores())
     typed = parser.parse_args()
     tests = typed.tests or [f"tests/{typed.room.partition('/')[0]}"]
     alive = survivors(CHECKOUT, f"harness/{typed.room}", tests, typed.mutants, typed.seed, typed.jobs)

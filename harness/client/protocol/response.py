@@ -119,9 +119,10 @@ class Response:
     def feed(self, data: bytes) -> bytes:
         """Read the next bytes of the connection; return those of the body among them."""
         # The way of nearly all tokens: a read that is one chunk.
-        line = _size_line(len(data))
-        if self._step == "size" and not self._part and data.startswith(line) and data[-2:] == b"\r\n":
-            return data[len(line) : -2]
+        if self._step == "size" and not self._part and data[-2:] == b"\r\n":
+            line = _size_line(len(data))
+            if data.startswith(line):
+                return data[len(line) : -2]
         pieces, at, end, is_usual = [], 0, len(data), True
         while at < end and not self.broken:
             if self._step == "head":

@@ -15,7 +15,6 @@ sample begins again, once. Used on the network's loop only.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from harness.client.protocol.reply import Reply
 from harness.client.wires.wire import Call
 from harness.core import plugins
 from harness.core.codec import sample_seed
+from harness.core.cores import granted_cores
 from harness.core.inert import visible
 from harness.core.records import CallEnd, Sample, SampleStep, Timing, ToolCall, Usage
 from harness.core.reply_notes import CONTEXT, LOST_CALL, MAX_STEPS, limit_of, loses_call
@@ -117,7 +117,7 @@ class StepByStep:
         self._plain, self._settings, self._step, self._context = plain, settings, step, context
         self._talks: dict[Task, _Talk] = {}
         self._interpreters: dict[PythonTool, CallRunner] = {}
-        self._most = PER_CORE * (os.cpu_count() or 1)
+        self._most = PER_CORE * granted_cores()
         self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="tool")
 
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
