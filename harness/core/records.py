@@ -249,7 +249,8 @@ class SampleStep(msgspec.Struct, frozen=True, kw_only=True):
 class Sample(SampleRecord, frozen=True, kw_only=True):
     """A finished completion: a line of `samples.jsonl`, which is never rewritten.
 
-    text, reasoning: as the server sent them; None if it sent null. finish_reason: as sent ("stop", "length", …).
+    text, reasoning: as the server sent them; None if it sent null. refusal: the words of a refusal that is no text;
+    unset without one. finish_reason: as sent ("stop", "length", …).
     endpoint: the URL that was asked, or `file:PATH` for a sample of another tool, whose finish_reason may be
     `UNSTATED_REASON`. server_model, fingerprint, request_id: as the server stated them. seed: the seed that was sent.
     attempts: requests made for this sample, the successful one included. salvaged_at: the places where the sample was
@@ -272,6 +273,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     seed: int | None = None
     attempts: int = 1
     prompt_digest: str = ""
+    refusal: str | msgspec.UnsetType = msgspec.UNSET
     salvaged_at: tuple[Seam, ...] = ()
     provider: str | msgspec.UnsetType = msgspec.UNSET
     steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET

@@ -13,6 +13,7 @@ are those in the tables of vLLM 0.33 and SGLang 0.5.23.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Literal
 
 # ---- finish reasons
@@ -74,6 +75,8 @@ FILTERED = "its finish reason is that of a filter or a refusal"
 UNKNOWN_END = "its finish reason is a word that is not known"
 """After these words, and those above, the note gives the finish reason."""
 ALL_REASONING = "its text is empty and its reasoning is not, though it ended by itself"
+NO_TEXT = "it has no text, and no limit cut it"
+"""After these words the note gives the cause: one of those in `_CAUSES`, or that nothing was sent."""
 CUMULATIVE = "each event repeated the text before it; the last one was taken"
 ODD_END = "its last event contradicts the events before it, which were taken"
 LOST_CALL = "a call of the tool that the server has not read as one"
@@ -87,9 +90,24 @@ NO_END = frozenset({LATE_TEXT, SECOND_FINISH})
 
 DOUBTFUL = AFTER_THE_END | {
     AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, FILTERED, UNKNOWN_END,
-    ALL_REASONING, CUMULATIVE, ODD_END, "its usage states fewer tokens than came as events",  # in earlier logs
+    ALL_REASONING, NO_TEXT, CUMULATIVE, ODD_END,
+    "its usage states fewer tokens than came as events",  # in earlier logs
 }  # fmt: skip
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
+
+_CAUSES = {
+    "refusal": "a refusal", "tool call": "a tool call", FILTERED: "a filter or a refusal",
+    UNREAD_TEXT: "a field that is not read",
+}  # fmt: skip
+"""The beginning of another note on a reply without text → why it has none; the first that fits counts."""
+
+
+def no_text(notes: Collection[str], *, has_reasoning: bool) -> str:
+    """The note on a reply that has no text and was not cut. notes: the others on it."""
+    causes = (cause for sign, cause in _CAUSES.items() if any(note.startswith(sign) for note in notes))
+    cause = next(causes, "nothing was sent")
+    is_known = cause not in ("nothing was sent", _CAUSES[UNREAD_TEXT])
+    return ALL_REASONING if has_reasoning and not is_known else f"{NO_TEXT}: {cause}"
 
 
 # ---- calls that a server has not read

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.core import contradictions
 from harness.core.nouns import Prices, are, count_noun
-from harness.core.reply_notes import ALL_REASONING
+from harness.core.reply_notes import ALL_REASONING, NO_TEXT
 from harness.generation.dispatch.canary import ANSWERS_IN_REASONING
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.retry import Cause
@@ -98,6 +98,11 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
         return
     if (n := tally.notes.get(ALL_REASONING, 0)) > MANY_ALL_REASONING * tally.finished:
         yield f"{n} of {count_noun(tally.finished, 'reply', 'replies')} have {ANSWERS_IN_REASONING}."
+    causes = {note.removeprefix(f"{NO_TEXT}: "): n for note, n in tally.notes.items() if note.startswith(NO_TEXT)}
+    if n := sum(causes.values()):
+        why = ", ".join(f"{n}: {cause}" for cause, n in causes.items())
+        replies = f"{n} of {count_noun(tally.finished, 'reply', 'replies')}"
+        yield f"{replies} have no text, and no limit cut them ({why}). `harness show RUN --anomaly` shows them."
     notes = {**tally.notes}
     if tally.truncated > MANY_TRUNCATED * tally.finished:
         if (early := dispatcher.cuts.early(tally.finished)) is not None:

@@ -127,6 +127,8 @@ def sample_text(
         how = "reasoning (--reasoning) shows it"
         yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
     yield f"{_highlight(sample.text, grade, style)}\n"
+    if sample.refusal:
+        yield f"{style.quiet('[refusal]')} {lines(sample.refusal)}\n"
 
 
 def steps_of(sample: Sample) -> Iterator[tuple[str, str]]:

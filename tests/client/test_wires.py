@@ -17,7 +17,7 @@ from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.table import wire_of
 from harness.client.wires.wire import Turn
-from harness.core.reply_notes import ODD_END
+from harness.core.reply_notes import NO_TEXT, ODD_END
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "dialects"
 LINES = FOLDER / "expected.jsonl"
@@ -77,7 +77,9 @@ def test_a_reply_is_read_as_it_must_be_however_it_is_split(case: dict[str, Any])
         assert (outcome(again), getattr(again, "notes", ())) == (got, notes)
     for pieces in ([data], events, [data[i : i + 1] for i in range(len(data))]):
         with_tool = read(case["api"], pieces, status, tool=True)
-        assert (outcome(with_tool), getattr(with_tool, "notes", ())) == (got, notes)
+        is_call = bool(getattr(with_tool, "calls", ()))
+        said = tuple(note for note in notes if not (is_call and note.startswith(NO_TEXT)))
+        assert (outcome(with_tool), getattr(with_tool, "notes", ())) == (got, said)
         calls = [msgspec.to_builtins(call) for call in getattr(with_tool, "calls", ())]
         assert calls == [{**call, "id": call["id"] or ""} for call in case.get("calls", ())]
     assert not getattr(whole, "calls", ())
@@ -89,6 +91,48 @@ def test_a_reply_is_read_as_it_must_be_however_it_is_split(case: dict[str, Any])
         assert handed.count('"out"') == len(calls)
         assert all(call["arguments"] in handed.replace('\\"', '"') or call["name"] in handed for call in calls)
         assert with_tool.reasoning is None or with_tool.reasoning in handed
+
+
+def _bodies(api: str, what: str) -> list[bytes]:
+    """A stream and a whole body of `api`, whose reply is that and no text."""
+    words = "I can not help."
+    said: dict[str, Any] = {
+        "a refusal": {"refusal": words}, "a tool call": {"tool_calls": [{"id": "c"}]},
+        "a field that is not read": {"answer": words}, "nothing was sent": {}, "": {"content": words},
+    }[what]  # fmt: skip
+    finish = {"index": 0, "finish_reason": "eos" if not said else "stop"}
+    chat = [{"choices": [{"index": 0, name: said}]} for name in ("delta", "message")]
+    item: dict[str, Any] = {"type": "message", "content": [{"type": "refusal", "refusal": words}]}
+    item = {"a tool call": {"type": "function_call"}, "a field that is not read": {"type": "new"},
+            "nothing was sent": {"type": "message", "content": []},
+            "": {"type": "message", "content": [{"type": "output_text", "text": words}]}}.get(what, item)  # fmt: skip
+    ended = {"object": "response", "status": "completed", "output": [item]}
+    block = {"a tool call": {"type": "tool_use"}, "a field that is not read": {"type": "new"},
+             "": {"type": "text", "text": words}}.get(what)  # fmt: skip
+    stop = "refusal" if what == "a refusal" else "end_turn"
+    message = {"type": "message", "content": [block] if block else None, "stop_reason": stop}
+    begun = [{"type": "content_block_start", "index": 0, "content_block": block}] if block else []
+    last = {"type": "message_delta", "delta": {"stop_reason": stop}}
+    streams: dict[str, tuple[list[Any], Any]] = {
+        "chat": ([chat[0], {"choices": [finish]}], {"choices": [chat[1]["choices"][0] | finish]}),
+        "responses": ([{"type": "response.completed", "response": ended}], ended),
+        "messages": ([*begun, last], message),
+    }
+    events, whole = streams["chat" if api == "completions" else api]
+    return [b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in events), json.dumps(whole).encode()]
+
+
+@pytest.mark.parametrize("what", ["a refusal", "a tool call", "a field that is not read", "nothing was sent", ""])
+@pytest.mark.parametrize("api", ["chat", "completions", "responses", "messages"])
+def test_a_reply_without_text_has_one_cause_in_every_dialect(api: str, what: str) -> None:
+    for body in _bodies(api, what):
+        got = read(api, [body])
+        assert isinstance(got, Reply), got
+        causes = [note for note in got.notes if note.startswith(NO_TEXT)]
+        assert (bool(got.text), len(causes)) == (not what, bool(what))
+        assert what in "".join(causes)
+        if what == "a refusal" and api != "messages":
+            assert got.refusal == "I can not help."
 
 
 HANDED_BACK = {

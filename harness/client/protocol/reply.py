@@ -43,14 +43,15 @@ from harness.core.secret import HIDDEN, Secret
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """A complete reply: the server sent a finish reason.
 
-    text, reasoning: as sent; None if the server sent null. server_model, fingerprint, request_id, provider: as the
-    server stated them. stated, stated_total: token counts as the server stated them, of which `usage` lacks those that
-    cannot be true. notes: oddities for the log, e.g. "no [DONE]". calls: of a tool that was offered, whole ones only.
-    carry: what the next request hands back of the reply.
+    text, reasoning, refusal: as sent; None if the server sent null. server_model, fingerprint, request_id, provider: as
+    the server stated them. stated, stated_total: token counts as the server stated them, of which `usage` lacks those
+    that cannot be true. notes: oddities for the log, e.g. "no [DONE]". calls: of a tool that was offered, whole ones
+    only. carry: what the next request hands back of the reply.
     """
 
     text: str | None
     reasoning: str | None
+    refusal: str | None = None
     finish_reason: str
     usage: Usage
     timing: Timing
@@ -94,7 +95,16 @@ def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
     if not secrets:
         return reply
     hidden: dict[str, Any] = {}
-    for name in ("text", "reasoning", "finish_reason", "server_model", "fingerprint", "request_id", "provider"):
+    for name in (
+        "text",
+        "reasoning",
+        "refusal",
+        "finish_reason",
+        "server_model",
+        "fingerprint",
+        "request_id",
+        "provider",
+    ):
         text = getattr(reply, name)
         shown = without_repeats(text, secrets) if text else text
         if shown != text:
@@ -269,7 +279,8 @@ _MAX_NOTES = 20
 
 _TEXT: Final = 0
 _REASONING: Final = 1
-"""Which of the two texts of a reply a piece belongs to: indexes of its lists."""
+_REFUSAL: Final = 2
+"""Which of the three texts of a reply a piece belongs to: indexes of its lists."""
 
 
 class Completion:
@@ -293,12 +304,12 @@ class Completion:
         self.finish_reason: str | None = None
         self.may_hold_halves = False
         self.notes: list[str] = []
-        # In each pair the first entry is the text's, the second the reasoning's. A text is its blocks, then its pieces.
-        self._pieces = ([], [])  # type: tuple[list[str], list[str]]  # the latest token texts
-        self._blocks = ([], [])  # type: tuple[list[str], list[str]]  # earlier token texts, joined
-        self._came = [False, False]  # whether a string came, even an empty one: null and "" are told apart
-        self._latest = ["", ""]  # type: list[str | None]  # the latest piece; None: one did not begin with that before
-        self._n_grown = [0, 0]  # pieces that were longer than the one before
+        # Each has an entry of the text, the reasoning and the refusal. A text is its blocks, then its pieces.
+        self._pieces: tuple[list[str], ...] = ([], [], [])  # the latest token texts
+        self._blocks: tuple[list[str], ...] = ([], [], [])  # earlier token texts, joined
+        self._came = [False] * 3  # whether a string came, even an empty one: null and "" are told apart
+        self._latest: list[str | None] = [""] * 3  # the latest piece; None: one did not begin with that before
+        self._n_grown = [0] * 3  # pieces that were longer than the one before
         self._n_pending = 0  # characters in `_pieces`
         self.n_chars = 0  # characters of all pieces
         self._usage = Usage()
@@ -328,7 +339,11 @@ class Completion:
         for choice in event.choices:
             before, delta = self.n_chars, choice.delta
             # The form of nearly every token, without a further call.
-            if delta and delta.content and delta.reasoning_content is delta.reasoning is choice.text is None:
+            if (
+                delta
+                and delta.content
+                and delta.reasoning_content is delta.reasoning is delta.refusal is choice.text is None
+            ):
                 added = self._take(_TEXT, delta.content)
             else:
                 added = self._add_texts(choice)
@@ -351,6 +366,9 @@ class Completion:
             return choice.text is not None and self._take(_TEXT, choice.text)
         if choice.text and choice.text != delta.content:  # Together states both, and they are the same
             raise BadEvent("a text beside another in its message")
+        if delta.refusal:
+            self._take(_REFUSAL, delta.refusal)
+            self.note("refusal")
         added = delta.content is not None and self._take(_TEXT, delta.content)
         if delta.reasoning_content is not None and self._take(_REASONING, delta.reasoning_content):
             return True
@@ -371,6 +389,7 @@ class Completion:
         return Reply(
             text=text,
             reasoning=reasoning,
+            refusal=self._text(_REFUSAL),
             finish_reason=self.finish_reason,
             usage=believed(self._usage, has_text=bool(text or reasoning), has_reasoning=bool(reasoning)),
             timing=Timing(
@@ -390,14 +409,6 @@ class Completion:
             stated_total=self._total,
             notes=tuple(self.notes),
         )
-
-    @property
-    def is_all_reasoning(self) -> bool:
-        """Whether reasoning has come, and no character of a text, a refusal or a tool call."""
-        if self._blocks[_TEXT] or self._pieces[_TEXT]:
-            return False
-        has_reasoning = bool(self._blocks[_REASONING] or self._pieces[_REASONING])
-        return has_reasoning and {"refusal", "tool call"}.isdisjoint(self.notes)
 
     @property
     def is_cumulative(self) -> bool:

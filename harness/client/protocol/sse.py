@@ -41,7 +41,7 @@ from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenToken
 from harness.client.wires.wire import BadEvent, Wire
 from harness.core import codec
 from harness.core.inert import quoted
-from harness.core.reply_notes import ALL_REASONING, FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending
+from harness.core.reply_notes import FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, no_text
 from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
@@ -237,8 +237,6 @@ class ReplyParser:
             raise self._fail("server", f"the server gave up on the request (finish_reason {quoted(reason)!r})")
         if how in ("filter", "unknown"):
             completion.note(f"{FILTERED if how == 'filter' else UNKNOWN_END}: {quoted(reason)}")
-        if how == "end" and completion.is_all_reasoning:
-            completion.note(ALL_REASONING)
         reply = completion.reply(self.last_byte_at, self._head.get("x-request-id") or self._head.get("request-id"))
         try:
             calls, carry = self._reader.handed()
@@ -246,6 +244,9 @@ class ReplyParser:
             raise self._unbelievable(bad) from None
         if calls and how not in ("cut", "filter"):  # what ended the reply early may have cut the call
             reply = msgspec.structs.replace(reply, calls=calls, carry=carry)
+        elif how != "cut" and not (reply.text or "").strip():
+            notes = (*reply.notes, no_text(reply.notes, has_reasoning=bool(reply.reasoning)))
+            reply = msgspec.structs.replace(reply, notes=notes)
         return without_keys(reply, self.secrets)
 
     def _is_over(self) -> bool:

@@ -141,7 +141,8 @@ def _delta(body: dict[str, Any], notes: list[str]) -> Delta:
         # `reasoning_details`, `thinking_blocks` and the like repeat the reasoning, with a signature.
         elif type(value) in (str, list, dict) and not (reasoning and ("reason" in name or "think" in name)):
             notes.append(unread(name))
-    return Delta(content=_text(content, "content"), reasoning=reasoning)
+    refusal = string_or_none(body.get("refusal"))
+    return Delta(content=_text(content, "content"), reasoning=reasoning, refusal=refusal)
 
 
 def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:

@@ -88,7 +88,8 @@ class _MessagesReader(ReplyParts):
         match value.get("type"):
             case "message":
                 self.named(value.get("id"), value.get("model"))
-                blocks = objects_of(value.get("content"))
+                content = value.get("content")
+                blocks = objects_of([{"type": "text", "text": content}] if isinstance(content, str) else content)
                 texts = (_text_of(block) for block in blocks if str(block.get("type")) in _NAMES)
                 event = self._end(value, value.get("usage"), whole(texts))
                 return event, [note for block in blocks for note in _notes_of(block)]

@@ -17,6 +17,7 @@ from harness.client.wires.wire import (
     BadEvent,
     Call,
     Choice,
+    Delta,
     Event,
     ReplyParts,
     TextName,
@@ -75,6 +76,7 @@ class _ResponsesReader(ReplyParts):
         self._lengths = dict.fromkeys(_NAMES, 0)  # type of a text's events → its length until now
         self._whole = dict[str, list[str]]()  # the same → the whole texts of its parts, as finished items state them
         self._comments = set[str]()  # `output_index` of each message of the phase `commentary`
+        self._has_refused = False  # in pieces
 
     def decode(self, data: bytes) -> Event:
         """The event of a piece of text. Raises `msgspec.DecodeError`, also after the end."""
@@ -110,10 +112,13 @@ class _ResponsesReader(ReplyParts):
             self._comments.add(str(value.get("output_index", 0)))
         if kind == "response.output_item.done":
             _group([item], self._whole)
+        if kind == "response.refusal.delta":
+            self._has_refused = True
+            return self.plain(Choice(delta=Delta(refusal=string_of(value.get("delta"), "refusal")))), []
         name = kind.removeprefix("response.").split(".")[0]
         if not isinstance(value.get("delta"), str) or ("_call" in name and not name.startswith(_CALLS)):
             return self.plain(), [*_notes_of(item)]
-        return self.plain(), ["tool call" if name.startswith(_CALLS) else name if name == "refusal" else unread(name)]
+        return self.plain(), ["tool call" if name.startswith(_CALLS) else unread(name)]
 
     def _end(self, value: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[Event, list[str]]:
         """The event with the finish reason and with the texts that no delta brought, and notes. Raises `BadEvent`."""
@@ -139,6 +144,8 @@ class _ResponsesReader(ReplyParts):
         came_whole = {_NAMES[kind] for kind, length in self._lengths.items() if length}
         pairs = ((_NAMES[kind], text) for kind, texts in stated.items() for text in texts)
         delta = whole(pair for pair in pairs if pair[0] not in came_whole)
+        if not self._has_refused:
+            delta.refusal = "\n\n".join(text for item in items for text in _refusals_of(item)) or None
         self.over = True
         choice = Choice(delta=delta, finish_reason=_end_of(value, response))
         notes = [note for item in items for note in _notes_of(item)]
@@ -245,8 +252,15 @@ def _notes_of(item: Mapping[str, Any]) -> Iterator[str]:
         yield "tool call"
     elif item and kind not in ("message", "reasoning"):
         yield unread(str(kind))
-    elif any(part.get("type") == "refusal" for part in objects_of(item.get("content"))):
+    elif [*_refusals_of(item)]:
         yield "refusal"
+
+
+def _refusals_of(item: Mapping[str, Any]) -> Iterator[str]:
+    """The words of each refusal in an item. Raises `BadEvent`."""
+    for part in objects_of(item.get("content")):
+        if part.get("type") == "refusal":
+            yield string_of(part.get("refusal"), "refusal")
 
 
 def _length(*texts: str) -> int:

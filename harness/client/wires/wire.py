@@ -38,7 +38,7 @@ class Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     reasoning_content: str | None = None
     reasoning: str | None = None
     role: str | None = None
-    refusal: None = None
+    refusal: str | None = None
     tool_calls: _Empty = None
     function_call: None = None
     annotations: _Empty = None

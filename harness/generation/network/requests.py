@@ -87,6 +87,7 @@ class Requests:
             prompt_digest=request.question.prompt_digest,
             salvaged_at=seams,
             provider=reply.provider or msgspec.UNSET,
+            refusal=reply.refusal or msgspec.UNSET,
         )
 
 
