@@ -15,16 +15,11 @@ def granted_cores() -> int:
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, StopIteration):
-        words = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
-        group = _CGROUPS / next(line[4:] for line in words if line.startswith("0::/"))
-        quotas = [quota for folder in (group, *group.parents) if (quota := _quota(folder / "cpu.max"))]
-        cores = min([cores, *quotas])
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+        group = _CGROUPS / next(line[4:] for line in lines if line.startswith("0::/"))
+        for folder in (group, *group.parents):
+            # `max` in place of a quota, or no such file, bounds nothing.
+            with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+                quota, period = map(int, (folder / "cpu.max").read_text(encoding="ascii").split())
+                cores = min(cores, max(1, -(-quota // period)))
     return cores
-
-
-def _quota(file: Path) -> int | None:
-    """The cores of a cgroup's `cpu.max`, which holds microseconds and their period; None for `max`, or without it."""
-    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
-        quota, period = map(int, file.read_text(encoding="ascii").split())
-        return max(1, -(-quota // period))
-    return None
