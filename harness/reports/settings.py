@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from harness.benchmarks.prompts import PROMPTS
 from harness.core.inert import visible
 from harness.core.nouns import duration, usd_in_words
 from harness.grading.verifier import RULES
@@ -189,12 +188,9 @@ def settings_beside(run: ScoredRun, benchmark: str, stated: Iterable[str]) -> di
     """The settings of `flat_settings` and the conditions of the run's server, to compare with a published score.
 
     stated: names of the settings that the published score states; those that an imported run does not record are
-    "unknown". A prompt with another system prompt than its own is another prompt. A jury's models are its judge.
+    "unknown". A jury's models are its judge.
     """
     settings = flat_settings(run, benchmark)
-    prompt = PROMPTS.get(str(settings.get("prompt")))
-    if prompt is not None and settings.get("system_prompt", prompt.system) != prompt.system:
-        settings["prompt"] = f"{prompt.name} with another system prompt"
     unknown = dict.fromkeys(stated, UNKNOWN) if run.benchmarks[benchmark].record.imported else {}
     tool = run.benchmarks[benchmark].record.identity.get("tool")
     named = {"tool": tool.get("name")} if isinstance(tool, Mapping) else {}

@@ -33,6 +33,7 @@ from urllib.parse import urlsplit
 import msgspec
 import numpy as np
 
+from harness.benchmarks import prompts
 from harness.core.nouns import are, count_noun
 from harness.scoring.comparison import Samples, counted_samples, if_possible
 from harness.scoring.published import PublishedScore
@@ -204,11 +205,22 @@ def _draws(samples: Samples) -> Draws:
 
 def differing_settings(published: PublishedScore, settings: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """The settings that the source states, and conditions, whose value differs: setting → (ours, theirs)."""
+    ours, theirs = _with_system_text(settings), _with_system_text(published.settings)
     return {
-        name: (settings.get(name), published.settings.get(name))
-        for name in (*published.settings, *(name for name in CONDITIONS if name not in published.settings))
-        if settings.get(name) != published.settings.get(name) and name not in WITHOUT_EFFECT
+        name: (ours.get(name), theirs.get(name))
+        for name in dict.fromkeys((*theirs, *CONDITIONS))
+        if ours.get(name) != theirs.get(name) and name not in WITHOUT_EFFECT
     }
+
+
+def _with_system_text(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings with the text of the system prompt: the named one, or the one that the named prompt brings."""
+    name = settings.get("prompt")
+    prompt = prompts.PROMPTS.get(str(name))
+    if prompt is None and "system_prompt" not in settings:
+        return {**settings, "system_prompt": UNKNOWN} if name == UNKNOWN else settings
+    system = settings.get("system_prompt", prompt and prompt.system)
+    return {**settings, "system_prompt": prompts.SYSTEM_PROMPTS.get(str(system), system) or None}
 
 
 def other_measurement(published: PublishedScore, differing: Mapping[str, tuple[Any, Any]]) -> str:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from harness.benchmarks import catalogue
+from harness.benchmarks.prompts import SYSTEM_PROMPTS
 from harness.core.errors import UsageError
 from harness.reports.comparisons import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
 from harness.reports.tables import AT_MOST
@@ -332,3 +333,11 @@ def test_the_example_of_the_documentation_loads(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "deciding.md").read_text("utf-8")
     (tmp_path / "example.yaml").write_text(page.split("```yaml")[1].split("```")[0], "utf-8")
     assert [(s.source.engine, s.samples) for s in load_published(tmp_path)] == [("vllm", 64)]
+
+
+def test_a_published_name_of_a_prompt_is_the_text_that_a_run_records() -> None:
+    named = published(60, 16, settings={"prompt": "limo_letter", "system_prompt": "qwen_boxed"})
+    text = SYSTEM_PROMPTS["qwen_boxed"]
+    assert compared(named, prompt="limo_letter", system_prompt=text).verdict != "cannot say"
+    for other in ({"system_prompt": "Be brief."}, {"system_prompt": None}, {"prompt": "boxed_letter"}):
+        assert "another prompt" in compared(named, **{"prompt": "limo_letter", "system_prompt": text, **other}).reason
