@@ -10,12 +10,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from queue import Queue
 from signal import Signals
+from threading import Thread
 from typing import Self
 
 from harness.benchmarks.questions import QuestionsById, QuestionSet
+from harness.client.address.endpoint import Endpoint
+from harness.client.facts.discovery import NotServed, find_model
 from harness.client.protocol.failures import says_dead
-from harness.core.errors import Interrupted
+from harness.core.errors import Interrupted, ServerError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.records import Sample
@@ -120,6 +124,12 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
     taken_over = _taken_over(prepared, settings, watcher)
     prepared.folder.create()
     watcher.sampling(_in_a_line(settings, prepared.sets), prepared.folder)
+    served, waited_for = ServedHere.of(prepared), WaitedFor.of(prepared, watcher.warn)
+
+    def lost(failures: Sequence[str]) -> str | None:
+        waited_for.look(failures)
+        return served.lost(failures)
+
     return runner.generate(
         settings,
         prepared.sets,
@@ -130,7 +140,7 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
             down=prepared.looks.failures,
             describe=prepared.describe,
             endpoints_file=prepared.reached.file,
-            lost=ServedHere.of(prepared).lost,
+            lost=lost,
             watched=() if prepared.reached.provider.hosted or settings.batching else settings.endpoints,
         ),
         listener=runner.Listener(
@@ -247,6 +257,45 @@ class ServedHere:
         elif self._clock() > self._dead_since + EXIT_S:
             return own_servers.ended(*list(self._guards.items())[-1], lives=True)
         return None
+
+
+class WaitedFor:
+    """Names the other models that servers list by now when a run waits for all of them.
+
+    endpoints: those that listed `model` before the first request. The run waits on: a router may list its models again.
+    """
+
+    def __init__(self, endpoints: Sequence[Endpoint], model: str, warn: Callable[[str], None]) -> None:
+        self._endpoints, self._model, self._warn = endpoints, model, warn
+        self._is_looked_at = False
+        self._found: Queue[str] = Queue()
+
+    @classmethod
+    def of(cls, prepared: Prepared, warn: Callable[[str], None]) -> Self:
+        """The endpoints of a run; none of a hosted provider, whose list may be incomplete."""
+        listed = [look.endpoint for look in prepared.looks.each if look.info is not None]
+        return cls([] if prepared.reached.provider.hosted else listed, prepared.settings.model, warn)
+
+    def look(self, failures: Sequence[str]) -> None:
+        """Look at each endpoint once at the beginning of a wait, without waiting for it, and warn of what was found.
+
+        failures: as in `ServedHere.lost`.
+        """
+        waits = bool(failures) and all(failures)
+        if waits and not self._is_looked_at:
+            Thread(target=self._ask, daemon=True, name="look").start()
+        self._is_looked_at = waits
+        while not self._found.empty():
+            self._warn(self._found.get())
+
+    def _ask(self) -> None:
+        for endpoint in self._endpoints:
+            try:
+                find_model(endpoint, self._model)
+            except NotServed as error:
+                self._found.put(f"{error.sentence} The run waits until it does.")
+            except ServerError:
+                continue
 
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness.client.address.endpoint import Endpoint
-from harness.commands.run import EXIT_S, ServedHere
+from harness.commands.run import EXIT_S, ServedHere, WaitedFor
 from harness.core.errors import ServerError
 from harness.options.run import RunOptions
 from harness.preparing import servers
@@ -95,6 +96,28 @@ def test_a_server_that_lives_without_its_engine_is_lost_if_it_does_not_end_by_it
         (EXIT_S + 4, [dead], False), (99.0, [ill], False), (199.0, [dead, ill], False),
     ):  # fmt: skip
         assert bool(served.lost(failures)) == is_lost, now
+
+
+@pytest.mark.parametrize("listed", ["mine", "other"])
+def test_a_run_that_waits_names_the_other_model_once_a_wait(listed: str) -> None:
+    told: list[str] = []
+
+    def n_looks() -> int:
+        return sum(request.path == "/v1/models" for request in server.requests)
+
+    with FakeServer(lambda _: [models(listed)]) as server:
+        waited_for = WaitedFor([Endpoint.parse(server.base_url)], "mine", told.append)
+        for n, failures in enumerate((["404", ""], ["404", "404"], ["404", "404"], [""], ["404"])):
+            waited_for.look(failures)
+            n_waits = (0, 1, 1, 1, 2)[n]
+            due = time.monotonic() + 10
+            while n_looks() < n_waits or (listed == "other" and len(told) < n_waits):
+                assert time.monotonic() < due
+                time.sleep(0.01)
+                waited_for.look(failures)
+            assert n_looks() == n_waits
+    assert all("does not serve mine; it has other. The run waits until it does." in each for each in told)
+    assert len(told) == 2 * (listed == "other")
 
 
 @pytest.mark.parametrize("address", [(), ("mine",), ("http://localhost:8001/v1",), ("http://localhost:8003",)])
