@@ -1,8 +1,8 @@
 """Messages: user and assistant in turn with a system text, and a reply that is a list of blocks: thinking, text, calls.
 
-A delta names the block that it belongs to, which must be open. Counts come with the first event and with the one that
-states why the reply ended; the later ones replace the earlier. Three counts add up to the prompt: `input_tokens` alone
-leaves out what a cache held.
+An event is known by what it contains. A delta names the block that it belongs to, which must have begun. Counts come
+with the first event and with the one that states why the reply ended; the later ones replace the earlier. Three counts
+add up to the prompt: `input_tokens` alone leaves out what a cache held.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _MessagesReader(ReplyParts):
 
     def __init__(self) -> None:
         super().__init__()
-        self._open: dict[object, str] = {}  # index of a block that has begun and not ended → its type
+        self._begun: dict[object, str] = {}  # index of a block that has begun → its type
         self._usage: dict[str, Any] = {}
 
     def decode(self, data: bytes) -> Event:
@@ -79,50 +79,50 @@ class _MessagesReader(ReplyParts):
     def _piece(self, value: _BlockDelta) -> Event:
         delta = value.delta
         kind, text = ("text", delta.text) if isinstance(delta, _TextBlock) else ("thinking", delta.thinking)
-        if self._open.get(value.index) != kind:
-            raise BadEvent(f"a piece of {kind} for a block that is not open")
+        block = self._begun.get(value.index)
+        if block is None or (block in _NAMES and block != kind):
+            raise BadEvent(f"a piece of {kind} for a block that has not begun")
         return self.added(_NAMES[kind], text, value.index)
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
         """The event of any other form, and notes on what is not read. Raises `BadEvent`."""
-        match value.get("type"):
-            case "message":
-                self.named(value.get("id"), value.get("model"))
-                content = value.get("content")
-                blocks = objects_of([{"type": "text", "text": content}] if isinstance(content, str) else content)
-                texts = (_text_of(block) for block in blocks if str(block.get("type")) in _NAMES)
-                event = self._end(value, value.get("usage"), whole(texts))
-                return event, [note for block in blocks for note in _notes_of(block)]
-            case "message_start":
-                message = object_of(value.get("message"))
-                self.named(message.get("id"), message.get("model"))
-                self._usage = object_of(message.get("usage")) | {"output_tokens": None}  # the count of the end counts
-            case "content_block_start":
-                block, index = object_of(value.get("content_block")), value.get("index")
-                if type(index) is not int or index in self._open:
-                    raise BadEvent("a block begins without an index of its own")
-                self._open[index] = str(block.get("type"))
-                text = _text_of(block) if str(block.get("type")) in _NAMES else None
-                return self.added(*text, index) if text else self.plain(), _notes_of(block)
-            case "content_block_delta":
-                kind = str(object_of(value.get("delta")).get("type"))
-                if kind not in ("text_delta", "thinking_delta"):
-                    return self.plain(), [] if kind in _SILENT else [unread(kind)]
-                if self.over:
-                    return self.plain(), [LATE_TEXT]
-                try:
-                    return self._piece(msgspec.convert(value, _BlockDelta)), []
-                except msgspec.ValidationError as error:
-                    raise BadEvent(f"a piece of its text has another form ({error})") from error
-            case "content_block_stop" if type(value.get("index")) is int:
-                self._open.pop(value["index"], None)
-            case "message_delta":
-                return self._end(object_of(value.get("delta")), value.get("usage"), Delta()), []
-            case "message_stop":
-                self.over = True
-            case kind if "delta" in value:
-                return self.plain(), [unread(str(kind))]
+        kind, block, delta = value.get("type"), object_of(value.get("content_block")), object_of(value.get("delta"))
+        if kind == "message":
+            return self._message(value)
+        if kind == "message_start":
+            message = object_of(value.get("message"))
+            self.named(message.get("id"), message.get("model"))
+            self._usage = object_of(message.get("usage")) | {"output_tokens": None}  # the count of the end counts
+        elif block:
+            if type(index := value.get("index")) is not int:
+                index = value["index"] = len(self._begun)
+            self._begun[index] = str(block.get("type"))
+            text = _text_of(block) if self._begun[index] in _NAMES else None
+            return self.added(*text, index) if text else self.plain(), _notes_of(block)
+        elif kind == "message_delta" or "stop_reason" in delta:
+            return self._end(delta, value.get("usage"), Delta()), []
+        elif kind == "message_stop":
+            self.over = True
+        elif (of_delta := delta.get("type")) in ("text_delta", "thinking_delta"):
+            if self.over:
+                return self.plain(), [LATE_TEXT]
+            try:
+                return self._piece(msgspec.convert(value | {"type": "content_block_delta"}, _BlockDelta)), []
+            except msgspec.ValidationError as error:
+                raise BadEvent(f"a piece of its text has another form ({error})") from error
+        elif "delta" in value:
+            silent = kind == "content_block_delta" and str(of_delta) in _SILENT
+            return self.plain(), [] if silent else [unread(str(of_delta or kind))]
         return self.plain(), []
+
+    def _message(self, value: dict[str, Any]) -> tuple[Event, list[str]]:
+        """The event that a whole message is."""
+        self.named(value.get("id"), value.get("model"))
+        content = value.get("content")
+        blocks = objects_of([{"type": "text", "text": content}] if isinstance(content, str) else content)
+        texts = (_text_of(block) for block in blocks if str(block.get("type")) in _NAMES)
+        event = self._end(value, value.get("usage"), whole(texts))
+        return event, [note for block in blocks for note in _notes_of(block)]
 
     def _end(self, end: Mapping[str, Any], usage: object, delta: Delta) -> Event:
         self._usage |= {name: count for name, count in object_of(usage).items() if count is not None}
@@ -170,8 +170,8 @@ class _BlocksReader(_MessagesReader):
     def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
         """As of any message, and its blocks are kept."""
         read, delta = super().event(value, begun), object_of(value.get("delta"))
-        if value.get("type") == "content_block_start":
-            self._blocks[value["index"]] = object_of(value.get("content_block"))
+        if block := object_of(value.get("content_block")):
+            self._blocks[value["index"]] = block
         elif value.get("type") == "message":
             self._blocks = dict(enumerate(objects_of(value.get("content"))))
         elif (field := _KEPT.get(str(delta.get("type")))) in ("signature", "partial_json"):

@@ -216,7 +216,7 @@ def _ended(value: dict[str, Any]) -> dict[str, Any]:
     if _is_body(value):
         return value
     response, name = object_of(value.get("response")), _name_of(value)
-    is_end = name in _ENDS or not {name, response.get("status")}.intersection(_UNFINISHED)
+    is_end = name in _ENDS or not (name in _UNFINISHED or response.get("status") in _UNFINISHED)
     return response if is_end else {}
 
 
