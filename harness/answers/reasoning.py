@@ -1,7 +1,8 @@
 """Where the reasoning ends and the answer begins, for servers that leave both in one text.
 
 The final part is what follows the last closed reasoning block; only the final part is searched for an answer. If a
-block is opened and never closed, the model was still thinking when it ended, and there is no final part. A mark in
+block is opened and never closed, the model was still thinking when it ended, and there is no final part. A mark is
+known by its form: a name about thinking in brackets, `<mm:think>`, `<|START_THINKING|>`, `<scratchpad>`. A mark in
 code, or in a sentence that speaks of it, opens and closes nothing: "The tag <think> is not needed."
 """
 
@@ -11,14 +12,19 @@ import re
 
 from harness.answers.patterns import regex
 
-_MARK_NAMES = r"(?:think(?:ing)?>|thought>|reasoning>|seed:think>|THINK\]|think▷)"
-_MARK = regex(rf"[`<\[◁](?:(?<=`)(?:``.*?```|[^`\n]+`)|(?P<slash>/?){_MARK_NAMES})", re.DOTALL)
+_STEMS = ("think", "thought", "reason", "reflect", "scratch", "ponder", "deliberat", "monolog", "rationale", "analysis")
+"""The stems of a thought's name, in any case. A text without these has no mark."""
+
+_NAMED = rf"(?:(?P<name>[\w:.-]{{0,24}}(?:{'|'.join(_STEMS)})[\w:.-]{{0,24}})\|?[>▷]|(?-i:THINK|THINKING|THOUGHT)\])"
+_MARK = regex(rf"(?i)[`<\[◁](?:(?<=`)(?:``.*?```|[^`\n]+`)|\|?(?P<slash>/?)\|?{_NAMED})", re.DOTALL)
 """A mark of a model around its reasoning, with a slash if it closes; or code, whose marks are none."""
 
-_CLOSER = regex(rf"[<\[◁]/{_MARK_NAMES}")
+_CLOSER = regex(rf"(?i)[<\[◁]\|?/\|?{_NAMED}")
+_ENDS = regex(r"(?i)(?<![a-z])end(?![a-z])")
+"""The word of a closing mark that has no slash: `<|END_THINKING|>`."""
 
-_NAMES = ("think", "THINK", "thought>", "reasoning>")
-"""A text without these has no mark."""
+_ALWAYS = regex(r"(?i)think|thought|reasoning")
+"""A name that marks reasoning anywhere; another one may be a part of the answer, and marks it at the start alone."""
 
 _GOES_ON = regex(r"[ \t]+[a-z]|[ \t]*[,.;:!?…)\]\"'’”»]")
 """The words behind a mark that a sentence speaks of."""
@@ -26,8 +32,6 @@ _GOES_ON = regex(r"[ \t]+[a-z]|[ \t]*[,.;:!?…)\]\"'’”»]")
 _MAX_BEFORE_CHARS = 80
 """The words before a mark are read in this many characters of its line."""
 
-_END_OF_THOUGHT = "<|end_of_thought|>"
-_BEGIN_OF_THOUGHT = "<|begin_of_thought|>"
 _CHANNEL = "<|channel|>"
 _FINAL = "<|channel|>final<|message|>"
 _HARMONY_END = re.compile(r"<\|(?:end|return|start|call)\|>")
@@ -42,28 +46,30 @@ def final_part(text: str, *, is_apart: bool = False) -> tuple[int, int] | None:
     if is_apart:
         return 0, len(text)
     start, is_open, spoken_line = 0, False, -1  # where the line begins whose sentence last spoke of an opening mark
+    passed = False  # whether a part of the answer has the name of a thought
     # Plain text searches, which are faster than a pattern: this runs for each response.
-    for mark in _MARK.finditer(text) if any(name in text for name in _NAMES) else ():
+    lowered = text.lower()
+    for mark in _MARK.finditer(text) if any(stem in lowered for stem in _STEMS) else ():
         if mark["slash"] is None:
             if is_open and (closers := [*_CLOSER.finditer(mark.group())]):  # the code was never closed
                 start, is_open = mark.start() + closers[-1].end(), False
             continue
+        closes = mark["slash"] or _ENDS.search(mark["name"] or "")
+        if mark["name"] and not is_open and _ALWAYS.search(mark["name"]) is None:
+            passed = passed or (not closes and text[start : mark.start()].strip() != "")
+            if passed:
+                continue
         line = text.rfind("\n", max(start, mark.start() - _MAX_BEFORE_CHARS), mark.start()) + 1
         before = text[max(line, mark.start() - _MAX_BEFORE_CHARS) : mark.start()]
         goes_on = _GOES_ON.match(text, mark.end()) is not None
-        if not mark["slash"]:
+        if not closes:
             spoken = goes_on and before.strip() != ""
             is_open, spoken_line = is_open or not spoken, line if spoken else spoken_line
         # Closing marks alone count: many chat templates put the opening mark into the prompt.
         elif is_open or not (line == spoken_line or (goes_on and _is_spoken(before))):
             start, is_open = mark.end(), False
-    if text.rfind("|", start) >= 0:
-        closing = text.rfind(_END_OF_THOUGHT, start)
-        if closing >= 0:
-            start = closing + len(_END_OF_THOUGHT)
-        if text.rfind(_CHANNEL, start) >= 0:
-            return _harmony(text, start)
-        is_open = is_open or text.rfind(_BEGIN_OF_THOUGHT, start) >= 0
+    if text.rfind(_CHANNEL, start) >= 0:
+        return _harmony(text, start)
     return None if is_open else (start, len(text))
 
 

@@ -1,0 +1,79 @@
+"""One answer in many wrappings: what a reply puts around its answer changes no verdict.
+
+For: harness.grading.find, harness.answers.reasoning.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from harness.grading import grade
+from tests.budget import examples
+from tests.grading.given import question, sample
+
+ANSWERS = {
+    "integer": lambda a, b: f"{a}",
+    "negative": lambda a, b: f"-{a}",
+    "fraction": lambda a, b: rf"\frac{{{a}}}{{{a + 1}}}",
+    "decimal": lambda a, b: f"{a}.{b}",
+    "sum": lambda a, b: f"x^2+{a}x+{b}",
+    "root": lambda a, b: rf"{a}\sqrt{{{2 * b + 1}}}",
+    "point": lambda a, b: f"({a}, {b})",
+    "set": lambda a, b: rf"\{{{a}, {a + b}\}}",
+    "interval": lambda a, b: rf"[{a}, \infty)",
+    "equation": lambda a, b: f"y = {a}x + {b}",
+    "matrix": lambda a, b: rf"\begin{{pmatrix}} {a} & 2 \\ {b} & 4 \end{{pmatrix}}",
+    "complex": lambda a, b: f"{a}+{b}i",
+}
+"""Kind → an answer of that kind from two numbers; another first number gives another answer."""
+
+WRAPPINGS = [
+    r"\boxed{@}", r"The answer is $\boxed{@}$.", "Thus\n\\[\n\\boxed{@}\n\\]", "The answer is $@$.", "Answer: @",
+    "**Final Answer:** $@$", "The answer is **$@$**.", "**The answer is $@$.**", "Work.\n#### @", "Work.\n#### $@$",
+    r"The answer is \(@\).", "The answer is\n$$@$$", "The answer is:\n\\[\n@\n\\]\nI hope it is correct.",
+    "The answer is $\n@\n$.", "1. We add.\n2. The answer is $@$.", "- We add.\n- **Answer:** $@$", "> **Answer: $@$**",
+    "<answer>\n$@$\n</answer>", "### Final Answer\n\n$@$", "Answer: `@`", "Answer: $@$ (see above)", "答案是$@$。",
+    "The answer is 99.\n</think>\nThe answer is $@$.",
+]  # fmt: skip
+"""Replies that state the answer in the place of @."""
+
+THOUGHTS = [
+    "think",
+    "mm:think",
+    "seed:think",
+    "scratchpad",
+    "thoughts",
+    "internal_thought",
+    "Reasoning",
+    "reflection",
+    "inner_monologue",
+]
+"""Names of thoughts, between tags of any form."""
+
+
+def lines_of(answer: str) -> str:
+    """The answer, broken into two lines before its first operator, or behind its first comma or row."""
+    return re.sub(r"(?<=\\\\ )|(?<=, )|(?=[+=])", "\n", answer, count=1)
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_an_answer_has_one_verdict_in_every_wrapping(kind: str) -> None:
+    draw = random.Random(seed := random.randrange(10**6))
+    for _ in range(examples(250)):
+        a, b = draw.randint(2, 60), draw.randint(2, 9)
+        right, wrong = ANSWERS[kind](a, b), ANSWERS[kind](a + draw.randint(1, 9), b)
+        tag = draw.choice(["<{}>", "<|{}|>", "◁{}▷"]).format(draw.choice(THOUGHTS))
+        wrapping = draw.choice(WRAPPINGS)
+        if "$@" in wrapping and draw.random() < 0.3:
+            wrapping = wrapping.replace("$@", "$~")
+        for answer, verdict in ((right, "correct"), (wrong, "wrong")):
+            reply = wrapping.replace("@", answer).replace("~", lines_of(answer))
+            thought = f"{tag}Is it 99? The answer is 99.{tag[0]}/{tag[1:]}\n"
+            for text in (reply, thought + reply):
+                assert grade(question(right), sample(text)).verdict == verdict, (seed, text)
+            assert grade(question(right), sample(tag + reply.replace("</think>", ""))).verdict == "no_answer", (
+                tag + reply
+            )
