@@ -35,10 +35,10 @@ MIN_SHARE = 0.001
 class Claims(NamedTuple):
     """What a reply states and what it is.
 
-    usage, total: as stated, before counts that cannot be true are dropped. n_bytes: of its text and reasoning in UTF-8.
-    has_reasoning: whether the reasoning came. n_events: events with text. has_other: whether it holds a tool call or a
-    refusal, whose text is not read. is_open: whether its text opens a reasoning and never closes it. max_tokens: as
-    sent; None: not sent.
+    usage, total: as stated and added up (`token_counts`), before counts that cannot be true are dropped. n_bytes: of
+    its text and reasoning in UTF-8. has_reasoning: whether the reasoning came. n_events: events with text. has_other:
+    whether it holds a tool call or a refusal, whose text is not read. is_open: whether its text opens a reasoning and
+    never closes it. max_tokens: as sent; None: not sent.
     """
 
     usage: Usage
@@ -85,10 +85,8 @@ def _states_too_few(of: Claims) -> bool:
 
 
 def _reasoning_exceeds(of: Claims) -> bool:
-    reasoning, completion = of.usage.reasoning_tokens or 0, of.usage.completion_tokens
-    # xAI counts the reasoning beside the completion, and adds it to the total.
-    is_beside = of.total is not None and of.total >= (of.usage.prompt_tokens or 0) + (completion or 0) + reasoning
-    return completion is not None and reasoning > completion and not is_beside
+    completion = of.usage.completion_tokens
+    return completion is not None and (of.usage.reasoning_tokens or 0) > completion
 
 
 ENDS_AT_LIMIT = "end by themselves at max_tokens tokens, so they may be cut, and do not count so"

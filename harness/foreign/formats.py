@@ -31,6 +31,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
 from harness.core.records import UNSTATED_REASON, Question
+from harness.core.token_counts import stated_usage
 from harness.foreign import cells
 
 RESPONSE_COLUMNS = (
@@ -246,7 +247,8 @@ def _of_choices(body: Mapping[str, Any], counts: tuple[str, str]) -> list[ToolRe
     """
     choices = body["choices"] if isinstance(body.get("choices"), list) else []
     usage = cells.mapping_or_empty(body.get("usage"))
-    completion, prompt = (cells.count_or_none(usage.get(name)) for name in counts)
+    completion, prompt = map(usage.get, counts)
+    stated = stated_usage({**usage, "completion_tokens": completion, "prompt_tokens": prompt})
     responses = []
     for choice in map(cells.mapping_or_empty, choices):
         message = cells.mapping_or_empty(choice.get("message"))
@@ -257,8 +259,8 @@ def _of_choices(body: Mapping[str, Any], counts: tuple[str, str]) -> list[ToolRe
                 text,
                 cells.text_or_none(message.get("reasoning_content")) or parts,
                 "length" if reason in ("max_tokens", "model_length") else reason,
-                completion if len(choices) == 1 else None,
-                prompt,
+                stated.completion_tokens if len(choices) == 1 else None,
+                stated.prompt_tokens,
             )
         )
     return responses
@@ -316,13 +318,14 @@ def responses_of(row: Row, value: Any, column: str) -> list[ToolReply]:
         texts[0] = None
     reasoning = next((row.value[n] for n in REASONING_COLUMNS if isinstance(row.value.get(n), str)), None)
     usage = row.value["usage"] if isinstance(row.value.get("usage"), dict) else row.value
+    stated = stated_usage({"completion_tokens": usage.get("num_generated_tokens"), **usage})
     return [
         ToolReply(
             texts[0],
             reasoning,
             reasons[0],
-            cells.count_or_none(usage.get("completion_tokens", usage.get("num_generated_tokens"))),
-            cells.count_or_none(usage.get("prompt_tokens")),
+            stated.completion_tokens,
+            stated.prompt_tokens,
             cells.count_or_none(row.value.get("sample_index")),
         )
     ]

@@ -20,7 +20,7 @@ import msgspec
 
 from harness.client.asker import Asker
 from harness.client.protocol.failures import FailureKind, RequestFailed
-from harness.client.protocol.reply import Reply, stated_usage
+from harness.client.protocol.reply import Reply
 from harness.client.wires.chat import CHAT
 from harness.client.wires.wire import BadEvent, Delta, Wire
 from harness.core import codec
@@ -28,6 +28,7 @@ from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message, Usage
 from harness.core.reply_notes import UNREAD_TEXT
+from harness.core.token_counts import stated_usage
 
 SECONDS = 120.0
 """Seconds to wait for one whole reply. A CPU takes about a minute for a prompt as long as the context."""

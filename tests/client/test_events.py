@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from harness.client.protocol import sse
 from harness.client.protocol.failures import RequestFailed
-from harness.client.protocol.reply import MAX_STATED_TOKENS, Completion, Reply, SoFar, WrittenTokens
+from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens
 from harness.client.protocol.sse import LONG_REPLY_CHARS, ReplyParser
 from harness.client.wires.chat import CHAT, event_of
 from harness.client.wires.wire import MAX_NAME_CHARS
 from harness.core.contradictions import contradictions
 from harness.core.reply_notes import CUMULATIVE, LATE_BODY
 from harness.core.secret import Secret
+from harness.core.token_counts import MAX_STATED_TOKENS
 from tests.budget import examples
 from tests.client.dialects import Recording, recordings, several_answers
 

@@ -48,7 +48,7 @@ CASES: list[tuple[int, dict[str, Any], list[dict[str, Any]]]] = [
     (4, {"n_events": 126, "completion": 100}, [{"n_events": 125}, {"n_events": 25, "completion": 10, "n_bytes": 90}]),
     (4, {"n_bytes": 3201, "n_events": 1}, [{"n_bytes": 3200, "n_events": 1}, {"completion": None, "n_bytes": 9999}]),
     (5, {"completion": 0}, [{"completion": 0, "n_bytes": 0, "n_events": 0}]),
-    (6, {"reasoning": 101}, [{"reasoning": 100}, {"reasoning": 900, "total": 1020}]),
+    (6, {"reasoning": 101}, [{"reasoning": 100}, {"reasoning": None, "total": 1020}]),
     (7, {"total": 119}, [{"total": 120}, {"total": 900}]),
     (8, {"finish": "tool_calls"}, [{"finish": "tool_calls", "has_other": True}]),
     (9, {"is_open": True}, [{"is_open": True, "finish": "length", "completion": 256, "n_bytes": 999}]),

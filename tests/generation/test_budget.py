@@ -5,6 +5,7 @@ For: harness.generation.dispatch.budget, harness.client.spelling, harness.core.n
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections import Counter
@@ -197,6 +198,20 @@ def test_a_session_that_a_budget_stops_tells_its_warnings(tmp_path: Path) -> Non
     assert len(warnings) == 2
     assert warnings[0].startswith("a session with a budget takes no fingerprint")
     assert warnings[1].startswith("4 of 4 samples (100%) are truncated")
+
+
+@pytest.mark.parametrize("thought", [0, 400])
+def test_a_thought_that_is_only_in_the_total_counts_to_the_budget(tmp_path: Path, thought: int) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 8, "total_tokens": 17 + thought}
+    with FakeServer(lambda _: event_stream(delta("42"), delta(finish="stop", usage=usage))) as server:
+        benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(max_tokens=450))}
+        settings = run_settings(
+            tmp_path / "run", server.base_url, budget_tokens=6000, benchmarks=benchmarks, canary=False
+        )
+        with contextlib.suppress(StoppedByRule):
+            run(settings, question_set(tmp_path, 5))
+    assert {sample.usage.completion_tokens for sample in samples_of(settings)} == {8 + thought}
+    assert (len(samples_of(settings)) == 20) == (not thought)
 
 
 def test_a_budget_in_money_ends_at_a_whole_round_and_says_what_was_spent(tmp_path: Path) -> None:

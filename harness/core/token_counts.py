@@ -1,0 +1,105 @@
+"""The token counts that a server states with a reply, read as an equation: the parts add up to the total.
+
+the rest of the total behind prompt and completion     is
+0                                                      nothing: reasoning is a part of the completion (OpenAI)
+the stated reasoning                                   counted apart from the completion (xAI's chat, Vertex)
+stated parts of the prompt, with or without reasoning  counted apart from the prompt (a cache, audio)
+any other number above 0                               generated and hidden (Gemini's chat)
+below 0                                                the total is not believed (`contradictions` says so)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain, combinations
+from typing import Any
+
+import msgspec
+
+from harness.core.records import Usage
+
+MAX_STATED_TOKENS = 100_000_000
+"""Largest token count that is believed."""
+
+
+def stated_usage(usage: dict[str, Any], metrics: Any = None, sglext: Any = None, timings: Any = None) -> Usage:
+    """The counts in a decoded `usage` object, added up; a value that is no count becomes None.
+
+    metrics, sglext, timings: what vLLM, SGLang and llama.cpp state beside it of speculative decoding.
+    """
+    of_prompt, details = _part(usage, "prompt_tokens_details"), _part(usage, "completion_tokens_details")
+    reasoning = details.get("reasoning_tokens", usage.get("reasoning_tokens"))  # the latter: SGLang
+    cached = of_prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))  # the latter: DeepSeek
+    counts = Usage(
+        prompt_tokens=stated_count(usage.get("prompt_tokens")),
+        completion_tokens=stated_count(usage.get("completion_tokens")),
+        reasoning_tokens=stated_count(reasoning),
+        cached_tokens=stated_count(cached),
+    )
+    of_cache = (count for name, count in usage.items() if "cache" in name)
+    counts = _added_up(counts, stated_count(usage.get("total_tokens")), chain(of_cache, of_prompt.values()))
+    if metrics is sglext is timings is None:
+        return counts
+    of_vllm, of_sglang = _part(metrics, "speculative_decoding"), _part(sglext, "spec_tokens_details")
+    steps, tokens = stated_count(of_vllm.get("num_spec_steps")), stated_count(of_vllm.get("num_accepted_draft_tokens"))
+    if steps is not None and tokens is not None:
+        tokens += steps
+    elif (steps := stated_count(of_sglang.get("spec_verify_ct"))) is not None:
+        tokens = counts.completion_tokens
+    elif isinstance(timings, dict) and stated_count(timings.get("draft_n")):
+        tokens, accepted = (stated_count(timings.get(name)) for name in ("predicted_n", "draft_n_accepted"))
+        steps = None if tokens is None or accepted is None else tokens - accepted
+    if not steps or steps < 0 or tokens is None or tokens < steps:
+        return counts
+    return msgspec.structs.replace(counts, spec_tokens=tokens, spec_steps=steps)
+
+
+_MAX_PARTS = 6
+"""Number of stated parts of a prompt of which sums are tried."""
+
+
+def _added_up(stated: Usage, total: int | None, of_prompt: Iterable[object]) -> Usage:
+    """The counts with what the total has beyond prompt and completion. of_prompt: what is stated of the prompt's parts.
+
+    The result's prompt and completion add up to the total, if it is no smaller than those stated.
+    """
+    prompt, completion, reasoning = stated.prompt_tokens, stated.completion_tokens or 0, stated.reasoning_tokens or 0
+    if not prompt or total is None or (rest := total - prompt - completion) <= 0:
+        return stated
+    if rest != reasoning:
+        parts = sorted({n for n in map(stated_count, of_prompt) if n})[:_MAX_PARTS]
+        sums = {sum(some) for n in range(len(parts)) for some in combinations(parts, n + 1)}
+        apart = next((n for n in (rest, rest - reasoning) if n in sums and reasoning <= completion + rest - n), 0)
+        prompt, rest = prompt + apart, rest - apart
+    if rest:
+        completion, reasoning = completion + rest, max(reasoning, rest)
+        stated = msgspec.structs.replace(stated, completion_tokens=completion, reasoning_tokens=reasoning)
+    return msgspec.structs.replace(stated, prompt_tokens=prompt)
+
+
+def _part(value: object, name: str) -> dict[str, Any]:
+    """The object at a key of an object; empty if either is none."""
+    part = value.get(name) if isinstance(value, dict) else None
+    return part if isinstance(part, dict) else {}
+
+
+def believed(usage: Usage, *, has_text: bool, has_reasoning: bool) -> Usage:
+    """The stated counts of a reply without those that cannot be true.
+
+    A count is unknown (None) if it is missing, negative, no integer or above `MAX_STATED_TOKENS`; also 0 completion
+    tokens of a reply with text, 0 prompt tokens, 0 reasoning tokens of a reply with reasoning (vLLM), and more
+    reasoning tokens than completion tokens. has_text: it has text or reasoning. has_reasoning: it has reasoning.
+    """
+    completion, reasoning = usage.completion_tokens, usage.reasoning_tokens
+    if completion == 0 and has_text:
+        completion = None
+    if reasoning is not None and (completion is None or reasoning > completion or (reasoning == 0 and has_reasoning)):
+        reasoning = None
+    return msgspec.structs.replace(
+        usage, prompt_tokens=usage.prompt_tokens or None, completion_tokens=completion, reasoning_tokens=reasoning
+    )
+
+
+def stated_count(value: object) -> int | None:
+    """`value`, if it is a count of tokens that can be believed; else None."""
+    return value if type(value) is int and 0 <= value <= MAX_STATED_TOKENS else None
