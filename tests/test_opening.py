@@ -34,6 +34,7 @@ OTHERS: dict[str, set[str]] = {
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
     # the package's metadata and code
     "harness/core/about.py": {"metadata.distribution(_DISTRIBUTION).read_text", "path.read_bytes"},
+    "harness/core/cores.py": {"Path('/proc/self/cgroup').read_text", "(folder / 'cpu.max').read_text"},  # the kernel's
     "harness/cli/gate.py": {"policies.EXAMPLE.read_text"},  # the example, of the package
     "harness/judges/labels.py": {"(forms_folder() / 'hostile.jsonl').read_bytes"},  # likewise: hostile answers
     "harness/grading/verifier.py": {"source.read_bytes"},  # the module of a trusted verifier

@@ -35,11 +35,12 @@ def test_a_run_that_starts_its_server_shows_its_command_settings_and_prompt(fold
     assert not (folder / "results").exists()
 
 
-SOLUTION = "She sells 16 - 7 = <<16-7=9>>9 eggs.\nShe makes 9 * 2 = $<<9*2=18>>18.\n#### 18"
+STEPS = "She sells 16 - 7 = <<16-7=9>>9 eggs.\nShe makes 9 * 2 = $<<9*2=18>>18."
 
 
 @pytest.mark.parametrize(
-    ("answer", "warned"), [(SOLUTION, True), ("18", False), (r"\frac{36}{2}", False), ("×", False)]
+    ("answer", "warned"),
+    [(STEPS, True), (f"{STEPS}\n#### 18", False), ("18", False), (r"\frac{36}{2}", False), ("×", False)],
 )
 def test_the_first_reference_is_shown_and_one_that_no_rule_reads_is_named(
     answer: str, warned: bool, folder: Path

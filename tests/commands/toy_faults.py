@@ -278,7 +278,9 @@ def undercounts(of: float, says: str = "", *, listed: bool = True) -> Fault:
     """States this share of the new tokens, and cuts nothing. listed: whether it states log-probabilities."""
 
     def whole(_asked: Body, answer: dict[str, Any]) -> dict[str, Any]:
-        answer["usage"]["completion_tokens"] = int(of * answer["usage"]["completion_tokens"])
+        usage = answer["usage"]
+        usage["completion_tokens"] = int(of * usage["completion_tokens"])
+        usage["total_tokens"] = usage["prompt_tokens"] + usage["completion_tokens"]
         return answer
 
     return fault("usage", says=says, whole=whole, request=sets() if listed else unlisted)
@@ -511,7 +513,11 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     },
     "the stream counts other tokens": lambda: fault(
         "usage", says="the stream",
-        answer=streams(lambda text: text.replace(b'"completion_tokens": 24', b'"completion_tokens": 11')),
+        answer=streams(
+            lambda text: text.replace(
+                b'"completion_tokens": 24, "total_tokens": 41', b'"completion_tokens": 11, "total_tokens": 28'
+            )
+        ),
     ),
     # Replies without the reply
     "the prompt as the reply": echoes,
