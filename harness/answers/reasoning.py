@@ -15,7 +15,11 @@ from harness.answers.patterns import regex
 _STEMS = ("think", "thought", "reason", "reflect", "scratch", "ponder", "deliberat", "monolog", "rationale", "analysis")
 """The stems of a thought's name, in any case. A text without these has no mark."""
 
-_NAMED = rf"(?:(?P<name>[\w:.-]{{0,24}}(?:{'|'.join(_STEMS)})[\w:.-]{{0,24}})\|?[>▷]|(?-i:THINK|THINKING|THOUGHT)\])"
+# First whether there is any name in brackets: few of the brackets in a text hold one.
+_NAMED = (
+    r"(?=[\w:.-]{3,64}+\|?[>▷\]])"
+    rf"(?:(?P<name>[\w:.-]{{0,24}}(?:{'|'.join(_STEMS)})[\w:.-]{{0,24}})\|?[>▷]|(?-i:THINK|THINKING|THOUGHT)\])"
+)
 _MARK = regex(rf"(?i)[`<\[◁](?:(?<=`)(?:``.*?```|[^`\n]+`)|\|?(?P<slash>/?)\|?{_NAMED})", re.DOTALL)
 """A mark of a model around its reasoning, with a slash if it closes; or code, whose marks are none."""
 

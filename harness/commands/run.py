@@ -267,8 +267,8 @@ class WaitedFor:
 
     def __init__(self, endpoints: Sequence[Endpoint], model: str, warn: Callable[[str], None]) -> None:
         self._endpoints, self._model, self._warn = endpoints, model, warn
-        self._is_looked_at = False
-        self._found: Queue[str] = Queue()
+        self._waits = False
+        self._sentences: Queue[str] = Queue()
 
     @classmethod
     def of(cls, prepared: Prepared, warn: Callable[[str], None]) -> Self:
@@ -277,23 +277,23 @@ class WaitedFor:
         return cls([] if prepared.reached.provider.hosted else listed, prepared.settings.model, warn)
 
     def look(self, failures: Sequence[str]) -> None:
-        """Look at each endpoint once at the beginning of a wait, without waiting for it, and warn of what was found.
+        """Look at each endpoint once at the beginning of a wait, without waiting for it, and warn of other models.
 
         failures: as in `ServedHere.lost`.
         """
         waits = bool(failures) and all(failures)
-        if waits and not self._is_looked_at:
+        if waits and not self._waits:
             Thread(target=self._ask, daemon=True, name="look").start()
-        self._is_looked_at = waits
-        while not self._found.empty():
-            self._warn(self._found.get())
+        self._waits = waits
+        while not self._sentences.empty():
+            self._warn(self._sentences.get())
 
     def _ask(self) -> None:
         for endpoint in self._endpoints:
             try:
                 find_model(endpoint, self._model)
             except NotServed as error:
-                self._found.put(f"{error.sentence} The run waits until it does.")
+                self._sentences.put(f"{error.sentence} The run waits until it does.")
             except ServerError:
                 continue
 

@@ -80,15 +80,17 @@ def first(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerp
     return Fingerprint(version=version(neutral), beginnings=beginnings, endpoint=url, neutral=dict(neutral))
 
 
-def bodies(template: RequestTemplate) -> list[bytes]:
-    """The request for each prompt, to be sent by its wire."""
-    return [template.body_of_text(text) for text in PROMPTS]
+def bodies(settings: RunSettings, template: RequestTemplate) -> list[bytes]:
+    """The request for each prompt, then that for the first prompt with the tool, if the run offers one."""
+    offers = [offer for name in settings.benchmarks if (offer := settings.template(name).offer)]
+    tooled = [replace(template, offer=offer).body_of_text(PROMPTS[0]) for offer in offers[:1]]
+    return [*(template.body_of_text(text) for text in PROMPTS), *tooled]
 
 
 def most(settings: RunSettings, neutral: Mapping[str, Any], n: int) -> Spent:
     """The most that the requests for the fingerprints of `n` endpoints can be billed for."""
     template = settings.asker.template(SAMPLING, neutral)
-    return Spent().plus(*[_billed(body, None) for body in (bodies(template) + _with_tool(settings, template)) * n])
+    return Spent().plus(*[_billed(body, None) for body in bodies(settings, template) * n])
 
 
 def _billed(body: bytes, reply: Reply | BaseException | None) -> Spent:
@@ -119,18 +121,14 @@ class Fingerprints:
     toolless: list[str] = field(default_factory=list)
 
 
-def _with_tool(settings: RunSettings, plain: RequestTemplate) -> list[bytes]:
-    """The request for the first prompt with the tool that the run offers; empty without one."""
-    offers = [settings.template(name).offer for name in settings.benchmarks]
-    return [replace(plain, offer=offer).body_of_text(PROMPTS[0]) for offer in offers if offer][:1]
-
-
 def _drops_tool(replies: Sequence[Reply | BaseException]) -> bool:
-    """Whether the last reply, to the first prompt with the tool, counts no more prompt tokens than the first."""
-    plain, tooled = (
-        reply.usage.prompt_tokens if isinstance(reply, Reply) else None for reply in (replies[0], replies[-1])
-    )
-    return plain is not None and tooled is not None and tooled <= plain
+    """Whether the reply to the first prompt with the tool counts no more prompt tokens than the one without it."""
+    ends = (replies[0], *replies[len(PROMPTS) :])
+    counts = [reply.usage.prompt_tokens for reply in ends if isinstance(reply, Reply)]
+    match counts:
+        case [int(plain), int(tooled)]:
+            return tooled <= plain
+    return False
 
 
 def ask(
@@ -145,27 +143,26 @@ def ask(
     A failed request is not sent again: its endpoint has no fingerprint.
     """
     taken, requests = Fingerprints(), settings.asker.template(SAMPLING, neutral)
-    contents = bodies(requests)
-    tooled = _with_tool(settings, requests)
+    contents = bodies(settings, requests)
     deadlines = replace(settings.deadlines, connect=SECONDS, first_token=SECONDS, idle=SECONDS)
 
     async def ask_endpoint(transport: Transport, endpoint: Endpoint) -> None:
         """Add to `taken` what one endpoint was billed for, and its beginnings if all requests gave text."""
         wire = requests.spelling.wire
-        sent = (transport.complete(Post(endpoint, wire, body, deadlines, MAX_BYTES)) for body in contents + tooled)
+        sent = (transport.complete(Post(endpoint, wire, body, deadlines, MAX_BYTES)) for body in contents)
         # A refused request must not cut off the others in flight, which are billed all the same.
         replies = await asyncio.gather(*(asyncio.wait_for(reply, SECONDS) for reply in sent), return_exceptions=True)
-        for body, reply in zip(contents + tooled, replies, strict=True):
+        for body, reply in zip(contents, replies, strict=True):
             taken.cost = taken.cost.plus(_billed(body, reply))
             # Lateness is told in one way, whether the request's own deadline or ours was noticed first.
             if isinstance(reply, RequestFailed) and reply.kind != "timeout":
                 taken.failures[endpoint.base_url] = reply.message
-        if tooled and _drops_tool(replies):
+        if _drops_tool(replies):
             taken.toolless.append(endpoint.base_url)
-        given = [reply for reply in replies[: len(contents)] if isinstance(reply, Reply)]
+        given = [reply for reply in replies[: len(PROMPTS)] if isinstance(reply, Reply)]
         texts = [f"{reply.reasoning or ''}{reply.text or ''}"[:MAX_CHARS] for reply in given]
         # Empty beginnings would count as equal to each other.
-        if len([*filter(None, texts)]) == len(contents):
+        if len([*filter(None, texts)]) == len(PROMPTS):
             taken.beginnings[endpoint.base_url] = texts
 
     async def ask_all() -> None:
