@@ -96,6 +96,7 @@ class PartialGrades:
         self._n_stored = n_stored
         self._fresh = fresh
         self._file: LineFile | None = None
+        self._path, self._size_before = folder.partial_grades, 0
 
     def __enter__(self) -> PartialGrades:
         return self
@@ -105,6 +106,8 @@ class PartialGrades:
         if self._file is not None:
             self._file.close()
         if isinstance(error, KeyboardInterrupt):
+            if self._file is not None:  # The file says it: the Ctrl-C may have come just after a write.
+                self._n_stored += self._path.read_bytes().count(b"\n", self._size_before)
             name = visible(self._folder.name, MAX_NAME_CHARS)
             how = "without `fresh` continues" if self._fresh else "continues"
             if self._fresh and not self._n_stored:
@@ -120,11 +123,12 @@ class PartialGrades:
             make_folder(self._folder.path)
             if self._fresh:
                 _forget_partial(self._folder)
-            path = self._folder.fresh_grades if self._fresh else _partial_file(self._folder)
+            self._path = self._folder.fresh_grades if self._fresh else _partial_file(self._folder)
             # A loss of power costs these grades, which can be made again; the end of the process does not.
-            self._file = LineFile(path, durable=False)
+            self._file = LineFile(self._path, durable=False)
+            self._file.end_whole()
+            self._size_before = self._file.size
         self._file.append(b"".join(line(grade, sealed=True) for grade in grades))
-        self._n_stored += len(grades)
 
 
 # ---- opinions of second graders
