@@ -21,6 +21,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.progress.watching import Watcher
 from harness.runs import line_file
@@ -107,7 +108,8 @@ def pair_of(copy: str, benchmark: str, gap: float, difference: PairedComparison)
 def differences(base: RunFolder, copy: RunFolder, watcher: Watcher) -> dict[str, PairedComparison]:
     """Benchmark, as the base's files name it → the copy's run less the base's, with the warnings of `compare`.
 
-    Raises `StoreError` for a run that is not scored, and `UsageError` for two without common questions.
+    Raises `StoreError` for a run that is not scored, and `UsageError` for two without common questions or with other
+    settings.
     """
     # Imported late: `status` reads records that name an `ExpectedPoints`, and compares nothing.
     from harness.commands.baselines import pair_benchmarks
@@ -119,8 +121,10 @@ def differences(base: RunFolder, copy: RunFolder, watcher: Watcher) -> dict[str,
     for pair in pair_benchmarks(read_runs([base, copy]), only_first=True)[0]:
         ours, theirs = pair
         compared[theirs.folder.name] = compare_pair(pair)
-        apart = map(difference_in_words, differences_in_curve(theirs.record, ours.record))
-        for words in (*apart, *comparison_warnings(ours, theirs, compared[theirs.folder.name])):
+        if apart := differences_in_curve(theirs.record, ours.record):
+            says = f"its settings are not those of {visible(theirs.run.label, 80)}: {difference_in_words(apart[0])}"
+            raise UsageError(f"{says}. Name a run with the same settings", field="sampled")
+        for words in comparison_warnings(ours, theirs, compared[theirs.folder.name]):
             watcher.warn(f"{visible(ours.run.label, 80)} beside {visible(theirs.run.label, 80)}: {words}")
     return compared
 

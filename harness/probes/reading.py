@@ -172,6 +172,12 @@ def read_missing(
     for known in [place for place in before if place in sent][:1]:
         now = server.read(before[known].prompt, before[known].ids).logprobs
         if np.abs(np.subtract(now, before[known].logprobs)).mean() > ANOTHER_NATS:
+            if not path.name.startswith("copy-"):  # All copies are compared with these values.
+                raise UsageError(
+                    f"{in_words(server)} reads otherwise than the base did before. Name the base's server; or, if it "
+                    f"was changed on purpose, remove {path.parent} and probe again",
+                    field="reference",
+                )
             watcher.warn(f"{in_words(server)} reads otherwise than before: its values are made anew")
             write_atomically(path, b"")
             before = {}
@@ -244,7 +250,7 @@ class StoredReplies:
                 (server, *_) = probed(who, watcher, options, shared_key=False)
         except (ServerError, UsageError) as error:
             raise type(error)(f"the reference: {error.sentence}") from error
-        _warn_of_another(server, run, watcher)
+        _refuse_another(server, run, "reference")
         return cls(run, manifest, drawn, folder / file_of("base", server), server)
 
     def beside(self, sampled: Path, copy: ProbedEndpoint, watcher: Watcher) -> StoredReplies:
@@ -253,7 +259,7 @@ class StoredReplies:
         path, base = run.path.resolve(), self.run.path.resolve()
         if path == base:
             raise UsageError("it is the base's own run: name one that this server has made", field="sampled")
-        _warn_of_another(copy, run, watcher)
+        _refuse_another(copy, run, "sampled")
         samples = points.differences(self.run, run, watcher)
         return replace(self, copy=os.path.relpath(path, base.parent), samples=samples)
 
@@ -360,10 +366,13 @@ class StoredReplies:
         return ""
 
 
-def _warn_of_another(server: ProbedEndpoint, run: RunFolder, watcher: Watcher) -> None:
-    """Warn if a server is not the one that made a run."""
-    for change in changes_of(Manifest.load(run).provenance, {server.endpoint.base_url: server.facts}).model:
-        watcher.warn(f"{server.endpoint.base_url} is not the server that made {run.path.name}: {change}")
+def _refuse_another(server: ProbedEndpoint, run: RunFolder, field: str) -> None:
+    """Raise `UsageError` if a server states that it is not the one that made a run: what it reads would be stored under
+    the run's name.
+    """
+    if changed := changes_of(Manifest.load(run).provenance, {server.endpoint.base_url: server.facts}).model:
+        says = f"is not the server that made {run.path.name}: {changed[0]._replace(where='')}"
+        raise UsageError(f"{server.endpoint.base_url} {says}. Name the server that made it", field=field)
 
 
 def divergences(base: ReplyReading, other: ReplyReading, n: int) -> Array:

@@ -20,10 +20,13 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+import msgspec
 import pytest
 
-from harness.core.records import Usage
+from harness.core.records import ServerFacts, Usage
 from harness.probes.points import Pair, expected
+from harness.runs.layout import RunFolder
+from harness.runs.manifest import Manifest, Provenance
 from harness.testing import FakeServer, Request, Step, http, scripted
 from tests.conftest import CHECKOUT
 from tests.faults.able import able, sums
@@ -63,6 +66,7 @@ class Reader:
     system: str = ""
     context: int = 9000
     echo: bool = False
+    root: str = ""
     spoil: Callable[[int], list[Step] | None] = lambda _n: None
 
     def __post_init__(self) -> None:
@@ -81,7 +85,8 @@ class Reader:
 
     def __call__(self, request: Request) -> Iterator[Step]:
         if request.path == "/v1/models":
-            yield http(200, {"data": [{"id": "toy", "owned_by": self.owner, "max_model_len": self.context}]})
+            entry = {"id": "toy", "owned_by": self.owner, "max_model_len": self.context}
+            yield http(200, {"data": [entry | ({"root": self.root} if self.root else {})]})
         elif request.method == "GET" or request.path not in PAGES:
             yield http(404, {})
         elif request.path == "/tokenize":
@@ -180,8 +185,8 @@ def test_the_base_is_read_once_and_kept(tmp_path: Path) -> None:
     assert again[1]["likelihood"]["gap"]["tokens"] <= 600
     assert {path.name[:5] for path in (run / "likelihood").iterdir()} == {"base-", "again"}
     with FakeServer(Reader("other", shift=1.0), port=base.port) as other:
-        code, finding = probed(tmp_path, other, other)
-    assert (code, finding["likelihood"]["gap"]["mean"]) == (0, 0.0)  # the former base is gone
+        refused = harness(tmp_path, "probe", other.base_url, "--replies", "run", "--reference", other.base_url)
+        assert (refused.code, "reads otherwise than the base did before" in refused.err) == (2, True), refused.err
     (kept,) = (run / "likelihood").glob("base-*")
     kept.write_bytes(kept.read_bytes().replace(b'"logprobs":[-', b'"logprobs":[-9', 1))
     with FakeServer(Reader("copy")) as copy:
@@ -451,10 +456,10 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     assert "points" not in beyond["came"]
     # The run is now known as that of a copy with another gap, once.
     assert (noted.code, twice.code) == (4, 4), noted.err
-    assert ("temperature: 0.6 → 0.1" in cooler.err, "temperature" in noted.err) == (True, False), cooler.err
+    assert (cooler.code, "temperature: 0.6 → 0.1" in cooler.err, "temperature" in noted.err) == (2, True, False)
     assert (other.code, "shares no benchmark" in other.err) == (2, True), other.err
     kept = (base / "likelihood" / "pairs.jsonl").read_text().splitlines()
-    assert (len(kept), sum('"copy":"q5+sums"' in line for line in kept)) == (5, 2)
+    assert (len(kept), sum('"copy":"q5+sums"' in line for line in kept)) == (4, 2)
 
 
 def test_a_cell_whose_engine_reads_no_replies_has_a_score_and_the_reason(tmp_path: Path) -> None:
@@ -507,6 +512,19 @@ def test_a_sweep_reads_anew_what_its_samples_or_its_file_have_made_old(tmp_path:
         before = reads(at["copy"])
         swept(tmp_path, at, ("base", "copy"), 8, run=run)
         assert reads(at["copy"]) == before
+
+
+@pytest.mark.parametrize(("root", "code"), [("base", 0), ("copy", 2)])
+def test_a_server_that_states_another_model_than_the_run_is_not_stored_as_its_base(
+    tmp_path: Path, root: str, code: int
+) -> None:
+    run = RunFolder(a_run(tmp_path))
+    provenance = Provenance().after("then", {"http://base:1/v1": ServerFacts(model={"root": "base"})}, [])
+    msgspec.structs.replace(Manifest.load(run), provenance=provenance).save(run)
+    with FakeServer(Reader(root=root)) as server:
+        done = harness(tmp_path, "probe", server.base_url, "--replies", "run", "--reference", server.base_url)
+    says = 'is not the server that made run: root: "base" → "copy"'
+    assert (done.code, says in done.err, (run.path / "likelihood").exists()) == (code, code == 2, code == 0), done.err
 
 
 @pytest.mark.parametrize("given", [{"URL": ""}, {"URL": "/v1"}, {"URL": "/v1/"}, {"OPENAI_BASE_URL": "/v1"}])
