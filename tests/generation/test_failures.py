@@ -17,13 +17,29 @@ from typing import Any
 import pytest
 
 from harness.client.spelling import Spelling
+from harness.core.choices import Api
 from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.nouns import Prices
 from harness.generation.dispatch.canary import FIRST_SAMPLES
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
-from harness.testing import CLOSE, RESET, FakeServer, Request, Step, completion, delta, event, event_stream, http
+from harness.testing import (
+    CLOSE,
+    RESET,
+    FakeServer,
+    Request,
+    Step,
+    completion,
+    delta,
+    event,
+    event_stream,
+    http,
+    message,
+    message_events,
+    response,
+    response_events,
+)
 from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 from tests.patience import PATIENCE_SECONDS
 
@@ -147,6 +163,51 @@ def test_an_endpoint_that_refuses_stops_the_run_only_where_no_other_answers(tmp_
                 run(settings, question_set(tmp_path, 5))
         else:
             assert run(settings, question_set(tmp_path, 5)).complete
+
+
+def chat_body(text: str = "42") -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    return {"object": "chat.completion", "model": "test-model", "choices": [choice]}
+
+
+FORMS: dict[str, list[Step]] = {
+    "chat, whole": [http(200, chat_body())],
+    "chat": [*completion("42")],
+    "responses, whole": [http(200, response("42"))],
+    "responses": [*event_stream(*response_events("42"), end=())],
+    "messages, whole": [http(200, message("42"))],
+    "messages": [*event_stream(*message_events("42"), end=())],
+    "its choices are no list": [http(200, chat_body() | {"choices": "42"})],
+    "the reply is no completion": [http(200, {"candidates": [{"content": {"parts": [{"text": "42"}]}}]})],
+}
+"""A reply in the form of each API, and two that are of none."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_replies_in_another_form_end_a_run_in_one_round_if_all_are_and_one_alone_does_not(
+    tmp_path: Path, api: Api, form: str
+) -> None:
+    first = itertools.count()
+
+    def oddly(request: Request) -> Iterable[Step]:
+        return FORMS[form] if not alone or next(first) == 0 else FORMS[api]
+
+    alone = form.partition(",")[0] != api  # else the form is the right one
+    with FakeServer(oddly) as server:
+        spelling = Spelling(api=api)
+        settings = run_settings(tmp_path / "run", server.base_url, spelling=spelling, samples=1, canary=False)
+        assert run(settings, question_set(tmp_path, 6)).complete
+        assert len(server.requests) == 6 + alone
+        if not alone:
+            return
+        alone, server.requests[:] = False, []
+        settings = replace(settings, out=tmp_path / "other")
+        with pytest.raises(ServerError, match=r"answers in a form that cannot be read: .*drop=stream") as ended:
+            run(settings, question_set(tmp_path, 6))
+        assert len(server.requests) <= 12
+        named = {"chat": "api=chat", "responses": "api=responses", "messages": "api=messages"}
+        assert named.get(form.partition(",")[0], form if api == "chat" else "") in str(ended.value)
 
 
 def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path) -> None:

@@ -74,7 +74,8 @@ class RequestFailed(Exception):
     nonsense. sent: whether a connection stood, so that the request was sent. unanswered: whether the connection ended
     before any byte of a reply. If the connection had served an earlier request, the server has closed it since then,
     and the transport sends the request again on a new connection. in_reply: whether the server stated the failure
-    inside a reply. n_events: token events that had come before, set by the sender.
+    inside a reply. unreadable: whether the reply has a form that is not read, as all replies of such a server may have.
+    n_events: token events that had come before, set by the sender.
     """
 
     kind: FailureKind
@@ -85,6 +86,7 @@ class RequestFailed(Exception):
     unanswered: bool = False
     sent: bool = True
     in_reply: bool = False
+    unreadable: bool = False
     n_events: int = 0
 
     def __str__(self) -> str:

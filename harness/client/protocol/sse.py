@@ -38,7 +38,8 @@ import msgspec
 from harness.client.address.endpoint import quote_safely, without_repeats
 from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event, server_now
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, without_keys
-from harness.client.wires.wire import BadEvent, Wire
+from harness.client.wires.table import WIRES
+from harness.client.wires.wire import BadEvent, Wire, object_of
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.reply_notes import FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, no_text
@@ -64,6 +65,8 @@ The fields that are read are refused in capitals: their text would be lost in si
 
 _decode = msgspec.json.Decoder().decode
 
+_READERS = [(wire.api, wire.reader()) for wire in WIRES]
+
 
 def _unnamed(event: bytes) -> bytes:
     """An event without a first line `event: NAME`, unless the name is `error`: all others have no meaning here."""
@@ -83,7 +86,7 @@ class ReplyParser:
     """
 
     __slots__ = (
-        "_after_cr", "_completion", "_data", "_decode", "_events", "_failure", "_head", "_head_at", "_is_error",
+        "_after_cr", "_api", "_completion", "_data", "_decode", "_events", "_failure", "_head", "_head_at", "_is_error",
         "_max_bytes", "_over_at", "_partial", "_reader", "_sign_at", "_state", "last_byte_at", "n_bytes", "secrets",
         "started",
     )  # fmt: skip
@@ -105,7 +108,7 @@ class ReplyParser:
         self.secrets = tuple(secrets)
         self._state: Literal["undecided", "events", "json", "done", "failed"] = "undecided"
         self._failure: RequestFailed | None = None
-        self._reader = wire.reader()
+        self._api, self._reader = wire.api, wire.reader()
         self._decode = self._reader.decode  # bound once, for the way of every token
         self._completion = Completion(started, started_utc, written)
         self.n_bytes = 0
@@ -403,6 +406,8 @@ class ReplyParser:
         error = value if self._is_error else self._reader.error(value)
         if error is not None:
             raise self._stated(error)
+        if not self._completion.stamps:
+            self._refuse_other_api(value)
         try:
             event, notes = self._reader.event(value, bool(self._completion.stamps))
             for note in notes:
@@ -414,6 +419,14 @@ class ReplyParser:
             self._sign_at = self.last_byte_at
         if self._reader.over and self._over_at is None:
             self._over_at = self.last_byte_at
+
+    def _refuse_other_api(self, value: dict[str, Any]) -> None:
+        """Raise `RequestFailed` if an object is another API's reply, or the event that begins one."""
+        forms = (value, object_of(value.get("response")), object_of(value.get("message")))
+        apis = [api for api, reader in _READERS if any(map(reader.is_whole, forms))]
+        if apis and self._api not in apis:
+            what = f"the reply is one of api={apis[0]}, and api={self._api} was asked: set api={apis[0]}"
+            raise self._fail("malformed", what, unreadable=True)
 
     def _decode_slowly(self, data: bytes) -> Any:
         """Decode what strict decoders refuse: lone surrogates, numbers out of range, plain words in an error event."""
@@ -472,8 +485,10 @@ class ReplyParser:
             raise self._fail(kind, f"the reply is not JSON ({cut or error}): {self._quote(data)}") from error
         if type(value) is list and len(value) == 1:  # as Gemini sends its errors
             value = value[0]
+        if type(value) is dict:
+            self._refuse_other_api(value)
         if type(value) is not dict or not self._reader.is_whole(value):
-            raise self._fail("malformed", f"the reply is no completion: {self._quote(data)}")
+            raise self._fail("malformed", f"the reply is no completion: {self._quote(data)}", unreadable=True)
         self._take_event(value)
 
     def _why_unfinished(self, cut: str) -> tuple[FailureKind, str]:
@@ -494,12 +509,12 @@ class ReplyParser:
         """The failure of this reply for a reason that the transport knows (a deadline)."""
         return RequestFailed(kind, quote_safely(message, self.secrets))
 
-    def _fail(self, kind: FailureKind, message: str) -> RequestFailed:
+    def _fail(self, kind: FailureKind, message: str, *, unreadable: bool = False) -> RequestFailed:
         """Put the parser into the state `failed`; return the failure, for the caller to raise."""
-        return self._remember(RequestFailed(kind, quote_safely(message, self.secrets)))
+        return self._remember(RequestFailed(kind, quote_safely(message, self.secrets), unreadable=unreadable))
 
     def _unbelievable(self, bad: BadEvent) -> RequestFailed:
-        return self._fail("malformed", f"an event of the reply cannot be believed: {bad}")
+        return self._fail("malformed", f"an event of the reply cannot be believed: {bad}", unreadable=True)
 
     def _stated(self, error: object) -> RequestFailed:
         """The failure for an error that the reply states; the server's clock has gone on since its headers."""

@@ -87,7 +87,7 @@ class _MessagesReader(ReplyParts):
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
         """The event of any other form, and notes on what is not read. Raises `BadEvent`."""
         kind, block, delta = value.get("type"), object_of(value.get("content_block")), object_of(value.get("delta"))
-        if kind == "message":
+        if _is_body(value):
             return self._message(value)
         if kind == "message_start":
             message = object_of(value.get("message"))
@@ -142,7 +142,11 @@ class _MessagesReader(ReplyParts):
 
     def is_whole(self, value: dict[str, Any]) -> bool:
         """Whether an object is a message or an error."""
-        return value.get("type") == "message" or is_error(value)
+        return _is_body(value) or is_error(value)
+
+
+def _is_body(value: Mapping[str, Any]) -> bool:
+    return value.get("type") == "message" or ("type" not in value and isinstance(value.get("content"), list))
 
 
 _KEPT = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature",

@@ -403,7 +403,11 @@ class Dispatcher:
         cure = f"; put the right key, without quotes, into {variable}" if failure.status == 401 else ""
         # An empty account can be filled; all else needs another command.
         repeats = failure.status not in (402, 429)
-        self.fail(ServerError(f"{endpoint} refuses: {failure.message}{cure}"), repeats=repeats)
+        does = "refuses"
+        if failure.unreadable:
+            does = "answers in a form that cannot be read"
+            cure = "; try `drop=stream`, which asks for whole replies, another api, or another version of the server"
+        self.fail(ServerError(f"{endpoint} {does}: {failure.message}{cure}"), repeats=repeats)
 
     def _again(self, work: Work, failure: RequestFailed, after: float = 0.0) -> None:
         """Ask for a sample again, `after` seconds from now."""

@@ -228,23 +228,28 @@ class Lanes:
         lane, history = flight.lane, flight.lane.history
         flight.work.refusals += failure.kind == "rate_limited"
         sign = sign_of(failure, probing=lane.set_aside, has_waited=self.has_waited(flight, failure))
-        if flight.continues and not failure.n_events and sign in ("away", "busy", "still busy", "broken"):
+        if flight.continues and not failure.n_events and sign in (
+            "away", "busy", "still busy", "broken", "unreadable",
+        ):  # fmt: skip
             # Another kind of request: it says nothing of those that are whole.
             return "part", "others pass" if history.well else "known"
         is_news = sign not in ("too long", "runaway")
         past = history.failed(flight.number, flight.task[:2], proven=proven) if is_news else "known"
-        refuses_all = sign in ("refused", "no account")
+        refuses_all = sign in ("refused", "no account", "unreadable")
         lane.refuses |= refuses_all
         # Sampling options are a benchmark's, so a server may reject all requests of one and answer those of another.
         benchmark = flight.task.benchmark if sign == "rejected" else None
-        if self._batches or not history.has_answered(benchmark):
+        batches = self._batches and sign != "unreadable"
+        if batches or not history.has_answered(benchmark):
             others = [other for other in self._present() if other is not lane]
             if any(o.history.has_answered(benchmark) or (refuses_all and not o.refuses) for o in others):
                 return sign, "spare"
             refused = history.refused.setdefault(benchmark, set())
-            if sign in ("rejected", "refused"):
+            if sign in ("rejected", "refused", "unreadable"):
                 refused.add(flight.task[:2])
-            return sign, "hopeless" if len(refused) >= self._hopeless or self._batches else "new"
+            # A sound server may answer some oddly; one round shows whether it does so with all.
+            least = max(self._hopeless, len(history.in_flight)) if sign == "unreadable" else self._hopeless
+            return sign, "hopeless" if len(refused) >= least or batches else "new"
         return sign, past
 
     @staticmethod

@@ -37,7 +37,8 @@ Sign = Literal[
     "busy",  # 429
     "still busy",  # 429 though the request has waited (`Lanes.has_waited`)
     "broken",  # other 5xx, cut or malformed streams, deadlines
-    "part",  # any of these four, of a request that continues a part, before its first token
+    "unreadable",  # a reply of another form
+    "part",  # any of these five, of a request that continues a part, before its first token
     "rejected",  # 400, 413, 422, 501 and the like
     "refused",  # 404, a redirect, an unknown model, 403 without a word of the key
     "no account",  # 401, 402, an empty quota, 403 of a key
@@ -55,6 +56,7 @@ FAULTS: Mapping[Sign, tuple[Fault, Fault, Fault, Fault, Fault, Fault]] = {
     "busy":       ("pace",     "pace",     "pace",     "pace",     "pace",     "pace"),
     "still busy": ("pace",     "pace",     "pace",     "pace",     "pace",     "question"),
     "broken":     ("chance",   "chance",   "chance",   "chance",   "question", "question"),
+    "unreadable": ("chance",   "run",      "chance",   "chance",   "question", "question"),
     "part":       ("endpoint", "endpoint", "endpoint", "endpoint", "endpoint", "part"),
     "rejected":   ("question", "payload",  "endpoint", "endpoint", "question", "payload"),
     "refused":    ("question", "run",      "endpoint", "endpoint", "question", "payload"),
@@ -104,6 +106,8 @@ def sign_of(failure: RequestFailed, *, probing: bool = False, has_waited: bool =
             return "unsent"
     if failure.kind == "connect" or (probing and failure.kind == "timeout"):
         return "away"
+    if failure.unreadable:
+        return "unreadable"
     return "away" if status in AWAY or (status in GATEWAY and not failure.in_reply) else "broken"
 
 
