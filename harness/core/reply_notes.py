@@ -12,6 +12,7 @@ are those in the tables of vLLM 0.33 and SGLang 0.5.23.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection
 from typing import Literal
@@ -113,12 +114,35 @@ def no_text(notes: Collection[str], *, has_reasoning: bool) -> str:
 # ---- calls that a server has not read
 
 
-_MARKS = re.compile(
-    r"<tool_call>|<\|tool_calls?_(?:section_)?begin\|>|\[TOOL_CALLS\]|<function=|<｜tool▁calls?▁begin｜>"
-    r"|to=functions\.|<minimax:tool_call>|<\|python_tag\|>"
-    r'|\{\s*"name":\s*"\w+",\s*"(?:arguments|parameters)":'
+_MARKED = (
+    r"<[|｜](?=[^<>\n]{0,80}?(?i:tool|call|func|invoke|action|plugin|exec|NAME))",  # a special token
+    r"[<\[][/\w:.-]{0,40}?(?i:tool|func|function)s?[ _-]?(?i:call|use|code|request)s?[\w:.-]{0,40}[>\]]",  # a tag
+    r"<(?:\w{1,20}:)?(?:function|invoke|tool|call|action)(?:=|\s+name\s*=)\s*[\"']?[\w.-]",
+    r"<NAME>",
+    r"[>\]]\s{0,3}\[?NAME(?:\(|\s{0,3}(?:```json\s{0,3})?\{)",  # the name behind any tag
+    r"\bto=(?:functions\.\w|(?:\w{1,40}\.)?NAME\b)|\b(?:functions\.|call:)NAME\s{0,3}[:({<]",
+    r'"\w{0,20}(?:name|tool|function|action)"\s*:\s*"[\w.:-]{1,80}"\s*,\s*"\w{0,20}(?:arg|param|input)\w{0,20}"\s*:',
+    r'"\w{0,20}(?:name|tool|function|action)"\s*:\s*"(?:functions\.)?NAME"\s*,\s*"(?:\w{0,20}code|\w{1,40}"\s*:\s*\{)',
+    r'\}\s*,\s*"(?:\w{1,20}_)?(?:name|tool|function)"\s*:\s*"(?:functions\.)?NAME"\s*[,}]|\{\s*"NAME"\s*:\s*\{',
+    r"(?m:^[ \t]*(?:```|~~~)[ \t]*(?:tool|function)s?_?(?:code|call|use)s?\b)",  # a block
 )
-"""The marks that models' own templates write around a call, and a call without any."""
+"""Forms of calls that no answer has: the marks of models' own templates, the tool's name addressed, an object in JSON
+with a name and arguments. NAME: of the tool.
+"""
+
+_WRITTEN = (
+    r"(?m:^[ \t`\[]*(?:print\(|\w{1,40} = )?(?:\w{1,40}\.)?NAME\(\s*(?:\w{1,40}\s*[=(]|[\"'{]))",
+    r"(?m:^\W{0,4}(?i:action|(?:tool|function)?[ _]?call|tool|function)\W{0,3}:\W{0,4}NAME(?:\W{0,4}$|\s{0,3}[({]))",
+)
+"""Forms of calls that a thought may have without a call: a line that calls the tool as a function, or that names it."""
+
+
+@functools.cache
+def _forms(tool: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """The two kinds of forms for a tool of this name."""
+    marked, written = ("|".join(forms).replace("NAME", re.escape(tool)) for forms in (_MARKED, _WRITTEN))
+    return re.compile(marked), re.compile(f"{marked}|{written}")
+
 
 _PARSERS = """
 gpt-oss openai gpt-oss, qwen3-coder qwen3_coder qwen3_coder, qwen hermes qwen25, deepseek-v4 deepseek_v4 deepseekv4,
@@ -130,11 +154,21 @@ llama-4 llama4_pythonic pythonic, llama llama3_json llama3, step-3.5 step3p5 ste
 """A part of a model's name → the parser of its calls in vLLM and in SGLang; the first that fits counts."""
 
 
-def loses_call(text: str | None, reasoning: str | None, finish_reason: str) -> bool:
-    """Whether a reply without calls holds one all the same, or says that it ended with one."""
-    if finish_reason.lower() in TOOL_WORDS:
-        return True
-    return any(part and _MARKS.search(part) for part in (text, reasoning))
+def loses_call(text: str | None, reasoning: str | None, finish_reason: str, tool: str, *, asks_program: bool) -> bool:
+    """Whether a reply without calls holds one all the same, or says that it ended with one.
+
+    tool: the name of the one that was offered. asks_program: whether the answer is a program, so that a reply may end
+    in a block of the tool's language.
+    """
+    text, reasoning = text or "", reasoning or ""
+    marked, either = _forms(tool)
+    last_block = text.rstrip().removesuffix("```").rpartition("```")[2]
+    return bool(
+        finish_reason.lower() in TOOL_WORDS
+        or (last_block.startswith(f"{tool}\n") and not asks_program)
+        or either.search(text if text.strip() else reasoning)
+        or marked.search(reasoning)
+    )
 
 
 def calls_remedy(model: str) -> str:

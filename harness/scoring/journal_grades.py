@@ -224,7 +224,8 @@ def grade_journal(
     former = None
     if not options.fresh and grades.any_stored(folder):
         former = _Former(folder, by_id, bases, options)
-    report, observed, samples = JournalReport(), Observed(), _Samples()
+    observed = Observed(asks_program=bool(ids) and by_id[ids[0]].kind == "program")
+    report, samples = JournalReport(), _Samples()
 
     def ungraded() -> Iterator[Sample]:
         """The samples without a valid former grade; all are noted in `observed` and `samples` on the way."""

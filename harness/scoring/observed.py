@@ -51,6 +51,7 @@ from harness.core.nouns import are, count_noun
 from harness.core.packed import Spilled
 from harness.core.records import Anomaly, Grade, Sample
 from harness.core.reply_notes import Limit, calls_remedy, limit_of, loses_call
+from harness.presets.tool import NAME
 from harness.scoring.anomalies import signs_of
 from harness.scoring.stats import Array, Estimate, quantile, sampling_limits
 
@@ -154,25 +155,31 @@ COUNTED = ("steps", "calls", "failed", "stopped", "repeated", "lost", "cut_by_st
 """The counts of a sample with a tool, in the order of `counts_of`."""
 
 
-def counts_of(sample: Sample) -> tuple[int, ...] | None:
-    """The counts of one sample, as `COUNTED` names them; None without a tool."""
+def counts_of(sample: Sample, *, asks_program: bool) -> tuple[int, ...]:
+    """The counts of one sample, as `COUNTED` names them; empty without a tool."""
     if not sample.steps:
-        return None
+        return ()
     calls = [call for step in sample.steps for call in step.calls if call.end != "not run"]
     ends = [call.end for call in calls]
     stopped, ran = ends.count("stopped"), ends.count("ran")
     codes = [(call.name, call.arguments) for call in calls]
-    is_lost = not sample.steps[-1].calls and loses_call(sample.text, sample.reasoning, sample.finish_reason)
+    is_lost = not sample.steps[-1].calls and loses_call(
+        sample.text, sample.reasoning, sample.finish_reason, NAME, asks_program=asks_program
+    )
     repeated = sum(one == other for one, other in pairwise(codes))
     cut = limit_of(sample.finish_reason) == "steps"
     return len(sample.steps), len(calls), len(calls) - ran - stopped, stopped, repeated, int(is_lost), int(cut)
 
 
 class Observed:
-    """Facts of a benchmark's samples in columns, one row for each sample. No sample may be given twice."""
+    """Facts of a benchmark's samples in columns, one row for each sample. No sample may be given twice.
 
-    def __init__(self) -> None:
+    asks_program: whether the benchmark's answers are programs.
+    """
+
+    def __init__(self, *, asks_program: bool = False) -> None:
         self.n = 0
+        self._asks_program = asks_program
         self.endpoints: dict[str, int] = {}
         """Number of each endpoint by URL, in the order of their first samples."""
         self.columns = {name: Column() for name in (*_OF_TIMING, *_OF_USAGE, *_SELDOM, *COUNTED)}
@@ -202,7 +209,8 @@ class Observed:
             self.columns[name].put(row, getattr(usage, name))
         # Nearly all samples have one attempt, and a column without a number takes no memory.
         seldom = (sample.attempts if sample.attempts > 1 else None, usage.spec_tokens or None, usage.spec_steps or None)
-        for name, value in (*zip(_SELDOM, seldom, strict=True), *zip(COUNTED, counts_of(sample) or (), strict=False)):
+        counted = counts_of(sample, asks_program=self._asks_program)
+        for name, value in (*zip(_SELDOM, seldom, strict=True), *zip(COUNTED, counted, strict=False)):
             self.columns[name].put(row, value)
         # Few samples are cut, so the column takes little memory.
         if (limit := limit_of(sample.finish_reason)) is not None:

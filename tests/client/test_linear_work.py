@@ -7,6 +7,7 @@ due, and quadratic work takes sixteen times it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -17,6 +18,7 @@ from harness.client.wires.chat import CHAT
 from harness.client.wires.messages import MESSAGES
 from harness.client.wires.responses import RESPONSES
 from harness.client.wires.wire import Wire
+from harness.core.reply_notes import loses_call
 from harness.core.secret import Secret
 from harness.testing import message_events, response_events
 from tests.budget import thinned
@@ -37,6 +39,14 @@ def parse(body: bytes, size: int | None = None, wire: Wire = CHAT) -> None:
         parser.finish(2.0)
     except RequestFailed:
         pass
+
+
+OPENINGS = ("<", "[", "<|", "<a", '{"name": "a", ', '"name":' + " " * 40, "p(", "```", "a_", "\n", " ", "} , ")
+"""Beginnings of forms of calls."""
+
+
+def lost(piece: str, n: int) -> bool:
+    return loses_call(piece * n, piece * n, "stop", "p", asks_program=False)
 
 
 WORK: dict[str, tuple[int, Callable[[int], object]]] = {
@@ -63,6 +73,7 @@ WORK: dict[str, tuple[int, Callable[[int], object]]] = {
     ),
     "an open tag": (20_000, lambda n: failure_of_status(502, b"<script " * n)),
     "a message": (50_000, lambda n: quote_safely("Bearer " * n, (Secret(KEY),))),
+    **{f"lost calls, {piece}": (2000, partial(lost, piece)) for piece in OPENINGS},
 }
 
 

@@ -241,7 +241,8 @@ class StepByStep:
         assert talk.timing is not None
         self.forget(flight.task)
         reply, steps = talk.last[0], (*talk.steps, talk.step(is_last=True))
-        if not reply.calls and loses_call(reply.text, reply.reasoning, finish_reason):
+        asks_program = talk.request.question.kind == "program"
+        if not reply.calls and loses_call(reply.text, reply.reasoning, finish_reason, NAME, asks_program=asks_program):
             talk.notes[LOST_CALL] = None
         counts = {name: [getattr(step.usage, name) for step in steps] for name in Usage.__struct_fields__}
         sums = {name: _sum(each) for name, each in counts.items() if msgspec.UNSET not in each}
