@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Literal
 
 # ---- finish reasons
@@ -77,7 +77,7 @@ UNKNOWN_END = "its finish reason is a word that is not known"
 """After these words, and those above, the note gives the finish reason."""
 ALL_REASONING = "its text is empty and its reasoning is not, though it ended by itself"
 NO_TEXT = "it has no text, and no limit cut it"
-"""After these words the note gives the cause: one of those in `_CAUSES`, or that nothing was sent."""
+"""After these words the note gives the cause, one of those in `_CAUSES` with its name, or that nothing was sent."""
 CUMULATIVE = "each event repeated the text before it; the last one was taken"
 ODD_END = "its last event contradicts the events before it, which were taken"
 LOST_CALL = "a call of the tool that the server has not read as one"
@@ -103,12 +103,17 @@ _CAUSES = {
 """The beginning of another note on a reply without text → why it has none; the first that fits counts."""
 
 
-def no_text(notes: Collection[str], *, has_reasoning: bool) -> str:
-    """The note on a reply that has no text and was not cut. notes: the others on it."""
-    causes = (cause for sign, cause in _CAUSES.items() if any(note.startswith(sign) for note in notes))
-    cause = next(causes, "nothing was sent")
-    is_known = cause not in ("nothing was sent", _CAUSES[UNREAD_TEXT])
-    return ALL_REASONING if has_reasoning and not is_known else f"{NO_TEXT}: {cause}"
+def without_text(notes: Sequence[str], *, has_reasoning: bool) -> tuple[str, ...]:
+    """The notes on a reply that has no text and was not cut. notes: those on any reply.
+
+    A doubt that is the cause is told once, as the cause.
+    """
+    for sign, cause in _CAUSES.items():
+        said = next((note for note in notes if note.startswith(sign)), None)
+        if said is not None and not (has_reasoning and sign == UNREAD_TEXT):
+            others = (note for note in notes if note != said or sign not in DOUBTFUL)
+            return (*others, f"{NO_TEXT}: {cause}{said.removeprefix(sign)}")
+    return (*notes, ALL_REASONING if has_reasoning else f"{NO_TEXT}: nothing was sent")
 
 
 # ---- calls that a server has not read

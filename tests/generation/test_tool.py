@@ -1,6 +1,7 @@
 """Samples with a tool: how each conversation ends, what of it is stored, counted and billed, and what no kill loses.
 
-For: harness.generation.network.steps, harness.presets.tool, harness.scoring.observed, harness.core.reply_notes.
+For: harness.generation.network.steps, harness.generation.network.joining, harness.presets.tool,
+harness.scoring.observed, harness.core.reply_notes.
 """
 
 from __future__ import annotations
@@ -19,17 +20,21 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import psutil
 import pytest
 
 import harness
+from harness.client.protocol.reply import Reply
 from harness.client.spelling import Spelling
+from harness.client.wires.wire import Call
 from harness.core.errors import StoppedByRule, StoreError, UsageError
 from harness.core.nouns import Prices
-from harness.core.records import Sample
+from harness.core.records import Sample, Timing, Usage
 from harness.core.reply_notes import LOST_CALL, calls_remedy
 from harness.extensions.answers.program.cells import SandboxFailedError
 from harness.extensions.answers.program.interpreters import Interpreters
+from harness.generation.network.joining import joined
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
@@ -474,3 +479,25 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+def test_every_field_of_a_reply_survives_a_join() -> None:
+    usage = Usage(
+        prompt_tokens=1, completion_tokens=2, reasoning_tokens=3, cached_tokens=4, spec_tokens=5, spec_steps=6
+    )
+    timing = Timing(started=9.0, queued=1.0, first_token=1.0, last_token=2.0, total=3.0, gap_p50=0.1, gap_p99=0.2,
+                    events=7, clock="kernel", lag=0.5)  # fmt: skip
+    reply = Reply(text="t", reasoning="r", refusal="f", finish_reason="stop", usage=usage, timing=timing,
+                  server_model="m", fingerprint="p", request_id="i", provider="o", stated=usage, stated_total=8,
+                  notes=("n",), calls=(Call("c", "python", "1"),), carry=("x",))  # fmt: skip
+    for value in (usage, timing, reply):
+        assert all(getattr(value, name) for name in value.__struct_fields__), "a new field needs a value here"
+    assert joined([reply]) == reply
+    later = msgspec.structs.replace(timing, started=19.0)
+    two = joined([reply, msgspec.structs.replace(reply, text="u", timing=later, notes=("n", "o"))])
+    twice = Usage(**{name: 2 * getattr(usage, name) for name in usage.__struct_fields__})
+    assert (two.text, two.usage, two.notes) == ("u", twice, ("n", "o"))
+    spanned = msgspec.structs.replace(timing, total=13.0, last_token=12.0, gap_p50=None, gap_p99=None, events=14)
+    assert two.timing == spanned
+    unknown = joined([reply, msgspec.structs.replace(reply, usage=Usage(prompt_tokens=1))]).usage
+    assert unknown == Usage(prompt_tokens=2)

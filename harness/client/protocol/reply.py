@@ -94,19 +94,9 @@ def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
     if not secrets:
         return reply
     hidden: dict[str, Any] = {}
-    for name in (
-        "text",
-        "reasoning",
-        "refusal",
-        "finish_reason",
-        "server_model",
-        "fingerprint",
-        "request_id",
-        "provider",
-    ):
+    for name in reply.__struct_fields__:
         text = getattr(reply, name)
-        shown = without_repeats(text, secrets) if text else text
-        if shown != text:
+        if isinstance(text, str) and (shown := without_repeats(text, secrets)) != text:
             hidden[name] = shown
     if without_repeats(arguments := "\0".join(call.arguments for call in reply.calls), secrets) != arguments:
         hidden["calls"] = tuple(

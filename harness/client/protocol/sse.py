@@ -42,7 +42,7 @@ from harness.client.wires.table import WIRES
 from harness.client.wires.wire import BadEvent, Wire, object_of
 from harness.core import codec
 from harness.core.inert import quoted
-from harness.core.reply_notes import FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, no_text
+from harness.core.reply_notes import FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text
 from harness.core.secret import Secret
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
@@ -248,7 +248,7 @@ class ReplyParser:
         if calls and how not in ("cut", "filter"):  # what ended the reply early may have cut the call
             reply = msgspec.structs.replace(reply, calls=calls, carry=carry)
         elif how != "cut" and not (reply.text or "").strip():
-            notes = (*reply.notes, no_text(reply.notes, has_reasoning=bool(reply.reasoning)))
+            notes = without_text(reply.notes, has_reasoning=bool(reply.reasoning))
             reply = msgspec.structs.replace(reply, notes=notes)
         return without_keys(reply, self.secrets)
 

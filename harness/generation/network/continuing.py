@@ -22,6 +22,7 @@ from harness.core.choices import SalvageMode
 from harness.core.codec import sample_seed
 from harness.core.records import Question, Seam, Usage
 from harness.core.reply_notes import ending
+from harness.generation.network.joining import joined
 from harness.generation.network.keeping import Partial
 from harness.generation.settings import Salvage
 from harness.presets.sampling import ContinuationRule, sampling_fields
@@ -162,7 +163,7 @@ def whole(onward: Continuation, reply: Reply) -> Reply:
     new = stated.completion_tokens
     n_tokens = None if new is None else onward.seam.tokens + new
     usage = Usage(prompt_tokens=n_prompt, completion_tokens=n_tokens)
-    return msgspec.structs.replace(reply, text=text, reasoning=reasoning, usage=usage)
+    return joined([reply], text=text, reasoning=reasoning, usage=usage)
 
 
 def written_so_far(onward: Continuation | None, request: str, engine: str, now: SoFar) -> Partial:

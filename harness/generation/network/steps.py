@@ -30,11 +30,12 @@ from harness.core import plugins
 from harness.core.codec import sample_seed
 from harness.core.cores import granted_cores
 from harness.core.inert import visible
-from harness.core.records import CallEnd, Sample, SampleStep, Timing, ToolCall, Usage
+from harness.core.records import CallEnd, Sample, SampleStep, ToolCall, Usage
 from harness.core.reply_notes import CONTEXT, LOST_CALL, MAX_STEPS, limit_of, loses_call
 from harness.generation.context import MIN_ROOM, turn_tokens
 from harness.generation.dispatch.budget import OutOfBudget
 from harness.generation.dispatch.flight import Flight
+from harness.generation.network.joining import joined
 from harness.generation.network.requests import OneByOne, SampleRequest
 from harness.generation.settings import RunSettings
 from harness.presets.tool import NAME, PythonTool, code_of
@@ -62,7 +63,7 @@ class CallRunner(Protocol):
 
 @dataclass(eq=False)
 class _Talk:
-    """The conversation of a sample until now. steps: those whose calls have run. last: the latest reply, and its calls.
+    """The conversation of a sample until now. steps: those whose calls have run. calls: of the latest reply.
 
     tokens: new ones, over all steps. length: tokens of the prompt and the latest reply, where the server states its
     counts. bound: on the new tokens of a step behind the first; None: none is sent. is_fitted: whether it is lowered to
@@ -72,36 +73,28 @@ class _Talk:
     request: SampleRequest
     turns: list[Any] = field(default_factory=list)
     steps: list[SampleStep] = field(default_factory=list)
-    last: tuple[Reply, tuple[ToolCall, ...]] | None = None
-    timing: Timing | None = None
+    replies: list[Reply] = field(default_factory=list)
+    calls: tuple[ToolCall, ...] = ()
     tokens: int = 0
     length: int | None = None
     bound: int | None = None
     is_fitted: bool = False
     refused: int | None = None
-    notes: dict[str, None] = field(default_factory=dict)
 
     def add(self, reply: Reply) -> None:
         """Take the reply of a step."""
-        timing, first = reply.timing, self.timing or reply.timing
-        self.timing = msgspec.structs.replace(
-            first, total=timing.started - first.started + timing.total, gap_p50=None, gap_p99=None,
-            last_token=timing.started - first.started + (timing.last_token or timing.total),
-            events=timing.events + (0 if self.timing is None else self.timing.events),
-        ) if self.timing is not None else timing  # fmt: skip
-        self.last = reply, ()
-        self.notes |= dict.fromkeys(reply.notes)
+        self.replies.append(reply)
+        self.calls = ()
         usage = reply.usage
-        self.tokens += usage.completion_tokens or timing.events
+        self.tokens += usage.completion_tokens or reply.timing.events
         known = usage.prompt_tokens is not None and usage.completion_tokens is not None
         self.length = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) if known else None
 
     def step(self, *, is_last: bool) -> SampleStep:
         """The latest reply with its calls as a step. is_last: its texts are the sample's."""
-        assert self.last is not None
-        reply, calls = self.last
+        reply = self.replies[-1]
         texts = {} if is_last else {"text": reply.text, "reasoning": reply.reasoning}
-        return SampleStep(**texts, finish_reason=reply.finish_reason, usage=reply.usage, calls=calls)
+        return SampleStep(**texts, finish_reason=reply.finish_reason, usage=reply.usage, calls=self.calls)
 
 
 class StepByStep:
@@ -136,8 +129,7 @@ class StepByStep:
                 self.forget(task)
                 if has_begun_again:
                     raise
-                assert talk.last is not None
-                if not self._step(flight, talk.last[0].usage, 0):
+                if not self._step(flight, talk.replies[-1].usage, 0):
                     raise OutOfBudget from None
         raise AssertionError
 
@@ -168,13 +160,12 @@ class StepByStep:
                     continue
                 talk.steps.pop()  # the sample's last reply is that of the last step whose calls have run
                 return self._ended(flight, talk, CONTEXT)
-            assert talk.last is not None
-            reply, number = talk.last[0], len(talk.steps) + 1
+            reply, number = talk.replies[-1], len(talk.steps) + 1
             calls = [
                 msgspec.structs.replace(call, id=call.id or f"call_{number}_{n}") for n, call in enumerate(reply.calls)
             ]
-            reply = msgspec.structs.replace(reply, calls=tuple(calls))
-            talk.last = reply, tuple(_recorded(call) for call in calls)
+            talk.replies[-1] = reply = msgspec.structs.replace(reply, calls=tuple(calls))
+            talk.calls = tuple(map(_recorded, calls))
             left = None if template.max_tokens is None else template.max_tokens - talk.tokens
             if not calls:
                 by_context = talk.is_fitted and limit_of(reply.finish_reason) == "tokens"
@@ -183,9 +174,9 @@ class StepByStep:
                 return self._ended(flight, talk, MAX_STEPS if left is None or left > 0 else "length")
             ran = [await self._called(flight.task, tool, call) for call in calls[: tool.calls]]
             above = f"not run: more than {tool.calls} calls in a reply"
-            talk.last = reply, (*ran, *(_recorded(call, above) for call in calls[tool.calls :]))
+            talk.calls = (*ran, *(_recorded(call, above) for call in calls[tool.calls :]))
             talk.steps.append(talk.step(is_last=False))
-            talk.turns += form.answered(reply.turn, [call.output for call in talk.last[1]])
+            talk.turns += form.answered(reply.turn, [call.output for call in talk.calls])
             talk.refused = None
             if not self._step(flight, reply.usage, len(self._body(talk))):
                 self.forget(flight.task)
@@ -237,19 +228,14 @@ class StepByStep:
 
     def _ended(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
         """The sample whose last reply has come. finish_reason: that reply's, or why there is no further step."""
-        assert talk.last is not None
-        assert talk.timing is not None
         self.forget(flight.task)
-        reply, steps = talk.last[0], (*talk.steps, talk.step(is_last=True))
+        reply, steps = talk.replies[-1], (*talk.steps, talk.step(is_last=True))
         asks_program = talk.request.question.kind == "program"
-        if not reply.calls and loses_call(reply.text, reply.reasoning, finish_reason, NAME, asks_program=asks_program):
-            talk.notes[LOST_CALL] = None
-        counts = {name: [getattr(step.usage, name) for step in steps] for name in Usage.__struct_fields__}
-        sums = {name: _sum(each) for name, each in counts.items() if msgspec.UNSET not in each}
-        usage = msgspec.structs.replace(Usage(), **sums)
-        reply = msgspec.structs.replace(
-            reply, finish_reason=finish_reason, notes=tuple(talk.notes), usage=usage, timing=talk.timing
+        is_lost = not reply.calls and loses_call(
+            reply.text, reply.reasoning, finish_reason, NAME, asks_program=asks_program
         )
+        reply = joined(talk.replies, finish_reason=finish_reason)
+        reply = msgspec.structs.replace(reply, notes=(*reply.notes, *[LOST_CALL] * is_lost))
         return msgspec.structs.replace(self._plain.requests.record(talk.request, flight, reply), steps=steps), reply
 
     def forget(self, task: Task) -> None:
@@ -262,9 +248,3 @@ class StepByStep:
 
 def _recorded(call: Call, output: str = "", end: CallEnd = "not run") -> ToolCall:
     return ToolCall(id=call.id, name=call.name, arguments=call.arguments, output=output, end=end)
-
-
-def _sum(counts: list[int | None]) -> int | None:
-    """The sum of what is stated of each step; None if it is not stated of one."""
-    stated = [count for count in counts if count is not None]
-    return sum(stated) if len(stated) == len(counts) else None
