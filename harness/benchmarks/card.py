@@ -129,7 +129,7 @@ class HubSource(_Part):
 
 
 class FileSource(_Part):
-    """A file (JSONL, JSON, CSV, TSV, Parquet, also .gz and .zst), or a data set `hf://datasets/owner/name/…`.
+    """A file (JSONL, JSON, CSV, TSV, Parquet, Arrow, also .gz and .zst), or a data set `hf://datasets/owner/name/…`.
 
     path: relative to the card's folder.
     """

@@ -321,10 +321,12 @@ def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
 def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows that the card's `only` and `dates` select; all rows if the card has neither. Raises `UsageError`."""
     for row in rows:
-        if not all(_selecting_cell(row, name) in values for name, values in card.only.items()):
+        # A row without the column is an error: if the data renamed the column, no row would be left.
+        cells = ((row.cell(_require_column(row, (name,), "the selection")), card.only[name]) for name in card.only)
+        if not all(cell in values for cell, values in cells):
             continue
         if card.dates is not None and card.date_column is not None:
-            date = row.value.get(card.date_column)
+            date = _cell_or_none(row, (card.date_column,))
             if not (isinstance(date, str) and re.match(r"\d{4}-\d\d-\d\d", date)):
                 raise _wrong_cell(row, card.date_column, "be a date", date)
             first, last = card.dates
@@ -332,21 +334,6 @@ def _select_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
             if date[: len(first)] < first or date[: len(last)] > last:
                 continue
         yield row
-
-
-def _selecting_cell(row: Row, name: str) -> Any:
-    """The cell of a column; for `COLUMN.KEY`, that key's value in a column that holds JSON. Raises `UsageError`."""
-    column_name, dot, key = name.partition(".")
-    if not dot or _first_column((name,), row) is not None:
-        # A row without the column is an error: if the data renamed the column, no row would be left.
-        return row.value[_require_column(row, (name,), "the selection")]
-    column = _require_column(row, (column_name,), "the selection")
-    value = row.value[column]
-    if isinstance(value, str):
-        value = tables.parse_json(value, f"{row.where}, the column {column!r}")
-    if not isinstance(value, dict) or key not in value:
-        raise _wrong_cell(row, column, f"hold a JSON object with the key {key!r}", value)
-    return value[key]
 
 
 def _id_column(card: Card, first: Row) -> str | None:
@@ -361,7 +348,7 @@ def _id_column(card: Card, first: Row) -> str | None:
 
 def _id_of(row: Row, column: str) -> str:
     """The question's id in a row. Raises `UsageError` if it is neither a text nor an integer, or is too long."""
-    value = row.value.get(column)
+    value = _cell_or_none(row, (column,))
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not _is_text_of(value, str | int):
@@ -432,7 +419,7 @@ def _rubric(card: Card, row: Row) -> str:
     the card's judge can count.
     """
     column = _require_column(row, card.columns.rubric, "the rubric")
-    value = row.value[column]
+    value = row.cell(column)
     rubric = value.strip() if isinstance(value, str) else codec.encode(value).decode()
     if not rubric or value is None:
         raise _wrong_cell(row, column, "hold the rubric by which a judge gives points", value)
@@ -454,7 +441,7 @@ def _metadata(card: Card, row: Row) -> dict[str, Any]:
     Raises `UsageError`.
     """
     columns = {name: _first_column((name,), row) for name in card.columns.metadata}
-    metadata = metadata_of({name: row.value[column] for name, column in columns.items() if column is not None})
+    metadata = metadata_of({name: row.cell(column) for name, column in columns.items() if column is not None})
     unit = _cell_or_none(row, card.columns.unit)
     if isinstance(unit, str) and unit.strip():
         metadata["unit"] = unit.strip()
@@ -477,7 +464,7 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
 
     Raises `UsageError`.
     """
-    value = row.value[column]
+    value = row.cell(column)
     if isinstance(value, str) and _CONVERSATION.match(value):
         # A text that only begins so, such as a question about JSON, is a text.
         with contextlib.suppress(UsageError):
@@ -505,7 +492,7 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
 def _cluster(card: Card, row: Row) -> str | int | None:
     """The name of the row's cluster; None for a row that names none and so is its own cluster. Raises `UsageError`."""
     column = _require_column(row, card.cluster_key, "the cluster")
-    value = row.value[column]
+    value = row.cell(column)
     if not isinstance(value, str | int | None):
         raise _wrong_cell(row, column, "be text or an integer", value, "the cluster column")
     if value in (None, ""):
@@ -519,7 +506,7 @@ def _original(card: Card, row: Row) -> dict[str, str]:
     Empty if the row is no twin. Raises `UsageError`.
     """
     column = _require_column(row, card.original_key, "the original")
-    value = row.value[column]
+    value = row.cell(column)
     if not _is_text_of(value, str | int):
         raise _wrong_cell(row, column, "hold the id or text of the original question", value)
     if card.original_until is None:
@@ -546,7 +533,7 @@ def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
 def _read_answers(card: Card, row: Row) -> tuple[tuple[str, ...], AnswerKind, AnswerKind]:
     """Read a row's reference answers, their kind, and their form for the checksum, of a question without choices."""
     column = _require_column(row, card.columns.answer, "the answer")
-    value = row.value[column]
+    value = row.cell(column)
     # A truth value where the card expects none is more likely a column of flags than the answers.
     if card.structured_answers and isinstance(value, bool):
         value = str(value)
@@ -582,17 +569,17 @@ def _read_choices(card: Card, row: Row, question_id: str) -> ShownChoices:
     if not spec.correct:
         texts, labels = _read_options(row, spec.options)
         column = _require_column(row, card.columns.answer, "the answer")
-        answer = row.value[column]
+        answer = row.cell(column)
         if isinstance(answer, list) and len(answer) == 1:  # AGIEval
             (answer,) = answer
         letter = _right_letter(answer, texts, labels)
         if letter is None:
             expected = f"name one of the {len(texts)} options by letter, index (counted from 0) or text"
-            raise _wrong_cell(row, column, expected, row.value[column], "the answer column")
+            raise _wrong_cell(row, column, expected, row.cell(column), "the answer column")
         number = answer if isinstance(answer, int) and answer not in labels else None
         return ShownChoices(tuple(texts), letter, None, number)
     columns = [_require_column(row, (name,), "an option") for name in (spec.correct, *spec.incorrect)]
-    texts = [_option_text(row, column, row.value[column]) for column in columns]
+    texts = [_option_text(row, column, row.cell(column)) for column in columns]
 
     def rank(index: int) -> bytes:
         # "0" once told several orders of a question apart; without it all stored runs would have other orders.
@@ -630,7 +617,7 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
     mapping of `label` and `text` to lists. Raises `UsageError`.
     """
     labels: list[Any] = []
-    cells = {column: row.value[_require_column(row, (column,), "the options")] for column in columns}
+    cells = {column: row.cell(_require_column(row, (column,), "the options")) for column in columns}
     if len(cells) > 1:
         texts = [_option_text(row, *cell) for cell in cells.items() if cell[1] not in (None, "")]
     else:
@@ -679,16 +666,13 @@ _LINE_BREAK = re.compile(
 
 def _first_column(names: Names, row: Row) -> str | None:
     """The first of these columns that the row has, however it is spelt; None if it has none of them."""
-    # The usual cases first, since this is done for each row.
-    if not names or names[0] in row.value:
-        return names[0] if names else None
     return usual_columns.find(names, row.value)
 
 
 def _cell_or_none(row: Row, names: Names) -> Any:
     """The cell in the first of these columns that the row has; None if it has none of them."""
     column = _first_column(names, row)
-    return None if column is None else row.value[column]
+    return None if column is None else row.cell(column)
 
 
 def _require_column(row: Row, names: Names, role: str) -> str:
@@ -706,8 +690,9 @@ _KEYS = {ASKED_COLUMNS: "question_key", ANSWER_COLUMNS: "answer_key"}
 def _no_column(row: Row, names: Names, role: str) -> UsageError:
     """The error for a row that has none of these columns. role: what the column is for, such as "the answer"."""
     expected = " or ".join(repr(visible(name, 100)) for name in names) or "named"
-    have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) or "no columns"
-    near = near_names(names[0], row.value) if names else ""
+    columns = usual_columns.listed(row.value)
+    have = ", ".join(visible(name, 60) for name in columns[:40]) or "no columns"
+    near = near_names(names[0], columns) if names else ""
     key = _KEYS.get(tuple(names))
     how = f" Name the column with {key}=NAME." if key is not None and not near else ""
     return UsageError(f"{row.where} has no column {expected} for {role}; it has {have}.{near}{how}")

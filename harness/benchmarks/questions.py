@@ -23,7 +23,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from harness.benchmarks import drafts, prompts
+from harness.benchmarks import drafts, prompts, usual_columns
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import Draft
 from harness.benchmarks.prompts import Prompt
@@ -392,7 +392,7 @@ class _Selection:
         if not equals or not name:
             raise UsageError(f"the filter {quoted(text)!r} must be of the form column=value, such as level=5")
         columns = {*first.question.metadata, *first.row.value}
-        if name not in columns:
+        if name not in columns and usual_columns.find((name,), first.row.value) != name:
             raise UsageError(
                 f"{self._card.name} has no column {visible(name, 100)!r} to filter by; it has "
                 f"{', '.join(sorted(map(visible, columns)))}.{near_names(name, columns)}"
@@ -402,7 +402,8 @@ class _Selection:
 
 def _cell(draft: Draft, name: str) -> str:
     """The value of a column, written as in a filter (`true`, not `True`)."""
-    value = draft.question.metadata.get(name, draft.row.value.get(name))
+    of_data = draft.row.cell(name) if usual_columns.find((name,), draft.row.value) == name else None
+    value = draft.question.metadata.get(name, of_data)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,13 +1,17 @@
 """The usual names of columns in files of questions, tried in this order if the user names no column.
 
-`find` matches the names of columns: `Correct Answer` is `correct_answer`.
+`find` matches the names of columns: `Correct Answer` is `correct_answer`. A name may also be a path into an object in a
+column: `reward_model.ground_truth` (`cell_at`). A column with that very name comes first.
 """
 
 from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
 
 QUESTION_COLUMNS = ("problem", "question", "prompt")
 """Columns of a question as a text."""
@@ -20,9 +24,10 @@ ID_COLUMNS = ("id",)
 
 
 def find(names: Iterable[str], columns: Collection[str]) -> str | None:
-    """The column that has the first of these names that any column has; None if there is none.
+    """The column that has the first of these names that any column has, or the first path; None if there is none.
 
     A column spelt exactly as the name comes first, then one that differs in case, spaces, underscores and hyphens only.
+    columns: of a row, with its cells if names may be paths.
     """
     by_fold: dict[str, str] = {}  # the first column of each folded name; made only if it is needed
     for name in names:
@@ -33,7 +38,40 @@ def find(names: Iterable[str], columns: Collection[str]) -> str | None:
                 by_fold.setdefault(_fold(column), column)
         if _fold(name) in by_fold:
             return by_fold[_fold(name)]
-    return None
+    return next((name for name in names if isinstance(columns, Mapping) and _is_path(columns, name)), None)
+
+
+def cell_at(cells: Mapping[str, Any], name: str) -> Any:
+    """The cell in the column `name`, or the value at the path `COLUMN.KEY.KEY` in an object, also one that is JSON in a
+    text. Raises `KeyError`.
+    """
+    if name in cells:
+        return cells[name]
+    column, _, path = name.partition(".")
+    value = cells[column]
+    if path and isinstance(value, str) and value.lstrip()[:1] == "{":
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise KeyError(name) from None
+    if not isinstance(value, dict):
+        raise KeyError(name)
+    return cell_at(value, path)
+
+
+def _is_path(cells: Mapping[str, Any], name: str) -> bool:
+    """Whether `cell_at` finds a value by this name."""
+    try:
+        cell_at(cells, name)
+    except KeyError:
+        return False
+    return True
+
+
+def listed(cells: Mapping[str, Any]) -> list[str]:
+    """The names of a row's columns, for messages; of an object, the paths of its values."""
+    paths = ([f"{name}.{key}" for key in cell] if isinstance(cell, dict) else () for name, cell in cells.items())
+    return [each for name, inner in zip(cells, paths, strict=True) for each in inner or [name]]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -104,14 +104,14 @@ def by_columns(rows: Iterable[Row], keys: Keys, *, questions: Sequence[Question]
     columns = _find_columns(first, keys, in_benchmark=bool(questions))
     for row in chain([first], ahead):
         for column in (columns.response, columns.answer):
-            if column is not None and column not in row.value:
+            if column is not None and usual_columns.find((column,), row.value) != column:
                 raise UsageError(f"{row.where} has no column {visible(column)!r}, which earlier rows have")
         others = row
         if columns.named:  # a column that the user named is no finish reason or token count
             others = Row(row.where, {name: cell for name, cell in row.value.items() if name not in columns.named})
         yield OutputRow(
             row.where,
-            responses_of(others, row.value[columns.response], columns.response),
+            responses_of(others, row.cell(columns.response), columns.response),
             question=cells.as_text(_cell(row, columns.question)),
             answer=_cell(row, columns.answer),
             question_id=cells.id_of(_cell(row, columns.question_id)),
@@ -160,7 +160,7 @@ def _find_columns(first: Row, keys: Keys, *, in_benchmark: bool) -> _Columns:
 
 def _cell(row: Row, column: str | None) -> Any:
     """The cell in a column; None without a column, or if the row lacks it."""
-    return None if column is None else row.value.get(column)
+    return None if column is None or usual_columns.find((column,), row.value) != column else row.cell(column)
 
 
 def inspect(path: Path) -> Iterator[OutputRow]:
@@ -346,9 +346,10 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
 
     perhaps: a column that may hold it.
     """
-    have = ", ".join(visible(name, 60) for name in list(row.value)[:40]) + (", …" if len(row.value) > 40 else "")
+    columns = usual_columns.listed(row.value)
+    have = ", ".join(visible(name, 60) for name in columns[:40]) + (", …" if len(columns) > 40 else "")
     if column is not None:
-        near = near_names(column, row.value)
+        near = near_names(column, columns)
         return UsageError(f"{row.where} has no column {visible(column)!r} for {role}; it has {have}.{near}")
     named = f"name the column of {role} with {field}"
     if perhaps is not None:
@@ -464,10 +465,7 @@ def by_tool(rows: Iterable[Row], tool: Tool) -> Iterator[OutputRow]:
 def _value_at(row: Row, places: str) -> Any:
     """The value at the first of these places (`Tool`) that has one; None if none has."""
     for place in places.split("|"):
-        value: Any = row.value
-        for key in place.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
-        if value is not None:
+        if (value := _cell(row, place)) is not None:
             return value
     return None
 

@@ -62,7 +62,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     The part of the questions; see docs/scaling.md.
     """
     data: Annotated[str | None, Option(under=ASKED, kind=ADDRESS)] = None
-    """JSONL, JSON, CSV or Parquet file of questions, also .gz and .zst."""
+    """JSONL, JSON, CSV, Parquet or Arrow file of questions, also .gz and .zst."""
     question_key: Annotated[str | None, Option(under=ASKED)] = None
     """Column of the question in `data`."""
     answer_key: Annotated[str | None, Option(under=ASKED)] = None

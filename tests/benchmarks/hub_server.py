@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow
+import pyarrow.ipc
 import pyarrow.parquet
 
 from harness.testing import CLOSE, FakeServer, Request, Step, http
@@ -30,6 +31,14 @@ def parquet(rows: Iterable[Mapping[str, Any]]) -> bytes:
     """A file of Parquet."""
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([*rows]), buffer)
+    return buffer.getvalue()
+
+
+def arrow(rows: Iterable[Mapping[str, Any]], writer: Any) -> bytes:
+    """A file of Arrow. writer: `new_file` or `new_stream` of `pyarrow.ipc`."""
+    buffer, table = io.BytesIO(), pyarrow.Table.from_pylist([*rows])
+    with writer(buffer, table.schema) as file:
+        file.write_table(table, max_chunksize=2)
     return buffer.getvalue()
 
 

@@ -24,7 +24,8 @@ from harness.benchmarks.card import from_file
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.sources import tables
 from harness.core.errors import UsageError
-from tests.benchmarks.hub_server import jsonl, parquet
+from harness.foreign import outputs
+from tests.benchmarks.hub_server import arrow, jsonl, parquet
 
 Write = Callable[..., Path]
 GOOD = b'{"problem": "1 + 1?", "answer": 2}\n'
@@ -48,7 +49,7 @@ def saved(tmp_path: Path, data: bytes, name: str = "set.jsonl") -> Path:
         (GOOD + b'{"problem": "broken\n', r"set\.jsonl:2 is broken JSON: .* at column 13"),
         (GOOD + b'["a", "list"]\n', r"set\.jsonl:2 must be an object with named columns, found \['a', 'list'\]"),
         (GOOD + b"\xff\xfe\x00", r"set\.jsonl:2 is not UTF-8"),
-        ("problem,ä".encode("utf-16"), r"set\.jsonl:1 is not UTF-8"),
+        ("problem,ä".encode("utf-16"), r"set\.jsonl is neither text in UTF-8 nor Parquet"),
         (
             GOOD + b'{"problem": "p", "answer": NaN}',
             r"set\.jsonl:2: the column .answer. holds a number that is not finite",
@@ -145,19 +146,23 @@ CSV = 'problem,answer\r\n"1 + 1, or ""twice""?",2\r\n"2 + 2, or ""twice""?",4\r\
         ("set.json", json.dumps({"version": "1", "data": ROWS}).encode()),
         ("set.csv", CSV.encode()),
         ("set.csv", b"\xef\xbb\xbf" + CSV.encode()),
-        ("set.tsv", CSV.replace(",", "\t").replace("1\t", "1,").encode()),
+        ("set.tsv", CSV.replace(",", "\t").replace("\t or", ", or").encode()),
         ("set.jsonl.gz", gzip.compress(jsonl(ROWS))),
         ("set.csv.gz", gzip.compress(CSV.encode())),
         ("set.jsonl.zst", pyarrow.compress(jsonl(ROWS), "zstd", asbytes=True)),
         ("set.parquet", parquet(ROWS)),
+        ("set.parquet.gz", gzip.compress(parquet(ROWS))),
+        ("set.arrow", arrow(ROWS, pyarrow.ipc.new_stream)),
+        ("set.feather", arrow(ROWS, pyarrow.ipc.new_file)),
+        ("set.arrow.zst", pyarrow.compress(arrow(ROWS, pyarrow.ipc.new_stream), "zstd", asbytes=True)),
     ],
 )
-def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes) -> None:
-    values = [row.value for row in tables.stream(saved(tmp_path, data, name))]
-    if name.endswith(".tsv"):
-        assert [row["answer"] for row in values] == ["2", "4", "6"]
-    else:
-        assert values == ROWS
+def test_every_format_gives_the_same_rows_by_its_bytes_whatever_its_name(
+    tmp_path: Path, name: str, data: bytes
+) -> None:
+    others = ("other.jsonl", "other.json", "other.csv", "other.tsv", "other.txt.gz", "other")
+    for other in (name, *(others if b"version" not in data else ())):  # one object in one line may be a row
+        assert [row.value for row in tables.stream(saved(tmp_path, data, other))] == ROWS, other
 
 
 @pytest.mark.parametrize(
@@ -179,9 +184,9 @@ def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, data: bytes
         ("set.json", b'[{"a": "\xff"}]', "is not UTF-8"),
         ("set.json", b'"text"', "must hold a list of objects, found 'text'"),
         ("set.json", b"{\n\n]", r"set\.json \(line 3\) is broken JSON"),
-        ("set.jsonl.gz", b"no gzip", "is damaged or no gzip file"),
-        ("set.jsonl.gz", gzip.compress(GOOD * 100)[:-20], "is damaged or no gzip file"),
-        ("set.jsonl.zst", b"no zstd at all", "is damaged or no zstd file"),
+        ("set.jsonl.gz", b"no gzip", "set.jsonl.gz:1 is broken JSON"),
+        ("set.jsonl.gz", gzip.compress(GOOD * 100)[:-20], "is a damaged gzip file"),
+        ("set.jsonl.zst", b"\x28\xb5\x2f\xfdno zstd", "is a damaged zstd file"),
         ("set.parquet", b"PAR1nope", "cannot be read as Parquet"),
         ("set.parquet", parquet([{"answer": float("nan")}]), "row 1 of .* not finite"),
     ],
@@ -238,10 +243,70 @@ def test_splits_are_chosen_from_a_folder_or_a_json_mapping(tmp_path: Path) -> No
             [*tables.stream(place, split)]
 
 
+def test_a_folder_is_read_as_other_programs_write_it(tmp_path: Path) -> None:
+    rows = arrow(ROWS, pyarrow.ipc.new_stream)
+    for split in ("train", "test"):  # `save_to_disk` of a `DatasetDict`
+        (tmp_path / "dict" / split).mkdir(parents=True)
+        for name, data in (("data-00000-of-00001.arrow", rows), ("state.json", b"{}"), ("dataset_info.json", b"{}")):
+            saved(tmp_path / "dict" / split, data, name)
+    saved(tmp_path / "dict", b'{"splits": ["train", "test"]}', "dataset_dict.json")
+    (tmp_path / "hidden" / ".ipynb_checkpoints").mkdir(parents=True)
+    for name in ("set.jsonl", ".set.jsonl", ".ipynb_checkpoints/set-checkpoint.jsonl"):
+        saved(tmp_path / "hidden", jsonl(ROWS), name)
+    for folder, of_split in (("dict", "test"), ("dict/test", None), ("hidden", None)):
+        assert [row.value for row in tables.stream(tmp_path / folder, of_split)] == ROWS
+    with pytest.raises(UsageError, match=r"has several data files; it holds test/data-00000-of-00001\.arrow, train/"):
+        [*tables.stream(tmp_path / "dict")]
+
+
+NESTED = [
+    {"task": {"text": row["problem"], "options": ["1", row["answer"]]}, "reward": {"by": {"truth": row["answer"]}},
+     "more": json.dumps({"id": row["answer"], "level": n % 2}), "reply": {"text": row["answer"]}}
+    for n, row in enumerate(ROWS)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("set.jsonl", jsonl(NESTED)),
+        ("set.parquet", parquet(NESTED)),
+        ("set.arrow", arrow(NESTED, pyarrow.ipc.new_stream)),
+        ("set.feather", arrow(NESTED, pyarrow.ipc.new_file)),
+    ],
+)
+def test_every_option_of_a_column_takes_a_path_into_objects(tmp_path: Path, name: str, data: bytes) -> None:
+    path = saved(tmp_path, data, name)
+    keys = {"question_key": "task.text", "answer_key": "reward.by.truth", "id_key": "more.id"}
+    flat = [row | {"id": row["answer"]} for row in ROWS]
+    expected = built(saved(tmp_path, jsonl(flat), "flat.jsonl"), id_key="id").questions
+    made = built(path, **keys).questions
+    for attribute in ("messages", "references", "question_id", "kind"):
+        assert [getattr(q, attribute) for q in made] == [getattr(q, attribute) for q in expected]
+    assert built(path, choices_key=["task.options"], **keys).questions[0].choices == ("1", "2")
+    of_level = questions.build(from_file(str(path), **keys), prompt="none", filters=["more.level=1"])
+    assert [question.question_id for question in of_level.questions] == ["4"]
+    replies = outputs.read(path, response_key="reply.text", **keys)
+    assert [(question.question_id, sample and sample.text) for question, sample in replies] == [
+        (row["answer"], row["answer"]) for row in ROWS
+    ]
+
+
+def test_a_column_of_the_very_name_comes_before_a_path_and_a_path_that_is_not_there_is_told(write_rows: Write) -> None:
+    row = {"q": "?", "a.b": "1", "a": {"b": "2", "c": "3"}}
+    answers = [
+        built(write_rows([row]), question_key="q", answer_key=key).questions[0].references for key in ("a.b", "a.c")
+    ]
+    assert answers == [("1",), ("3",)]
+    for rows, where in (([{"q": "?", "a": {"b": 1}}], 1), ([row, {"q": "?", "a": None}], 2)):
+        with pytest.raises(UsageError, match=rf":{where} has no column 'a.c' for the answer; it has q, a"):
+            built(write_rows(rows), question_key="q", answer_key="a.c")
+
+
 @given(st.binary(max_size=300))
 def test_no_bytes_bring_down_the_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     folder = tmp_path_factory.mktemp("fuzz")
-    for name in ("set.jsonl", "set.json", "set.csv", "set.jsonl.gz"):
+    for name in ("set.jsonl", "set.json", "set.csv", "set"):
         with contextlib.suppress(UsageError):
             assert [*tables.stream(saved(folder, data, name))]
 

@@ -311,9 +311,13 @@ def test_only_rows_with_the_stated_values_are_questions(tmp_path: Path) -> None:
     for rows, only, message in (
         (plain, {"pictures": [None]}, "has no column 'pictures' for the selection"),
         (plain, {"picture": ["none"]}, "own holds no rows"),
-        (inside, {"most.picture": [None]}, "has no column 'most' for the selection"),
+        (inside, {"most.picture": [None]}, "has no column 'most.picture' for the selection"),
         *(
-            ([inside[0], inside[1] | {"more": cell}], {"more.picture": [None]}, "rows.jsonl:2.* the column 'more'")
+            (
+                [inside[0], inside[1] | {"more": cell}],
+                {"more.picture": [None]},
+                "rows.jsonl:2.* has no column 'more.picture'",
+            )
             for cell in ("{}", "[1]", "{")
         ),
     ):

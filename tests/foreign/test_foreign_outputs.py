@@ -363,14 +363,10 @@ def test_pairs_are_read_from_the_file_each_time_and_not_held(write_rows: Write) 
         list(pairs)
 
 
-def test_the_suffix_decides_how_a_table_is_read(tmp_path: Path) -> None:
-    table = "question\tanswer\tresponse\n1 + 1?\t2\t2\n"
-    for name in ("typed.txt", "typed"):
-        (tmp_path / name).write_text(table)
-        with pytest.raises(UsageError, match="is broken JSON"):
-            read(tmp_path / name)
-    (tmp_path / "typed.tsv").write_text(table)
-    assert shape(read(tmp_path / "typed.tsv")) == [1]
+def test_the_content_decides_how_a_table_is_read(tmp_path: Path) -> None:
+    for name in ("typed.txt", "typed", "typed.tsv"):
+        (tmp_path / name).write_text("question\tanswer\tresponse\n1 + 1?\t2\t2\n")
+        assert shape(read(tmp_path / name)) == [1]
     (tmp_path / "lines.txt").write_text('\n{"question": "1 + 1?", "answer": "2", "response": "2"}\n')
     assert shape(read(tmp_path / "lines.txt")) == [1]
 

@@ -31,7 +31,7 @@ from tests.system import command
 ABLE = str(CHECKOUT / "tests" / "commands" / "able_server.py")
 
 SITES = {
-    "harness/benchmarks/sources/parquet.py": 1,
+    "harness/benchmarks/sources/columnar.py": 1,
     "harness/cli/demo.py": 1,
     "harness/cli/following.py": 2,
     "harness/grading/processes/pool.py": 2,
@@ -43,7 +43,7 @@ SITES = {
 """Where children are started, by the calls of `isolated.command`. A new one is played below, too, and counted here."""
 
 READ_WHAT_A_MODEL_WROTE = {
-    "harness.grading.processes.worker", "harness.benchmarks.sources.parquet", "library_child.py",
+    "harness.grading.processes.worker", "harness.benchmarks.sources.columnar", "library_child.py",
 }  # fmt: skip
 """Children that need no key, so none is in their environment."""
 

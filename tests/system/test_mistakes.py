@@ -120,7 +120,6 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("show A --filter level=hard", "no question of this run has 'level' in its metadata; they have topic"),
         ("show L --filter level=odd", "no question has level=odd; there are easy, hard"),
         ("run --data q.jsonl.xz", ".xz is not read: unpack an archive, save a sheet as CSV in UTF-8"),
-        ("run --data q.csv", "q.csv holds JSON and is named as a table; rename it to end in .jsonl"),
         ("run demo --out /proc/x", "cannot make the folder /proc/x: No such file or directory. Name one that you may "),
         (f"run demo --out {'x' * 256}", "xxx: File name too long. Name a path that you may read."),
         (f"report {'x' * 256}", "/manifest.json: File name too long"),

@@ -353,11 +353,11 @@ def read_member(archive: Path, member: str, shown: str) -> list[Row]:
         if member not in opened.namelist():
             raise UsageError(f"{visible(shown)}: the archive holds no {visible(member, 200)!r}")
         data = unpack(opened, opened.getinfo(member), visible(shown))
-    with tempfile.TemporaryDirectory() as folder:
-        # The reader goes by the ending, and a compressed table has two (.csv.gz).
-        path = Path(folder) / f"rows{''.join(PurePosixPath(member).suffixes[-2:])}"
-        path.write_bytes(data)
-        return [*tables.stream(path, shown=shown)]
+    # Where the bytes do not tell the form, the name does: a compressed table has two endings (.csv.gz).
+    with tempfile.NamedTemporaryFile(suffix="".join(PurePosixPath(member).suffixes[-2:])) as file:
+        file.write(data)
+        file.flush()
+        return [*tables.stream(Path(file.name), shown=shown)]
 
 
 Members = dict[str, list[zipfile.ZipInfo]]

@@ -19,7 +19,7 @@ _NAME_ONE = "by the address of a file, or by `config` in a card"
 """How to name a configuration, for messages."""
 _ENDINGS = {
     suffix: (suffix, f"{suffix}.gz", f"{suffix}.zst")
-    for suffix in (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+    for suffix in (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".arrow")
 }
 """Format → the ends of its files' names, plain and compressed; the formats in the order of preference."""
 _SPLITS = {"train": "train", "test": "test", "validation": "validation", "valid": "validation", "dev": "validation"}

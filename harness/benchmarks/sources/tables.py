@@ -1,6 +1,8 @@
-"""Rows out of one data file: JSONL, JSON, CSV, TSV, Parquet, plain or compressed by gzip or zstd.
+"""Rows out of one data file: JSONL, JSON, CSV, TSV, Parquet, Arrow, plain or compressed by gzip or zstd.
 
-Guarantees: a row keeps its values and says where it stands; whatever is wrong is one sentence with file and line. JSON
+The first bytes say which of these a file is; its name decides only where they do not (`_form_of`).
+
+Guarantees: a row keeps its values and says where it is; whatever is wrong is one sentence with file and line. JSON
 Lines are split at line feeds only (a text may hold U+2028), a byte-order mark and carriage returns before line feeds
 are accepted. Refused: other encodings than UTF-8, NaN and infinities in questions, numbers of thousands of digits,
 deep nesting, files and fields over the bounds below. Of two equal keys of an object, the last one counts.
@@ -15,6 +17,7 @@ Long: the formats share one set of bounds and one way of naming what is wrong.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import gzip
@@ -24,6 +27,7 @@ import math
 import os
 import re
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -33,6 +37,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
+from harness.benchmarks.usual_columns import cell_at
 from harness.core.errors import UsageError, near_names
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
@@ -65,6 +70,10 @@ class Row(NamedTuple):
 
     where: str
     value: dict[str, Any]
+
+    def cell(self, column: str) -> Any:
+        """The cell of a column, or the value at a path (`usual_columns.cell_at`). Raises `KeyError`."""
+        return self.value[column] if column in self.value else cell_at(self.value, column)
 
 
 @dataclass(frozen=True)
@@ -104,16 +113,15 @@ def stream(
         return
     shown = visible(shown or str(path))
     refuse_unread(path, shown)
-    suffix, compression = _suffixes(path)
-    if suffix != ".json":
-        _refuse_split(split, f"{shown} is one file")
-    with _opened(path, "" if suffix == ".parquet" else compression, shown) as file:
-        if suffix == ".parquet":
-            rows = _parquet_rows(file, shown)
-        elif suffix in (".csv", ".tsv"):
+    with _opened(path, shown) as (file, form):
+        if form != "json":
+            _refuse_split(split, f"{shown} is one file")
+        if form in _COLUMNAR:
+            rows = _columnar_rows(file, form, shown)
+        elif form in ("csv", "tsv"):
             # Excel saves semicolons where a comma is the decimal mark, and names the file .csv all the same.
-            rows = _csv_rows(_text(file, shown), shown, "\t" if suffix == ".tsv" else ",\t;", damaged_rows)
-        elif suffix == ".json":
+            rows = _csv_rows(_text(file, shown), shown, "\t,;" if form == "tsv" else ",\t;", damaged_rows)
+        elif form == "json":
             rows = _json_rows(file, shown, split)
         else:
             rows = _json_lines(file, shown, half_done)
@@ -121,23 +129,72 @@ def stream(
 
 
 @contextlib.contextmanager
-def _opened(path: Path, compression: str, shown: str) -> Iterator[BinaryIO]:
-    """Context manager with the file, unpacked. Raises `UsageError`.
-
-    compression: a suffix such as ".gz" or ".zst"; empty for a plain file. shown: the file's name in messages.
-    """
+def _opened(path: Path, shown: str) -> Iterator[tuple[BinaryIO, str]]:
+    """Context manager with the file, unpacked, and its form. Raises `UsageError`. shown: its name in messages."""
+    suffix = _suffixes(path)[0]
     try:
-        with open_named(path) as raw:
-            yield io.BytesIO(_unpack(raw, compression, shown)) if compression else raw
+        with contextlib.ExitStack() as stack:
+            file: BinaryIO = stack.enter_context(open_named(path))
+            form = _form_of(file, suffix, shown)
+            if form in ("gzip", "zstd"):
+                data, file = _unpack(file, form, shown), stack.enter_context(tempfile.TemporaryFile())
+                file.write(data)
+                file.seek(0)
+                form = _form_of(file, suffix, shown)
+            yield file, form
     except FileNotFoundError as error:
         raise UsageError(f"there is no file {shown}") from error
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 
 
-def _unpack(raw: BinaryIO, compression: str, shown: str) -> bytes:
-    """The unpacked content of a compressed file, within the bounds. Raises `UsageError`."""
-    most, packer = _max_unpacked_bytes(raw), "gzip" if compression in (".gz", ".gzip") else "zstd"
+_SIGNS = re.compile(
+    rb"(?P<parquet>PAR1)|(?P<arrow>ARROW1)|(?P<arrow_stream>\xff{4})|(?P<gzip>\x1f\x8b)"
+    # A frame of zstd, or the frame to skip with which parallel packers begin.
+    rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"
+)
+"""How files begin whose form the first bytes tell; the groups are the forms."""
+_COLUMNAR = ("parquet", "arrow", "arrow_stream")
+_BY_NAME = {".parquet": "parquet", ".feather": "arrow", ".arrow": "arrow_stream", ".csv": "csv", ".tsv": "tsv"}
+"""Suffix → the form of a file whose first bytes do not tell it."""
+_WHOLE_JSON = re.compile(rb"\[\s*\{|\{\s*\n")
+"""The beginning of a list of rows, and of an object over several lines."""
+_LINES = re.compile(rb"\{[^\n]*\}\s*\n\s*\S")
+"""An object in one line, and more behind it."""
+_HEADER = re.compile(rb"[^\n{}:\[\]]*[,\t;][^\n{}:\[\]]*(?:\n|\Z)")
+"""A first line that names columns, and has no sign of JSON's objects and lists."""
+_HEAD_BYTES, _BINARY_BYTES = 65_536, 512
+"""Bytes by which a form is found, and those in which a zero byte shows that a file is no text."""
+
+
+def _form_of(file: BinaryIO, suffix: str, shown: str) -> str:
+    """The form of an open file: a group of `_SIGNS`, csv, tsv, json, or jsonl. Raises `UsageError` for other binaries.
+
+    suffix: of its name, without that of a compression. shown: its name in messages.
+    """
+    head = file.read(_HEAD_BYTES)
+    sign = _SIGNS.match(head)
+    if not sign and b"\n" not in head.strip():  # the first line to its end, and what follows
+        head += file.readline(MAX_RESPONSE_CHARS) + file.read(_HEAD_BYTES)
+    file.seek(0)
+    if sign:
+        return str(sign.lastgroup)
+    text, named = head.removeprefix(codecs.BOM_UTF8).lstrip(), _BY_NAME.get(suffix, "")
+    header, lines = _HEADER.match(text), _LINES.match(text)
+    if _WHOLE_JSON.match(text) or (suffix == ".json" and not header and not lines):
+        return "json"
+    if text.startswith(b"{"):
+        return "jsonl"
+    if b"\0" in head[:_BINARY_BYTES] and named not in _COLUMNAR:
+        raise UsageError(
+            f"{shown} is neither text in UTF-8 nor Parquet, Arrow, gzip or zstd; save it as UTF-8, or as one of these"
+        )
+    return named or ("tsv" if header and b"\t" in header[0] else "csv" if header else "jsonl")
+
+
+def _unpack(raw: BinaryIO, packer: str, shown: str) -> bytes:
+    """The unpacked content of a file of gzip or zstd (`packer`), within the bounds. Raises `UsageError`."""
+    most = _max_unpacked_bytes(raw)
     # The standard library's module, also for older Pythons. It reads several frames, as of parallel packers, as one.
     of_zstd = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
     library = import_module("gzip" if packer == "gzip" else of_zstd)
@@ -146,7 +203,7 @@ def _unpack(raw: BinaryIO, compression: str, shown: str) -> bytes:
             # One byte over the bound shows a file that is too large without unpacking the rest.
             data: bytes = file.read(most + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile, getattr(library, "ZstdError", EOFError)) as error:
-        raise UsageError(f"{shown} is damaged or no {packer} file: {quoted(str(error))}") from error
+        raise UsageError(f"{shown} is a damaged {packer} file: {quoted(str(error))}") from error
     if len(data) > most:
         raise UsageError(f"{shown} unpacks to more than {most} bytes")
     return data
@@ -222,7 +279,7 @@ def _check_rows(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Ro
 
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
 """Suffixes of compressed files that are read, behind that of the format."""
-_KNOWN = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".ndjson", ".txt")
+_KNOWN = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".feather", ".ndjson", ".txt")
 """Suffixes of data files that are read."""
 _CONVERTED = (".xz", ".bz2", ".zip", ".7z", ".xlsx", ".xls", ".ods")
 """Suffixes of files that are not read. Archives are not unpacked here, because they could have any size."""
@@ -248,19 +305,27 @@ def _suffixes(path: Path) -> tuple[str, str]:
 
 
 def _split_files(folder: Path, split: str | None) -> list[Path]:
-    """The data files of a split in a folder, found by the beginnings of their names. Raises `UsageError`."""
-    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and _suffixes(p)[0] in _KNOWN[:-1]]
+    """The data files of a split in a folder: those whose name begins with the split's, or whose folder has its name.
+
+    Without a split, the files are those of the only one. Raises `UsageError`.
+    """
+    inside = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
+    # Hidden files and folders are other programs' (`.ipynb_checkpoints`, `.cache`).
+    files = [p for p in inside if _suffixes(p)[0] in _KNOWN[:-1] and not any(part[0] == "." for part in p.parts)]
+    if any(p.suffix == ".arrow" for p in files):  # the `datasets` library describes them in JSON files
+        files = [p for p in files if p.suffix != ".json"]
     if not files:
         raise UsageError(f"the folder {folder} holds no data files; expected one of {', '.join(_KNOWN[:-1])} in it")
-    if split is None and len(files) == 1:
-        return files
-    of_split = [p for p in files if p.name.split(".")[0].split("-")[0] == split]
-    if not of_split:
-        names = ", ".join(visible(str(p.relative_to(folder))) for p in files[:20])
+    begins = {p: p.name.split(".")[0].split("-")[0] for p in files}
+    if split is None and len({(p.parent, begin) for p, begin in begins.items()}) == 1:
+        return [folder / p for p in files]
+    of_split = [folder / p for p, begin in begins.items() if split in (begin, p.parent.name)]
+    if not of_split or split is None:
+        names = ", ".join(visible(str(p)) for p in files[:20])
         problem = f"no file for the split {visible(split)!r}" if split else "several data files"
         raise UsageError(
             f"{folder} has {problem}; it holds {names}. Name one of these files, or a split with `split` (the "
-            "beginning of a file's name, up to its first - or .)"
+            "beginning of a file's name, up to its first - or ., or the name of its folder)"
         )
     return of_split
 
@@ -284,22 +349,8 @@ def _text(file: BinaryIO, shown: str) -> str:
 
 
 def _json_rows(file: BinaryIO, shown: str, split: str | None) -> Iterator[Row]:
-    """The rows of a .json file: a list of objects, a mapping with such lists by split, or one object a line.
-
-    shown: the file's name in messages.
-    """
-    content = _text(file, shown)
-    try:
-        value = parse_json(content, shown)
-    except UsageError:
-        # Many files called .json hold one object a line.
-        first, _, others = content.lstrip().partition("\n")
-        if not (others.strip() and first.rstrip().endswith("}")):
-            raise
-        _refuse_split(split, f"{shown} is one object a line")
-        file.seek(0)
-        yield from _json_lines(file, shown)
-        return
+    """The rows of a JSON file: a list of objects, or a mapping with such lists by split. shown: the file's name."""
+    value = parse_json(_text(file, shown), shown)
     if isinstance(value, list):
         _refuse_split(split, f"{shown} is a list")
     for number, item in enumerate(value if isinstance(value, list) else _list_in(value, split, shown), 1):
@@ -343,8 +394,6 @@ def _csv_rows(text: str, shown: str, signs: str, damaged_rows: int) -> Iterator[
     shown: the file's name in messages. signs: what may stand between two cells; the first one that the header has does.
     damaged_rows: number of rows with a wrong number of cells that the card expects; they are left out.
     """
-    if text.lstrip().startswith("{"):
-        raise UsageError(f"{shown} holds JSON and is named as a table; rename it to end in .jsonl")
     # csv's own limit of a cell is 128 KiB; it can be set only for the whole process.
     csv.field_size_limit(MAX_RESPONSE_CHARS)
     first_line = text.lstrip("\r\n").partition("\n")[0]
@@ -375,23 +424,23 @@ def _csv_rows(text: str, shown: str, signs: str, damaged_rows: int) -> Iterator[
         raise UsageError(f"{shown}:{read_to + 1} is no valid CSV: {quoted(str(error))}") from error
 
 
-def _parquet_rows(file: BinaryIO, shown: str) -> Iterator[Row]:
-    """The rows of a Parquet file, which a process of its own turns into lines of JSON. Raises `UsageError`.
+def _columnar_rows(file: BinaryIO, form: str, shown: str) -> Iterator[Row]:
+    """The rows of a Parquet or Arrow file, which a process of its own turns into lines of JSON. Raises `UsageError`.
 
-    shown: the file's name in messages.
+    form: of `_COLUMNAR`. shown: the file's name in messages.
     """
-    from harness.benchmarks.sources import parquet
+    from harness.benchmarks.sources import columnar
 
-    most = _max_unpacked_bytes(file)
+    most, name = _max_unpacked_bytes(file), "Parquet" if form == "parquet" else "Arrow"
     try:
-        for number, line in enumerate(parquet.lines(file, most), 1):
+        for number, line in enumerate(columnar.lines(file, form, most), 1):
             where = f"row {number} of {shown}"
             # The careful parser reads what the fast one cannot, such as NaN, or says what is wrong.
             yield Row(where, _decode_fast(line) or parse_json(line.decode(), where))
-    except parquet.TooLargeError as error:
+    except columnar.TooLargeError as error:
         raise UsageError(f"{shown} unpacks to more than {most} bytes") from error
-    except parquet.DamagedError as error:
-        raise UsageError(f"{shown} cannot be read as Parquet: {quoted(str(error))}") from error
+    except columnar.DamagedError as error:
+        raise UsageError(f"{shown} cannot be read as {name}: {quoted(str(error))}") from error
 
 
 def parse_json(text: str, where: str) -> Any:

@@ -1,10 +1,11 @@
-"""Parquet files are read as pyarrow reads them; damaged ones, and those that would fill the memory, are refused.
+"""Parquet and Arrow are read as pyarrow reads them; damaged files, and those that would fill the memory, are refused.
 
-For: harness.benchmarks.sources.parquet, harness.benchmarks.sources.tables.
+For: harness.benchmarks.sources.columnar, harness.benchmarks.sources.tables.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import io
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
@@ -108,6 +110,27 @@ def test_no_damaged_file_is_anything_but_refused(tmp_path: Path) -> None:
     for bad_data in refused:
         with pytest.raises(UsageError, match=r"rows\.parquet cannot be read as Parquet"):
             read(tmp_path, bad_data)
+
+
+@pytest.mark.parametrize("writer", [pyarrow.ipc.new_file, pyarrow.ipc.new_stream], ids=["file", "stream"])
+def test_an_arrow_file_is_what_pyarrow_reads_and_a_damaged_one_is_a_sentence(tmp_path: Path, writer: Any) -> None:
+    buffer, chance = io.BytesIO(), random.Random(7)
+    with writer(buffer, TABLE.schema, options=pyarrow.ipc.IpcWriteOptions(compression="zstd")) as file:
+        file.write_table(TABLE, max_chunksize=7)
+    data = buffer.getvalue()
+    as_text = json.dumps(
+        TABLE.to_pylist(), default=lambda value: f"<{len(value)} bytes>" if isinstance(value, bytes) else str(value)
+    )
+    assert read(tmp_path, data) == json.loads(as_text)
+    for cut in (9, 100, len(data) // 2, len(data) - 200):
+        with pytest.raises(UsageError, match=r"rows\.parquet cannot be read as Arrow"):
+            read(tmp_path, data[:cut])
+    for _ in range(8):
+        bad = bytearray(data)
+        for _ in range(30):
+            bad[chance.randrange(8, len(bad))] = chance.randrange(256)
+        with contextlib.suppress(UsageError):
+            assert len(read(tmp_path, bytes(bad))) <= TABLE.num_rows
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The rows of a Parquet file, by arro3 in a process of its own: a damaged file may end that library's process.
+"""The rows of a Parquet or Arrow file, by arro3 in a process of its own: a damaged file may end that library's process.
 
     parent   open file as standard input ─▶ child   a line of JSON for each row; a last line that is a text: the error
 
@@ -8,10 +8,12 @@ The child has a limit on its memory and its processor time, and the parent count
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, BinaryIO
 
 from server_launchers import isolated
@@ -23,24 +25,25 @@ MAX_CPU_SECONDS = 1800
 """Longest processor time of the child."""
 
 BATCH_ROWS = 128
-"""Rows that are unpacked at a time."""
+"""Rows of a Parquet file that are unpacked at a time; an Arrow file has its own batches."""
 
 
 class DamagedError(Exception):
-    """The file cannot be read as Parquet. The message says why."""
+    """The file cannot be read. The message says why."""
 
 
 class TooLargeError(Exception):
     """The file unpacks to more than the caller allows."""
 
 
-def lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
+def lines(file: BinaryIO, form: str, max_bytes: int) -> Iterator[bytes]:
     """Each row of the open file as a line of JSON. Raises `DamagedError`, and `TooLargeError` beyond `max_bytes`.
 
+    form: parquet; arrow, a file of Arrow (Feather); arrow_stream, which `save_to_disk` of `datasets` writes.
     Dates and decimals are text, bytes are `<3 bytes>`.
     """
     with subprocess.Popen(
-        isolated.command(__name__, str(max_bytes)),
+        isolated.command(__name__, form, str(max_bytes)),
         stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=isolated.environment(),
     ) as child:  # fmt: skip
         assert child.stdout is not None
@@ -63,15 +66,17 @@ def lines(file: BinaryIO, max_bytes: int) -> Iterator[bytes]:
             child.kill()
 
 
-def _write_rows(max_bytes: int) -> None:
+def _write_rows(form: str, max_bytes: int) -> None:
     """Write the rows of standard input to standard output: the child's part."""
-    from arro3.io import read_parquet
+    from arro3.io import read_ipc, read_ipc_stream, read_parquet
 
     memory = FREE_MEMORY_BYTES + max_bytes
     for limit, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, MAX_CPU_SECONDS)):
         _, hard = resource.getrlimit(limit)
         resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-    batches = read_parquet("/dev/fd/0", batch_size=BATCH_ROWS)
+    os.lseek(0, 0, os.SEEK_SET)  # where /dev/fd/0 shares the parent's place in the file
+    readers: dict[str, Any] = {"parquet": partial(read_parquet, batch_size=BATCH_ROWS), "arrow": read_ipc}
+    batches = readers.get(form, read_ipc_stream)("/dev/fd/0")
     names = batches.schema.names
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -89,6 +94,6 @@ def _plain(value: Any) -> str:
 if __name__ == "__main__":
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     try:
-        _write_rows(int(sys.argv[1]))
+        _write_rows(sys.argv[1], int(sys.argv[2]))
     except BaseException as error:  # noqa: BLE001 - a panic of the library is none of the others
         sys.stdout.write(json.dumps(str(error)[:500]) + "\n")
