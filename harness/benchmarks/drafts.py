@@ -18,11 +18,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import msgspec
 
 from harness.answers.bounds import LAST_LETTER
+from harness.answers.calls import written_reference
 from harness.benchmarks import usual_columns
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
@@ -69,13 +70,15 @@ class AcceptedAnswers(NamedTuple):
 
 
 def read_reference(
-    value: Any, kind: CardKind = "auto", form: AnswerForm = "plain", structured: bool = True
+    value: Any, kind: CardKind | Literal["calls"] = "auto", form: AnswerForm = "plain", structured: bool = True
 ) -> AcceptedAnswers:
     """The reference in a cell of the data, or as a user types it.
 
     kind: the kind of answer; "auto": the reference's own characters decide. form: where in the cell the reference
     stands. structured: whether the cell may be a list or a mapping of answers. Raises `ValueError`.
     """
+    if kind == "calls":
+        return AcceptedAnswers((written_reference(value),), kind)
     accepted = _accepted_answers(value, kind, form, structured)
     if kind != "auto":
         return AcceptedAnswers(accepted, kind)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Unpack
 
+from harness.answers.calls import read_calls
 from harness.core import plugins
 from harness.core.errors import UsageError
 from harness.core.records import GradeRules
 from harness.grading import Verdict
 from harness.grading.elsewhere import is_elsewhere, require_extension
 from harness.grading.processes.lasting import lasting_verdict
+from harness.grading.processes.pool import sample_of
 from harness.grading.verifier import RULES
 from harness.options.commands import takes
 from harness.options.finished import GradeOptions
@@ -20,8 +22,11 @@ if TYPE_CHECKING:
 
 
 @takes(GradeOptions)
-def grade(reference: str, response: str, **options: Unpack[GradeKeywords]) -> Verdict:
+def grade(reference: Any, response: Any, **options: Unpack[GradeKeywords]) -> Verdict:
     r"""Grade one response; return a verdict with the steps that led to it, which is true if the answer is right.
+
+    reference, response: texts. With kind "calls" (docs/grading.md#function-calls), both are JSON or its values: what is
+    accepted, and a list of calls.
 
     The comparison runs in a process of its own, with a limit of memory and a deadline in seconds. The options are those
     of `harness grade`, by the same names. Raises `UsageError`.
@@ -39,7 +44,7 @@ def _default_grading() -> GradeOptions:
     return GradeOptions()
 
 
-def verdict_on(reference: Any, response: str, options: GradeOptions, *, with_steps: bool = False) -> Verdict:
+def verdict_on(reference: Any, response: Any, options: GradeOptions, *, with_steps: bool = False) -> Verdict:
     """The verdict on `response` from a worker process that stays for the next call.
 
     reference: text, a number, or a list of the parts of one answer. with_steps: compute the steps of the verdict at
@@ -63,7 +68,11 @@ def verdict_on(reference: Any, response: str, options: GradeOptions, *, with_ste
         round_to_reference=options.round_to_reference,
         whole_reply=options.whole_reply,
     )
+    try:
+        sample = sample_of("", read_calls(response)) if options.kind == "calls" else sample_of(response)
+    except ValueError as error:
+        raise UsageError(str(error), field="response") from error
     return lasting_verdict(
-        reference, response, kind=options.kind, rules=rules, choices=options.choices,
+        reference, sample, kind=options.kind, rules=rules, choices=options.choices, tools=options.tools,
         deadline_s=options.deadline, with_steps=with_steps,
     )  # fmt: skip

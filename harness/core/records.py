@@ -25,10 +25,10 @@ MAX_SAMPLES = 100_000
 VerdictName = Literal["correct", "wrong", "no_answer", "undecided"]
 """no_answer: the text gives none. undecided: the rules could not tell whether the answer equals the reference."""
 
-AnswerKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "program"]
+AnswerKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "program", "calls"]
 """integer: compared as an integer · number: one numeric value · expression: any single mathematical object ·
 multiple: several answers, order free unless the rules say so · choice: a letter · text: words · program: a program,
-right if it passes the tests that its reference holds."""
+right if it passes the tests that its reference holds · calls: function calls (`harness.answers.calls`)."""
 
 Form = Literal["fraction", "decimal", "simplest", "factored", "expanded", "scientific"]
 """fraction: one integer over another · decimal: digits with a point · simplest: nothing left to compute or cancel ·
@@ -112,6 +112,22 @@ def metadata_of(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{name} (column)" if name in OWN_METADATA else name: value for name, value in columns.items()}
 
 
+class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that a question offers to the model. parameters: a JSON schema."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+
+
+class SentCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A function call that is (a part of) an answer and is never run; its texts are as sent."""
+
+    id: str = ""
+    name: str
+    arguments: str
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A question as it is sent, with its reference answers: a line of `questions.jsonl`.
 
@@ -119,7 +135,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     references: all reference answers as texts; an answer that equals any of them is right. choices: the texts of the
     options in the order shown, letter A first; empty unless the question is multiple choice. row_digest: SHA-256 of
     the data set's row. prompt_digest: SHA-256 of the messages or the prompt. metadata: level, subject and the like, by
-    which scores can be broken down. rubric: the row's own, for a judge; unset without one.
+    which scores can be broken down. rubric: the row's own, for a judge; unset without one. tools: those that the
+    question offers; unset where its answer is no call.
     """
 
     benchmark: str
@@ -134,6 +151,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     row_digest: str
     prompt_digest: str
     rubric: str | msgspec.UnsetType = msgspec.UNSET
+    tools: tuple[OfferedTool, ...] | msgspec.UnsetType = msgspec.UNSET
     schema: int = SCHEMA_VERSION
 
     @property
@@ -257,7 +275,8 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     interrupted and continued, in order; `usage` then counts all parts, `timing` is that of the last request.
     provider: who answered behind a router, as stated; unset where nobody is. steps: the requests of a sample with a
     tool, unset without one; text, reasoning and finish_reason are then the last step's, `usage` is the sum, `timing`
-    goes from the first request to the last byte, and `attempts` counts requests beyond one a step from 1. The journal
+    goes from the first request to the last byte, and `attempts` counts requests beyond one a step from 1. calls: those
+    that are the answer, unset where the question offers no tools. The journal
     adds a checksum to each line (see `harness.runs.journal`).
     """
 
@@ -277,6 +296,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     salvaged_at: tuple[Seam, ...] = ()
     provider: str | msgspec.UnsetType = msgspec.UNSET
     steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET
+    calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
     schema: int = SCHEMA_VERSION
 
     @property

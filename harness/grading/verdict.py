@@ -20,6 +20,7 @@ import msgspec
 
 from harness.answers.bounds import LAST_LETTER, MAX_ANSWER_CHARS
 from harness.answers.boxed import boxes_from_end, has_box, without_boxes
+from harness.answers.calls import answer_of, calls_in, read_reference
 from harness.answers.letters import letters_of
 from harness.answers.patterns import regex
 from harness.answers.reasoning import final_part
@@ -95,6 +96,17 @@ _RULES = {
     "depth": "the answer is nested too deeply",
     "crash": "the answer brought its worker down",
     "form": "the value is right and its form is not",
+    "calls": "the calls are accepted",
+    "no call": "the reply makes no call",
+    "a call": "a call where none is accepted",
+    "number of calls": "more or fewer calls than accepted",
+    "name of a call": "a function that is not accepted",
+    "arguments no JSON": "the arguments of a call are not a JSON object",
+    "unreadable schema": "the schema of a tool cannot be read",
+    "schema": "the arguments of a call do not fit the schema of their tool",
+    "parameters": "a parameter is missing or not accepted",
+    "type of a value": "a value of another type",
+    "value": "a value that is not accepted",
     UNSTATED: "the reply leaves its answer open",
     JUDGE_RULE: "a judge decided",
 }
@@ -102,7 +114,7 @@ _RULES = {
 
 _REASONS = EXHAUSTED | {
     "prose", "unreadable", "order of factors", "percent", "decimal comma", "alternatives", "parts", "unsolved",
-    UNSTATED,
+    "unreadable schema", UNSTATED,
 }  # fmt: skip
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
@@ -237,6 +249,8 @@ def search(
 
     answer_from_reasoning: search the reasoning too if the final part gives no answer. with_steps: describe the search.
     """
+    if question.kind == "calls":
+        return _calls_of(question, sample, with_steps=with_steps)
     question = with_stated(question)
     extraction = _find_stated(question, sample)
     if extraction is None and answer_from_reasoning:
@@ -247,6 +261,16 @@ def search(
     is_right = extraction.answer in question.references and _is_simple(question)
     boxes = () if question.rules.whole_reply or is_right else _other_boxes(sample.text, extraction)
     return extraction._replace(other_boxes=boxes, steps=steps) if boxes or steps else extraction
+
+
+def _calls_of(question: Question, sample: Sample, *, with_steps: bool) -> Extraction:
+    """Return the calls of a sample as its answer; an empty list is one, since it may be right to call nothing."""
+    answer = answer_of(sample.calls or ())
+    if len(answer) > MAX_WHOLE_REPLY_CHARS:
+        return NOTHING
+    named = " or ".join(map(quoted, question.references))
+    steps = (f"the reference {named} is compared as: calls", f"the reply calls {quoted(answer)}") if with_steps else ()
+    return Extraction(answer, 0, 0, "calls", steps=steps)
 
 
 def _find_stated(question: Question, sample: Sample) -> Extraction | None:
@@ -358,6 +382,8 @@ def decide(question: Question, answer: str, *, with_steps: bool = False) -> Verd
     An answer that is nested too deeply is undecided. with_steps: describe the comparison.
     """
     try:
+        if question.kind == "calls":
+            return _by_calls(question, answer, with_steps=with_steps)
         if question.rules.grader == verifier.RULES:
             return _by_rules(with_stated(question), answer, with_steps=with_steps)
         return _by_verifier(question, answer)
@@ -426,6 +452,22 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> Verdict:
     return Verdict(outcome, rule, vote=vote, steps=tuple(steps), near_miss=near)
 
 
+def _by_calls(question: Question, answer: str, *, with_steps: bool) -> Verdict:
+    """Return the verdict on function calls; its step says what is wrong with them."""
+    from harness.grading.compare.calls import fault_of
+
+    calls = calls_in(answer)
+    faults = [fault_of(calls, read_reference(text), question.tools or ()) for text in question.references]
+    fault = faults[0] if None not in faults else None
+    vote = _vote(question, answer) if calls else None
+    if fault is None:
+        return Verdict("correct", "calls", vote=vote)
+    outcome: VerdictName = "wrong" if calls else "no_answer"
+    if fault.rule == "unreadable schema":
+        outcome = "undecided"
+    return Verdict(outcome, fault.rule, vote=vote, steps=(fault.words,) if with_steps else ())
+
+
 def _by_verifier(question: Question, answer: str) -> Verdict:
     """Return the verdict of the benchmark's own verifier."""
     ruling = verifier.ask(question, answer)
@@ -438,7 +480,8 @@ def _by_verifier(question: Question, answer: str) -> Verdict:
 def _vote(question: Question, answer: str) -> str | None:
     """The text by which maj@k counts an answer to a question that a verifier decides; None for an empty answer."""
     # The vote of a whole reply is its checksum, so that only equal replies have the same vote, as with programs.
-    return (digest(answer)[:_DIGITS_OF_REPLY] if question.rules.whole_reply else answer[:MAX_VOTE_CHARS]) or None
+    is_whole = question.rules.whole_reply or question.kind == "calls"
+    return (digest(answer)[:_DIGITS_OF_REPLY] if is_whole else answer[:MAX_VOTE_CHARS]) or None
 
 
 def _passes_over_verifier(question: Question, extraction: Extraction) -> bool:
@@ -513,7 +556,7 @@ def conclude(
     return replace(
         decision,
         extracted=shorten_answer(extraction.answer, MAX_ANSWER_CHARS) if is_answer else None,
-        span=(extraction.start, extraction.end) if is_answer else None,
+        span=(extraction.start, extraction.end) if is_answer and extraction.method != "calls" else None,
         unextracted=right_elsewhere,
         steps=_all_steps(extraction, decision, near),
         near_miss=near,

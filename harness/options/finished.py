@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+from harness.answers.calls import read_tools
 from harness.core.options import Kind, Option, Options
 from harness.core.plugins import extensions
 from harness.core.records import AnswerKind
@@ -165,6 +166,10 @@ class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
     (docs/judge.md)."""
 
 
+TOOLS = Kind("str | Sequence[Mapping[str, Any]]", read_tools, str | list[dict[str, Any]])
+"""Kind of an option that lists tools."""
+
+
 class GradeOptions(Options):
     """The kind of a reference answer, and the tolerance of the comparison."""
 
@@ -178,6 +183,8 @@ class GradeOptions(Options):
     """Accept a number that rounds to the reference's digits."""
     choices: Annotated[tuple[str, ...], Option(flag="choice")] = ()
     """Text of an option of a choice question, in order; repeat it for each."""
+    tools: Annotated[Any, Option(metavar="JSON", kind=TOOLS)] = ()
+    """With kind `calls`: the tools that were offered, a list of {"name", "description", "parameters"}."""
     grader: Annotated[str, Option(metavar="MODULE:FUNCTION")] = "rules"
     """A verifier of your own instead of the rules. Default: rules."""
     whole_reply: Annotated[bool, Option()] = False
@@ -190,7 +197,8 @@ class GradeCommand(GradeOptions, CommandOptions):
     """Say whether RESPONSE (`-` reads it from standard input) gives the answer REFERENCE, and by which rule.
 
     The last line is the verdict that `harness score` stores for a sample with this response. With --kind program,
-    REFERENCE is tests in JSON, which the program in RESPONSE must pass in a sandbox.
+    REFERENCE is tests in JSON, which the program in RESPONSE must pass in a sandbox. With --kind calls, REFERENCE and
+    RESPONSE are JSON: the accepted function calls, and a list of {"name", "arguments"} (docs/grading.md).
 
     \b
     harness grade '1/2' 'So the answer is \\boxed{0.5}.'

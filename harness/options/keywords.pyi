@@ -149,11 +149,12 @@ class ExportKeywords(TypedDict, total=False):
 class GradeKeywords(TypedDict, total=False):
     """The fields of `GradeOptions`. None leaves an option at its default."""
 
-    kind: Literal["auto", "integer", "number", "expression", "multiple", "choice", "text", "program"]
+    kind: Literal["auto", "integer", "number", "expression", "multiple", "choice", "text", "program", "calls"]
     relative_tolerance: float
     absolute_tolerance: float
     round_to_reference: bool
     choices: Texts
+    tools: str | Sequence[Mapping[str, Any]]
     grader: str
     whole_reply: bool
     deadline: float

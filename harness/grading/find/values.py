@@ -9,13 +9,13 @@ from harness.answers.patterns import regex
 from harness.grading.bounds import MAX_VALUES, TAIL_CHARS
 
 Method = Literal[
-    "box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply", "none"
+    "box", "boxes", "open box", "phrase", "formula", "number", "letter", "line", "sentence", "reply", "calls", "none"
 ]
 """How an answer was found.
 
 box, boxes, open box: in a box, in several that are one answer, in a box without its closing brace. phrase: behind a
 label. formula, number: the last one of a reply. letter: a stated choice. line: the last line. sentence: `UNSTATED`.
-reply: the whole reply, for a verifier. none: not at all.
+reply: the whole reply, for a verifier. calls: the function calls of a reply. none: not at all.
 """
 
 UNSTATED: Method = "sentence"

@@ -27,8 +27,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.core.records import AnswerKind, GradeRules, Question, Sample
-from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, sample_of, verdict_on
+from harness.core.records import AnswerKind, GradeRules, OfferedTool, Question, Sample
+from harness.grading.processes.pool import Pool, check_deadline, check_tolerances, question_on, verdict_on
 from harness.grading.verdict import EXHAUSTED, GRADER, Verdict, conclude, decide, is_short, search, texts_to_decide
 from harness.grading.verifier import RULES
 
@@ -101,24 +101,26 @@ _lasting = LastingPool()
 
 def lasting_verdict(
     reference: Any,
-    response: str,
+    sample: Sample,
     *,
     kind: AnswerKind | Literal["auto"],
     rules: GradeRules,
     choices: tuple[str, ...],
+    tools: tuple[OfferedTool, ...],
     deadline_s: float,
     with_steps: bool = False,
 ) -> Verdict:
     """Return the verdict on one response, by a worker that stays alive, or by one of its own if a verifier decides.
 
     reference: text, a number, or a list of the parts of one answer. kind: how it is compared, "auto" by its form.
-    choices: the texts of the options of a choice question, A first. with_steps: work the steps out now; otherwise they
-    are worked out when they are first read, since they take longer than the verdict. Raises `UsageError`: the reference
-    is no answer, a tolerance or the deadline is out of range, a verifier is not trusted.
+    choices: the texts of the options of a choice question, A first. tools: those of a question about calls. with_steps:
+    work the steps out now; otherwise they are worked out when they are first read, since they take longer than the
+    verdict. Raises `UsageError`: the reference is no answer, a tolerance or the deadline is out of range, a verifier is
+    not trusted.
     """
     check_deadline(deadline_s)
     check_tolerances(rules)
-    question, sample = _question(reference, kind, rules, choices), sample_of(response)
+    question = _question(reference, kind, rules, choices, tools)
     # A verifier's code may keep state, so that each of its answers gets a new process.
     if rules.grader != RULES:
         return verdict_on(question, sample, deadline_s=deadline_s)
@@ -149,18 +151,19 @@ _questions: dict[tuple[Any, ...], Question] = {}
 
 
 def _question(
-    reference: Any, kind: AnswerKind | Literal["auto"], rules: GradeRules, choices: tuple[str, ...]
-) -> Question:
+    reference: Any, kind: AnswerKind | Literal["auto"], rules: GradeRules, choices: tuple[str, ...],
+    tools: tuple[OfferedTool, ...],
+) -> Question:  # fmt: skip
     """Return a question with this reference and an id of its own; the same question for the same arguments, so that the
     pool finds its decisions by the id.
     """
     try:
-        key = (type(reference), repr(reference), kind, msgspec.json.encode(rules), choices)
+        key = (type(reference), repr(reference), kind, msgspec.json.encode((rules, tools)), choices)
     except ValueError:  # Python refuses to write an integer of so many digits
-        return question_on(reference, kind, rules, choices, name=str(next(_names)))
+        return question_on(reference, kind, rules, choices, tools, name=str(next(_names)))
     question = _questions.get(key)
     if question is None:
         if len(_questions) >= _MAX_QUESTIONS:
             _questions.clear()
-        question = _questions[key] = question_on(reference, kind, rules, choices, name=str(next(_names)))
+        question = _questions[key] = question_on(reference, kind, rules, choices, tools, name=str(next(_names)))
     return question

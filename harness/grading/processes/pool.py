@@ -39,7 +39,18 @@ from harness.benchmarks.drafts import read_reference
 from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.inert import quoted
-from harness.core.records import AnswerKind, Grade, GradeRules, Key, Question, Sample, Timing, VerdictName
+from harness.core.records import (
+    AnswerKind,
+    Grade,
+    GradeRules,
+    Key,
+    OfferedTool,
+    Question,
+    Sample,
+    SentCall,
+    Timing,
+    VerdictName,
+)
 from harness.grading import verifier
 from harness.grading.bounds import BATCH_ITEMS, MAX_FRAME_BYTES, WARMING_SECONDS
 from harness.grading.elsewhere import Decider, is_elsewhere, require_extension
@@ -179,11 +190,11 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Verd
     return in_order
 
 
-def sample_of(response: str) -> Sample:
+def sample_of(response: str, calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET) -> Sample:
     """Return a response as a sample that belongs to no run."""
     return Sample(
         benchmark="", question_id="", sample_index=0, text=response, reasoning=None, finish_reason="stop",
-        timing=Timing(started=0.0, total=0.0), endpoint="",
+        timing=Timing(started=0.0, total=0.0), endpoint="", calls=calls,
     )  # fmt: skip
 
 
@@ -220,6 +231,7 @@ def question_on(
     kind: AnswerKind | Literal["auto"] = "auto",
     rules: GradeRules = _NO_RULES,
     choices: tuple[str, ...] = (),
+    tools: tuple[OfferedTool, ...] = (),
     name: str = "",
 ) -> Question:
     """Return a question that has only a reference. Raises `UsageError` if the reference cannot be read as an answer."""
@@ -229,7 +241,7 @@ def question_on(
         raise UsageError(f"the reference answer {error}") from error
     return Question(
         benchmark="", question_id=name, references=accepted, kind=answer_kind, rules=rules, choices=choices,
-        row_digest="", prompt_digest="",
+        row_digest="", prompt_digest="", tools=tools or msgspec.UNSET,
     )  # fmt: skip
 
 

@@ -91,19 +91,22 @@ def main(deadline: float) -> None:
         for task in codec.decode(body, list[GradingTask]):
             question = task.question or question
             assert question is not None
-            if question.rules.grader not in imported:
-                imported.add(question.rules.grader)
-                _import_verifier(question.rules.grader, replies)
+            needed = "jsonschema" if question.kind == "calls" else question.rules.grader
+            if needed not in imported:
+                imported.add(needed)
+                _import(needed, replies)
             _limit_time(deadline)
             replies.write(codec.frame(_serve(question, task)))
 
 
-def _import_verifier(grader: str, replies: Any) -> None:
-    """Import a verifier while the parent's clock of the answer stands still: the import may take seconds."""
+def _import(needed: str, replies: Any) -> None:
+    """Import a verifier, or the library that checks schemas, which may take seconds: the parent's clock of the answer
+    stands still.
+    """
     replies.write(codec.frame(GradingReply("", None, is_ready=False)))
     # An error is reported later: the call for the answer imports the verifier again.
     with contextlib.suppress(Exception, SystemExit):
-        verifier.load(grader)
+        importlib.import_module(needed) if needed == "jsonschema" else verifier.load(needed)
     replies.write(codec.frame(GradingReply("", None)))
 
 

@@ -1,0 +1,128 @@
+"""Function calls as answers: what a question offers and accepts, and what a reply made of it.
+
+A reference in JSON is "none" (no call), "some" (at least one), "schema" (calls that fit the schemas of their tools), or
+{"calls": [{NAME: {PARAMETER: [accepted values]}}], "any_order": false}, in the form of the Berkeley Function-Calling
+Leaderboard: the value "" among the accepted ones says that the parameter may be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from harness.core.records import OfferedTool, SentCall
+
+AnyCalls = Literal["none", "some", "schema"]
+_WORDS: dict[str, AnyCalls] = {"none": "none", "some": "some", "schema": "schema"}
+
+_STANDARD_TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": "string"}
+"""Type in the leaderboard's files → JSON Schema's."""
+
+
+class AcceptedCalls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A reference that lists calls: each maps one name to the accepted values of its parameters."""
+
+    calls: tuple[dict[str, dict[str, list[Any]]], ...]
+    any_order: bool = False
+
+
+class DecodedCall(msgspec.Struct, frozen=True):
+    """A call of a reply. arguments: an object, or the text in its place as it came."""
+
+    name: str
+    arguments: dict[str, Any] | str = {}
+
+
+def wire_name(name: str) -> str:
+    """The name of a tool as requests have it: APIs refuse dots, so they become underscores, as the leaderboard does."""
+    return name.replace(".", "_")
+
+
+def read_reference(reference: Any) -> AcceptedCalls | AnyCalls:
+    """A reference as JSON or as its value; a word needs no quotes. Raises `ValueError`: the end of a sentence."""
+    if isinstance(reference, str) and (word := _WORDS.get(reference.strip().strip('"'))) is not None:
+        return word
+    try:
+        if isinstance(reference, str):
+            accepted = msgspec.json.decode(reference, type=AcceptedCalls)
+        else:
+            accepted = msgspec.convert(reference, AcceptedCalls)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(
+            'is not a reference for calls: expected "none", "some", "schema" or '
+            f'{{"calls": [{{NAME: {{PARAMETER: [accepted values]}}}}]}} ({error})'
+        ) from error
+    if not accepted.calls or any(len(call) != 1 for call in accepted.calls):
+        raise ValueError('is not a reference for calls: "calls" must list at least one call, each with one name')
+    return accepted
+
+
+def written_reference(reference: Any) -> str:
+    """A reference as the text that a question stores. Raises `ValueError` as `read_reference` does."""
+    return msgspec.json.encode(read_reference(reference)).decode()
+
+
+def read_tools(value: Any) -> tuple[OfferedTool, ...]:
+    """Tools as JSON or as its value: a list of {"name", "description", "parameters"}, or of a request's entries.
+
+    Types of the leaderboard's files, such as `dict`, become those of JSON Schema. Raises `ValueError`: the end of a
+    sentence.
+    """
+    try:
+        listed = msgspec.json.decode(value) if isinstance(value, str | bytes) else value
+        bare = [
+            each.get("function", each) if isinstance(each, Mapping) else each
+            for each in msgspec.convert(listed, list[Any])
+        ]
+        tools = msgspec.convert(bare, tuple[OfferedTool, ...])
+        parameters = [_standard(tool.parameters) for tool in tools]
+    except (msgspec.MsgspecError, TypeError, RecursionError) as error:
+        raise ValueError(f'expected a list of {{"name", "description", "parameters"}} ({error})') from error
+    return tuple(map(lambda tool, schema: msgspec.structs.replace(tool, parameters=schema), tools, parameters))
+
+
+def _standard(schema: Any) -> Any:
+    """A schema with the types of JSON Schema."""
+    if isinstance(schema, Mapping):
+        kind = schema.get("type")
+        standard = {name: _standard(value) for name, value in schema.items()}
+        return standard | {"type": _STANDARD_TYPES.get(kind, kind)} if isinstance(kind, str) else standard
+    return [_standard(value) for value in schema] if isinstance(schema, list) else schema
+
+
+def read_calls(reply: Any) -> tuple[SentCall, ...]:
+    """The calls of a reply as JSON or as its value: a list of {"name", "arguments"}, arguments an object or a text.
+
+    Raises `ValueError`: the end of a sentence.
+    """
+    try:
+        if isinstance(reply, str):
+            reply = msgspec.json.decode(reply)
+        calls = msgspec.convert(reply, tuple[DecodedCall, ...])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(f'expected a list of {{"name", "arguments"}} ({error})') from error
+    return tuple(SentCall(name=call.name, arguments=_as_text(call.arguments)) for call in calls)
+
+
+def _as_text(arguments: dict[str, Any] | str) -> str:
+    return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+
+
+def answer_of(calls: Iterable[SentCall]) -> str:
+    """The calls of a reply as one text, the same for the same calls: arguments that are JSON are written in one way."""
+    return msgspec.json.encode([_decoded(call) for call in calls]).decode()
+
+
+def calls_in(answer: str) -> Sequence[DecodedCall]:
+    """The calls of a text of `answer_of`."""
+    return msgspec.json.decode(answer, type=list[DecodedCall])
+
+
+def _decoded(call: SentCall) -> DecodedCall:
+    """A call with its arguments as an object, as they came if they are none. Without arguments: an empty object."""
+    try:
+        return DecodedCall(call.name, msgspec.json.decode(call.arguments.strip() or "{}", type=dict[str, Any]))
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return DecodedCall(call.name, call.arguments)
