@@ -37,7 +37,15 @@ if TYPE_CHECKING:
     )
     from harness.commands.grade import grade
     from harness.core.about import __version__
-    from harness.core.errors import HarnessError, Interrupted, ServerError, StoppedByRule, StoreError, UsageError
+    from harness.core.errors import (
+        HarnessError,
+        HelperFailed,
+        Interrupted,
+        ServerError,
+        StoppedByRule,
+        StoreError,
+        UsageError,
+    )
     from harness.exports import Written
     from harness.grading import Verdict
     from harness.options.judge import JudgeOptions as Judge
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HarnessError",
+    "HelperFailed",
     "Interrupted",
     "Judge",
     "Merged",
@@ -80,7 +89,7 @@ __all__ = [
     "verify",
 ]
 
-_ERRORS = ("HarnessError", "Interrupted", "ServerError", "StoppedByRule", "StoreError", "UsageError")
+_ERRORS = ("HarnessError", "HelperFailed", "Interrupted", "ServerError", "StoppedByRule", "StoreError", "UsageError")
 _HOMES = {
     "__version__": "harness.core.about",
     "grade": "harness.commands.grade",

@@ -81,6 +81,7 @@ EXITS = {
     "2": "usage, configuration, an input file; the server is unreachable or refuses",
     "3": "the run folder cannot be used: other settings, locked by another run, damaged, disk full",
     "4": "stopped by a rule (a budget, the canary); a gate of `compare` or `verify` that did not hold",
+    "5": "a sandbox or a grading process cannot be started any more; the same command continues",
     "128+n": "stopped by signal n (130: Ctrl-C, 143: SIGTERM)",
 }
 

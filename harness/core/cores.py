@@ -1,12 +1,23 @@
-"""How many processor cores this process was granted, which may be far fewer than the machine has."""
+"""Processor cores and memory that this process was granted, which may be far less than the machine has."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
+
+
+def _groups(controller: str = "") -> Iterator[Path]:
+    """The folders of this process's cgroup and of those above it: of version 2, or of a controller of version 1."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines():
+            _, names, path = line.split(":", 2)
+            if names == controller:
+                group = _CGROUPS / controller / path.lstrip("/")
+                yield from (folder for folder in (group, *group.parents) if folder.is_relative_to(_CGROUPS))
 
 
 def granted_cores() -> int:
@@ -14,12 +25,22 @@ def granted_cores() -> int:
     the quotas of its cgroup (version 2) and of those above it, rounded up.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
-        group = _CGROUPS / next(line[4:] for line in lines if line.startswith("0::/"))
-        for folder in (group, *group.parents):
-            # `max` in place of a quota, or no such file, bounds nothing.
-            with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
-                quota, period = map(int, (folder / "cpu.max").read_text(encoding="ascii").split())
-                cores = min(cores, max(1, -(-quota // period)))
+    for folder in _groups():
+        # `max` in place of a quota, or no such file, bounds nothing.
+        with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+            quota, period = map(int, (folder / "cpu.max").read_text(encoding="ascii").split())
+            cores = min(cores, max(1, -(-quota // period)))
     return cores
+
+
+def granted_memory() -> int:
+    """Bytes of memory that this process may use: those of the machine, at most the limit of its cgroup (version 1 or 2)
+    and of those above it.
+    """
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    files = [folder / "memory.max" for folder in _groups()]
+    files += [folder / "memory.limit_in_bytes" for folder in _groups("memory")]
+    for file in files:
+        with contextlib.suppress(OSError, ValueError):
+            size = min(size, int(file.read_text(encoding="ascii")))
+    return size

@@ -7,6 +7,7 @@ Each exception class names the boundary that failed; each carries its exit code.
     ├── ServerError       (2)    the server is unreachable or refuses (401, unknown model, context too small)
     ├── StoreError        (3)    the run folder refused: identity, lock, damage, disk
     ├── StoppedByRule     (4)    a budget or a canary ended the run
+    ├── HelperFailed      (5)    a sandbox or a grader cannot be started any more
     └── Interrupted   (128+n)    signal n ended the run
 
 A failed request is data, not an exception of this tree: see `harness.client`. A run that ends while samples are missing
@@ -131,6 +132,14 @@ class StoppedByRule(HarnessError):
     """A rule ended the run before it was complete: a budget that the user set, or the canary."""
 
     exit_code = 4
+
+
+class HelperFailed(HarnessError):
+    """A process that the harness needs cannot be started, after all attempts that `harness.core.helpers` allows. What
+    is stored stays; the same command goes on.
+    """
+
+    exit_code = 5
 
 
 class Interrupted(HarnessError):

@@ -213,6 +213,19 @@ class OldestInFlight(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
 
 
+class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls of a tool. running, waiting: of them; waits_for: "processors" or "memory". interpreters: one for each
+    sample that has called, stopped between its calls. memory: bytes that they may take at present, of `most_memory`.
+    """
+
+    running: int
+    waiting: int
+    waits_for: str
+    interpreters: int
+    memory: int
+    most_memory: int
+
+
 class Progress(Tally, kw_only=True):
     """The state of a session at one moment, beside its counts; replaced as a whole, never changed.
 
@@ -228,6 +241,8 @@ class Progress(Tally, kw_only=True):
     unknown. paused: by the user. stopping: no further request is sent, for the reason `why`; grace_s: seconds that
     requests in flight still have, None for as long as they take. patience_s: seconds until the session ends by itself,
     while no endpoint answers; else None.
+
+    tool: the calls of a tool; None without one.
 
     Wide: it is all that a display and `harness status` show of a session.
     """
@@ -252,3 +267,4 @@ class Progress(Tally, kw_only=True):
     why: str = ""
     grace_s: float | None = None
     patience_s: float | None = None
+    tool: ToolProgress | None = None

@@ -270,6 +270,7 @@ class Runner:
         if any(benchmark.tool is not None for benchmark in settings.benchmarks.values()):
             sampler = by_step = StepByStep(plain, settings, dispatcher.step, session.context)
             dispatcher.on_given_up = by_step.forget
+            dispatcher.tool_progress = by_step.turns.progress
         return Network(
             dispatcher,
             sampler=sampler,

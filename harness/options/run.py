@@ -101,7 +101,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     # a tool, and batches
     tool: Annotated[str | None, Option(under=REQUEST, metavar="python[,LIMIT=N...]", kind=TOOL)] = None
     """Offer the model a tool: `python` runs its code in a sandbox (docs/tools.md; limits: steps, seconds, characters,
-    memory_mb). `none` offers none where the card or the preset has one.
+    total_seconds, memory_mb). `none` offers none where the card or the preset has one.
     """
     batch: Annotated[bool, Option(under=BATCH)] = False
     """Ask for all samples by the provider's batches (half the price, answers take hours) and wait. Ctrl-C leaves the

@@ -223,7 +223,7 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> Pytho
 
 @cache
 def _tool_facts(tool: PythonTool) -> dict[str, Any]:
-    interpreters = plugins.extension("answer", "program").Interpreters(tool, 1)
+    interpreters = plugins.extension("answer", "program").Interpreters(tool)
     facts: dict[str, Any] = interpreters.facts()
     return facts
 

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.core import codec
 from harness.core.errors import misspelt
 from harness.core.options import Kind
+from harness.core.records import CallEnd
 
 NAME = "python"
 """The tool's name, as models call it."""
+
+SANDBOX_BYTES = 128 << 20
+"""Memory that a sandbox takes at most beyond what its interpreter allocates: 60 MB for its processes, 64 MB of /tmp."""
 
 NO_TOOL = "none"
 """The value of the option that switches off the tool of a card or a preset."""
@@ -28,14 +32,15 @@ class PythonTool:
     """The interpreter and its limits.
 
     steps: most requests of a sample. calls: most of a reply that run. seconds: CPU time, or sleep, of a call.
-    characters: of a call's output; more is left out in its middle. memory_mb: of an interpreter. sandbox: a value of
-    the option `sandbox`; None: bubblewrap.
+    total_seconds: CPU time and sleep of all calls of a sample together. characters: of a call's output; more is left
+    out in its middle. memory_mb: of an interpreter. sandbox: a value of the option `sandbox`; None: bubblewrap.
     facts: the kind of the sandbox and the versions of its Python and packages, once they are known.
     """
 
     steps: int = 100
     calls: int = 100
     seconds: int = 120
+    total_seconds: int = 3600
     characters: int = 10_000
     memory_mb: int = 2048
     sandbox: str | None = None
@@ -69,10 +74,21 @@ class PythonTool:
 
 
 _BOUNDS = {
-    "steps": (1, 1000), "calls": (1, 1000), "seconds": (1, 3600), "characters": (100, 1_000_000),
-    "memory_mb": (256, 65_536),
+    "steps": (1, 1000), "calls": (1, 1000), "seconds": (1, 3600), "total_seconds": (1, 604_800),
+    "characters": (100, 1_000_000), "memory_mb": (256, 65_536),
 }  # fmt: skip
 """Limit → its smallest and largest value."""
+
+
+class Ran(NamedTuple):
+    """A call that has run. output: what the model is told. seconds: of CPU. memory: bytes that the interpreter holds
+    until the next call.
+    """
+
+    output: str
+    end: CallEnd
+    seconds: float
+    memory: int
 
 
 def tool_of(text: str | None) -> PythonTool | None:

@@ -13,7 +13,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, duration, in_percent
 
 if TYPE_CHECKING:
-    from harness.generation.run_progress import BenchmarkProgress, Progress
+    from harness.generation.run_progress import BenchmarkProgress, Progress, ToolProgress
     from harness.progress.running_score import RunningScore
     from harness.scoring.score import Score
 
@@ -67,6 +67,8 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
     retrying = sum(benchmark.retrying for benchmark in progress.benchmarks)
     if retrying:
         parts.append(f"{retrying} to ask again")
+    if progress.tool is not None and progress.tool.waiting:
+        parts.append(_calls(progress.tool))
     if progress.truncated and progress.finished:
         share = f"{progress.truncated / progress.finished:.1%}"
         parts.append(f"{progress.truncated}{_of_session(progress)} ({share}) truncated")
@@ -156,6 +158,8 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)], [Span("time      ", "label"), Span(time)]]
     if ending := _ending(progress):
         facts.insert(0, [Span(ending, "retrying")])
+    if progress.tool is not None:
+        facts.append([Span("tool      ", "label"), Span(_calls(progress.tool))])
     if (oldest := progress.oldest) is not None:
         key = f"{visible(oldest.question_id, 60)}:{oldest.sample_index} of {visible(oldest.benchmark, 40)}"
         facts.append(
@@ -240,6 +244,14 @@ def continued_in_words(n: int, tokens: int) -> str:
     """Return `continued 12 half-written answers, 41k tokens kept`."""
     shortened = f"{tokens / 1000:.0f}k" if tokens >= 10_000 else f"{tokens:,}"
     return f"continued {n} half-written {'answer' if n == 1 else 'answers'}, {shortened} tokens kept"
+
+
+def _calls(tool: ToolProgress) -> str:
+    """Return `8 calls running, 12 waiting for memory; 40 interpreters with 5.1 of 18.0 GB`."""
+    waiting = f", {tool.waiting} waiting for {tool.waits_for}" if tool.waiting else ""
+    memory = f"{tool.memory / 2**30:.1f} of {tool.most_memory / 2**30:.1f} GB"
+    kept = f"{count_noun(tool.interpreters, 'interpreter')} with {memory}"
+    return f"{count_noun(tool.running, 'call')} running{waiting}; {kept}"
 
 
 def percent(done: int, total: int) -> str:

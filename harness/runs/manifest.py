@@ -381,9 +381,9 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[Difference]:
 
 
 def _stated_as_now(identity: dict[str, Any]) -> dict[str, Any]:
-    """The identity with what earlier versions left in `extra_body` or unstated: template arguments, a tool's calls."""
+    """The identity with what earlier versions left in `extra_body` or unstated: template arguments, a tool's limits."""
     if isinstance(tool := identity.get("tool"), dict):
-        identity = identity | {"tool": {"calls": 100} | tool}
+        identity = identity | {"tool": {"calls": 100, "total_seconds": 3600} | tool}
     body = identity.get("extra_body")
     if not isinstance(body, dict) or "chat_template_kwargs" not in body:
         return identity

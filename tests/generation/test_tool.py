@@ -15,6 +15,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,12 @@ import harness
 from harness.client.protocol.reply import Reply
 from harness.client.spelling import Spelling
 from harness.client.wires.wire import Call
-from harness.core.errors import StoppedByRule, StoreError, UsageError
+from harness.core.errors import HelperFailed, StoppedByRule, StoreError, UsageError
 from harness.core.nouns import Prices
 from harness.core.records import Sample, Timing, Usage
 from harness.core.reply_notes import LOST_CALL, calls_remedy
-from harness.extensions.answers.program.cells import SandboxFailedError
-from harness.extensions.answers.program.interpreters import Interpreters
+from harness.extensions.answers.program import bubblewrap
+from harness.extensions.answers.program.interpreters import LOST, Interpreters
 from harness.generation.network.joining import joined
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
@@ -279,26 +280,44 @@ def test_a_budget_that_the_steps_in_flight_pass_ends_the_run_by_its_rule(tmp_pat
             run(settings, question_set(tmp_path, 40))
 
 
-@pytest.mark.parametrize("n_deaths", [1, 2])
-def test_a_reply_whose_sandbox_fails_is_billed_and_the_sample_begins_again_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_deaths: int
+def test_killed_interpreters_are_told_and_no_sample_is_missing(tmp_path: Path) -> None:
+    slow, ended = calls("import time\ntime.sleep(0.05)\nglobals().setdefault('kept', 6)"), threading.Event()
+
+    def kill() -> None:
+        draw = random.Random(0)
+        while not ended.wait(0.15):
+            sandboxes = [child for child in psutil.Process().children() if child.name() == bubblewrap.PROGRAM]
+            for child in draw.sample(sandboxes, min(1, len(sandboxes))):
+                child.kill()
+
+    killer = threading.Thread(target=kill)
+    with FakeServer(scripted(*[slow] * 4, ANSWER)) as server:
+        settings = settings_of(tmp_path / "run", server.base_url, tool=replace(TOOL, steps=9), concurrency=4)
+        killer.start()
+        outcome = run(settings, question_set(tmp_path, 12))
+        ended.set()
+        killer.join()
+    samples = samples_of(settings)
+    told = {call.output for sample in samples for step in sample.steps or () for call in step.calls}
+    assert (outcome.complete, len(samples), {sample.attempts for sample in samples}) == (True, 12, {5})
+    assert told == {"6", f"[the interpreter ended; {LOST}]"}
+    assert len([r for r in server.requests if r.method == "POST"]) == 12 * 5, "no step is asked twice"
+
+
+def test_without_any_sandbox_the_run_ends_by_a_code_of_its_own_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs, run_call = iter(["", *["failed"] * n_deaths]), Interpreters.run
+    def failing(*_: Any) -> Any:
+        raise HelperFailed("no sandbox could be started")
 
-    def failing(self: Interpreters, *given: Any) -> Any:
-        if next(runs, ""):
-            raise SandboxFailedError("died")
-        return run_call(self, *given)
-
-    monkeypatch.setattr(Interpreters, "run", failing)
-    with FakeServer(scripted(calls("1"), calls("2"), ANSWER)) as server:
+    with FakeServer(scripted(calls("6*7"), ANSWER)) as server:
         settings = settings_of(tmp_path / "run", server.base_url)
-        outcome = run(settings, question_set(tmp_path, 1))
-    n_requests = len([r for r in server.requests if r.method == "POST"])
-    assert (outcome.complete, n_requests) == ((True, 5) if n_deaths == 1 else (False, 3))
-    if n_deaths == 1:
-        assert samples_of(settings)[0].usage.completion_tokens == 9
-        assert outcome.tally.spent.completion_tokens == 3 * n_requests
+        with monkeypatch.context() as patched:
+            patched.setattr(Interpreters, "run", failing)
+            with pytest.raises(HelperFailed) as failed:
+                run(settings, question_set(tmp_path, 2))
+        assert failed.value.exit_code == 5
+        assert run(settings, question_set(tmp_path, 2)).complete
 
 
 def test_samples_under_other_limits_or_packages_do_not_mix(tmp_path: Path) -> None:
@@ -336,7 +355,7 @@ def test_a_run_with_a_tool_scores_shows_and_exports(tmp_path: Path) -> None:
         words = ["run", "--data", data, "--model", "test-model", "--base-url", server.base_url, "--out", "r"]
         words += ["--samples", "2", "--tool", "python,seconds=5"]
         dry = command(tmp_path, *words, "--dry-run")
-        assert "seconds 5, characters 10000" in " ".join(dry.out.split())
+        assert "seconds 5, total_seconds 3600, characters 10000" in " ".join(dry.out.split())
         assert "mpmath" in dry.out
         assert command(tmp_path, *words).code == 0
         other = command(tmp_path, *words[:-1], "python,seconds=6", "--samples", "3")

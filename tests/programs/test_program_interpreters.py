@@ -6,19 +6,23 @@ For: harness.extensions.answers.program.interpreters, harness.extensions.answers
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import psutil
 import pytest
 
-from harness.core.errors import UsageError
-from harness.extensions.answers.program import bubblewrap
+from harness.core.errors import HelperFailed, UsageError
+from harness.core.helpers import HELPERS, Remedy
+from harness.extensions.answers.program import bubblewrap, cells
 from harness.extensions.answers.program.inside.served import Printed
-from harness.extensions.answers.program.interpreters import Interpreters
+from harness.extensions.answers.program.interpreters import LOST, Interpreters
 from harness.presets.tool import PythonTool, code_of, recorded, tool_of
 from tests.budget import thinned
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.programs.sandboxed import needs_sandbox
 from tests.programs.test_program_hostile import PAYLOADS
 
@@ -39,7 +43,7 @@ def alive(*states: str) -> set[psutil.Process]:
 @pytest.fixture(scope="module")
 def interpreters() -> Iterator[Interpreters]:
     before = alive()
-    kept = Interpreters(TOOL, 2)
+    kept = Interpreters(TOOL)
     yield kept
     kept.close()
     assert alive() <= before, "an interpreter is left"
@@ -59,6 +63,7 @@ TOLD = {
     "1 GB": ("for _ in range(1000): print('z' * 1_000_000)", "stopped", "characters left out"),
     "loop": ("print('begun')\nwhile True: pass", "stopped", "begun\n\n[stopped after 1 s of processor time"),
     "sleep": ("import time\ntime.sleep(99)", "stopped", "stopped after 1 s of waiting"),
+    "deaf": ("def f():\n    while 1: pass\nwhile 1:\n    try: f()\n    except BaseException: 0", "stopped", "1 s of p"),
     "end": ("import os\nos._exit(0)", "stopped", "[the interpreter ended"),
     "closed": ("import os, sys\nsys.stdout.close()\nos.close(1)\nos.close(2)\n6*7", "ran", "42"),
     "lone surrogate": ("'\\ud800'", "ran", "ud800"),
@@ -71,13 +76,15 @@ TOLD = {
 def test_a_call_is_told_what_it_printed_and_how_it_ended(interpreters: Interpreters, case: str) -> None:
     code, end, part = TOLD[case]
     interpreters.run(case, "kept = 6")
-    output, ended, seconds = interpreters.run(case, code)
+    output, ended, seconds, _ = interpreters.run(case, code)
     # A fast machine writes a gigabyte within its second.
     assert ended == end or case == "1 GB"
     assert part in output
     output.encode()  # a model's server takes it
-    assert 0 <= seconds < 2 * TOOL.seconds
-    assert interpreters.run(case, "kept")[0] == "6", "the variables of earlier calls"
+    assert 0 <= seconds < 3 * TOOL.seconds
+    is_lost = LOST in output
+    assert is_lost == (case in ("end", "deaf"))
+    assert (interpreters.run(case, "kept")[0] == "6") != is_lost, "the variables of earlier calls"
     interpreters.forget(case)
 
 
@@ -85,9 +92,10 @@ def test_a_call_is_told_what_it_printed_and_how_it_ended(interpreters: Interpret
 def test_hostile_code_is_told_how_it_ended_and_disturbs_no_call(interpreters: Interpreters, name: str) -> None:
     interpreters.run("other", "kept = 7")
     interpreters.run(name, "kept = 6")
-    _, ended, _ = interpreters.run(name, PAYLOADS[name])
+    output, ended, *_ = interpreters.run(name, PAYLOADS[name])
     assert ended in ("ran", "failed", "stopped")
-    assert (interpreters.run(name, "kept")[0], interpreters.run("other", "kept")[0]) == ("6", "7")
+    assert (interpreters.run(name, "kept")[0] == "6") != (LOST in output)
+    assert interpreters.run("other", "kept")[0] == "7"
     interpreters.forget(name)
 
 
@@ -100,45 +108,70 @@ def test_between_calls_an_interpreter_stands_still(interpreters: Interpreters) -
     interpreters.forget("idle")
 
 
-def test_the_interpreter_idle_longest_ends_and_its_calls_run_again(interpreters: Interpreters) -> None:
+def test_equal_calls_of_two_samples_give_equal_numbers(interpreters: Interpreters) -> None:
     draw = "import random, numpy\nr = random.random(), float(numpy.random.rand())\nr"
-    drawn = {name: interpreters.run(name, draw)[0] for name in ("a", "b", "c", "d")}
-    assert len({*drawn.values()}) == 1, "equal calls give equal numbers"
-    for name in ("d", "a", "c", "b", "a"):
-        interpreters.run(name, f"seen = {name!r}")
-        assert interpreters.run(name, "r, seen")[0] == f"({drawn[name]}, {name!r})"
-    assert len(interpreters._slots) == 2
+    assert len({interpreters.run(name, draw)[0] for name in "ab"}) == 1
+    assert interpreters.run("a", "r = 5").memory < interpreters.run("b", "r = bytearray(99 << 20)").memory - (90 << 20)
+    assert interpreters.run("a", "r")[0] == "5"
+    for name in "ab":
+        interpreters.forget(name)
 
 
-def test_many_samples_share_few_interpreters(interpreters: Interpreters) -> None:
-    wrong = []
-
-    def sample(number: int) -> None:
-        for step in range(3):
-            interpreters.run(number, f"total = {number} + {step}")
-        if interpreters.run(number, "total")[0] != str(number + 2):
-            wrong.append(number)
-
-    threads = [threading.Thread(target=sample, args=(number,)) for number in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+def killed(interpreters: Interpreters, key: Hashable) -> None:
+    process = interpreters._owned[key].cell._process
+    assert process is not None
+    sandbox = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    psutil.wait_procs(sandbox, timeout=PATIENCE_SECONDS)
 
 
-def test_a_sandbox_that_dies_is_replaced_and_the_call_runs() -> None:
-    interpreters = Interpreters(TOOL, 1)
+def test_lost_variables_are_told_once_and_no_code_runs_twice() -> None:
+    interpreters = Interpreters(TOOL)
     interpreters.run(1, "kept = 6")
-    interpreters._slots[0].cell.kill()
-    assert interpreters.run(1, "kept")[0] == "6"
+    killed(interpreters, 1)
+    assert interpreters.run(1, "print(kept)")[:2] == (f"[the interpreter ended; {LOST}]", "stopped")
+    assert interpreters.run(1, "kept = 7")[0] == "[no output]"
+    interpreters.lose(1)
+    assert interpreters.run(1, "'kept' in globals()")[0] == f"[{LOST}]\nFalse"
+    threading.Timer(0.3, killed, (interpreters, 1)).start()
+    assert LOST in interpreters.run(1, "import time\nwhile True: time.sleep(0.01)")[0]
+    assert interpreters.run(1, "6*7")[0] == "42"
+    interpreters.close()
+
+
+def test_a_sandbox_that_dies_while_it_starts_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, deaths = bubblewrap.start, [3]
+
+    def dying(*given: Any) -> subprocess.Popen[bytes]:
+        deaths[0] -= 1
+        dead = subprocess.Popen(["false"], stderr=subprocess.PIPE, start_new_session=True) if deaths[0] >= 0 else None
+        return dead or start(*given)
+
+    monkeypatch.setattr(bubblewrap, "start", dying)
+    monkeypatch.setattr(cells, "HELPERS", {**HELPERS, "sandbox starts": Remedy(4, 0.0, "run ends")})
+    interpreters = Interpreters(TOOL)
+    assert interpreters.run(1, "6*7")[0] == "42"
+    deaths[0] = 99
+    with pytest.raises(HelperFailed, match="no sandbox could be started") as failed:
+        interpreters.run(2, "6*7")
+    assert failed.value.exit_code == 5
+    with pytest.raises(UsageError, match="nothing was executed"):
+        interpreters.facts()
+    interpreters.close()
+
+
+def test_the_calls_of_a_sample_are_bounded_together() -> None:
+    interpreters = Interpreters(replace(TOOL, seconds=2, total_seconds=1))
+    assert "stopped after 1 s" in interpreters.run(1, "import time\ntime.sleep(9)")[0]
+    assert interpreters.run(1, "1")[:2] == ("[not run: its calls have taken 1 s, all that a sample has]", "not run")
+    assert interpreters.run(2, "1")[0] == "1"
     interpreters.close()
 
 
 def test_a_sandbox_without_the_packages_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bubblewrap, "_folders_of", lambda _: iter(()))
     with pytest.raises(UsageError, match=r"numpy and sympy and mpmath are not in the sandbox .*,sandbox=docker:IMAGE"):
-        Interpreters(TOOL, 1).facts()
+        Interpreters(TOOL).facts()
 
 
 def test_the_option_says_the_limits_and_refuses_all_else() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.core.errors import UsageError
+from harness.core.errors import HelperFailed, UsageError
 from harness.extensions.answers.program import cells
 from harness.extensions.answers.program.cells import SandboxCell
 from harness.extensions.answers.program.containers import ContainerEngine
@@ -25,10 +25,10 @@ class Cell:
     error: Exception | None = None
     n_closed = 0
 
-    def __init__(self, maker: object) -> None:
+    def __init__(self, *_: object) -> None:
         pass
 
-    def start(self, memory: int) -> None:
+    def start(self, *_: object) -> None:
         if self.error is not None:
             raise self.error
 
@@ -52,18 +52,16 @@ def test_a_sandbox_that_does_not_come_up_is_refused_with_its_complaint_and_ended
         # As a sandbox does, it holds the channel until it has complained.
         return subprocess.Popen(complains, stderr=subprocess.PIPE, start_new_session=True, pass_fds=(channel,))
 
-    cell = SandboxCell(SimpleNamespace(start=start, end=ended.append))
     with pytest.raises(UsageError, match="no sandbox could be started: no room here; nothing was executed"):
-        cell.start(0)
-    assert len(ended) == 1
-    assert cell.close() == "", "there is none to close"
+        cells.tried(SimpleNamespace(start=start, end=ended.append))
+    assert len(ended) == 2, "it is tried twice"
 
 
 def test_a_maker_that_refuses_leaves_no_socket_open(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs: list[tuple[socket.socket, socket.socket]] = []
     pair = socket.socketpair
     monkeypatch.setattr(socket, "socketpair", lambda: pairs.append(pair()) or pairs[-1])
-    with pytest.raises(UsageError, match="not installed"):
+    with pytest.raises(HelperFailed, match="not installed"):
         SandboxCell(ContainerEngine("no-such-engine", "image")).start(0)
     assert [end.fileno() for end in pairs[0]] == [-1, -1]
 
@@ -87,6 +85,6 @@ def test_a_word_names_the_kind_of_a_sandbox(monkeypatch: pytest.MonkeyPatch, cel
 
 def test_the_condition_of_programs_is_said_with_their_sandbox_or_why_none_runs(cell: type[Cell]) -> None:
     assert cells.condition() == "programs run in bwrap python3.12"
-    cell.error = UsageError("bwrap is not installed")
-    assert cells.condition() == "programs: bwrap is not installed"
+    cell.error = HelperFailed("bwrap is not installed")
+    assert cells.condition() == "programs: bwrap is not installed; nothing was executed"
     assert cell.n_closed == 2

@@ -95,7 +95,9 @@ def test_what_an_earlier_version_stated_elsewhere_or_not_is_no_difference() -> N
     assert differences(former, present) == []
     other = present | {"chat_template_kwargs": {"thinking": False}}
     assert differences(former, other) == [Difference("chat_template_kwargs.thinking", True, False)]
-    before, now, more = ({"tool": {"steps": 8, **calls}} for calls in ({}, {"calls": 100}, {"calls": 5}))
+    before, now, more = (
+        {"tool": {"steps": 8, **calls}} for calls in ({}, {"calls": 100, "total_seconds": 3600}, {"calls": 5})
+    )
     assert (differences(before, now), differences(before, more)) == ([], [Difference("tool.calls", 100, 5)])
 
 

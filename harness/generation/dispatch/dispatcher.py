@@ -31,7 +31,7 @@ from harness.client.address.providers import leaving_out, refused_fields
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions
-from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError, UsageError
+from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
 from harness.core.hidden_limit import Cuts, cut_tokens
 from harness.core.inert import quoted
 from harness.core.records import Sample, Usage
@@ -49,6 +49,7 @@ from harness.generation.run_progress import (
     Progress,
     Spent,
     Tally,
+    ToolProgress,
     completion_tokens,
     tokens_before,
 )
@@ -121,6 +122,8 @@ class Dispatcher:
             self._budget.billed_for_steps = lambda: sum(each.work.billed.completion_tokens for each in flights)
         self.on_given_up: Callable[[Task], object] = lambda _: None
         """Called with each sample that is not asked for again."""
+        self.tool_progress: Callable[[], ToolProgress | None] = lambda: None
+        """The state of the tool's calls."""
         self._arrivals = Arrivals(clock, self._flights)
         self._scheduler = Scheduler(
             plan.owed,
@@ -236,7 +239,7 @@ class Dispatcher:
                 self._lanes.cancelled(flight)
                 if isinstance(end, OutOfBudget):
                     self._budget.forget(flight.task)
-                elif isinstance(end, UsageError):  # no sandbox of the tool can be started any more
+                elif isinstance(end, HarnessError):  # no sandbox of the tool can be started any more
                     self.fail(end)
                 elif end is not None:
                     self._log("internal_error", task=list(flight.task), trace="".join(traceback.format_exception(end)))
@@ -284,11 +287,11 @@ class Dispatcher:
         """Bill a step of a sample that goes on. Returns whether its next one fits into the budget; if not, the session
         ends by it.
 
-        next_bytes: of the next request; 0: the sample begins again.
+        next_bytes: of the next request.
         """
         work = flight.work
         billed = self._billing.step(work, usage)
-        work.billed, work.prompt_bytes = work.billed.plus(billed) if next_bytes else Spent(), next_bytes
+        work.billed, work.prompt_bytes = work.billed.plus(billed), next_bytes
         work.failures = work.refusals = 0  # attempts are of a step
         self._proven.add(work.task[:2])
         self.tally.spent = self.tally.spent.plus(billed)
@@ -538,6 +541,7 @@ class Dispatcher:
             why=ending.why,
             grace_s=None if ending.grace_ends is None or ending.asking else max(0.0, ending.grace_ends - now),
             patience_s=self._lanes.patience_left,
+            tool=self.tool_progress(),
         )
 
     def _time_left(self) -> float | None:

@@ -8,8 +8,8 @@
             └ too long for the context, from step 2 on ──▶ cut
 
 A reply that was cut holds no calls (`ReplyParser.finish`). A failed request leaves the conversation as it was, and the
-sample's next request asks for the same step again: the model has no memory but the messages. If the sandbox fails, the
-sample begins again, once. Used on the network's loop only.
+sample's next request asks for the same step again: the model has no memory but the messages. `tool_turns` decides when
+a call runs. Used on the network's loop only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.client.protocol.reply import Reply
 from harness.client.wires.wire import Call
 from harness.core import plugins
 from harness.core.codec import sample_seed
-from harness.core.cores import granted_cores
+from harness.core.cores import granted_cores, granted_memory
 from harness.core.inert import visible
 from harness.core.records import CallEnd, Sample, SampleStep, ToolCall, Usage
 from harness.core.reply_notes import CONTEXT, LOST_CALL, MAX_STEPS, limit_of, loses_call
@@ -37,19 +37,24 @@ from harness.generation.dispatch.budget import OutOfBudget
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network.joining import joined
 from harness.generation.network.requests import OneByOne, SampleRequest
+from harness.generation.network.tool_turns import MEMORY_SHARE, Turns
 from harness.generation.settings import RunSettings
-from harness.presets.tool import NAME, PythonTool, code_of
+from harness.presets.tool import NAME, SANDBOX_BYTES, PythonTool, Ran, code_of
 from harness.runs.missing import Task
 
 PER_CORE = 4
-"""Interpreters that may be alive, for each core of this machine."""
+"""Calls that may run at a time, for each core of this machine: some of them sleep."""
 
 
 class CallRunner(Protocol):
     """The interpreters of a tool (`harness.extensions.answers.program.interpreters`)."""
 
-    def run(self, key: Task, code: str, /) -> tuple[str, CallEnd, float]:
-        """Run code; return (what the model is told, how the call ended, CPU seconds)."""
+    def run(self, key: Task, code: str, /) -> Ran:
+        """Run code in the sample's interpreter."""
+        ...
+
+    def lose(self, key: Task, /) -> None:
+        """End the sample's interpreter, which runs no call."""
         ...
 
     def forget(self, key: Task, /) -> None:
@@ -110,8 +115,11 @@ class StepByStep:
         self._plain, self._settings, self._step, self._context = plain, settings, step, context
         self._talks: dict[Task, _Talk] = {}
         self._interpreters: dict[PythonTool, CallRunner] = {}
-        self._most = PER_CORE * granted_cores()
-        self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="tool")
+        self._in_flight: set[Task] = set()
+        cores = granted_cores()
+        self._threads = ThreadPoolExecutor(PER_CORE * cores, thread_name_prefix="tool")
+        memory = int(MEMORY_SHARE * granted_memory())
+        self.turns = Turns(memory, cores, PER_CORE * cores, self._in_flight, self._lose)
 
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
         """Ask for a sample; return it with its last reply. Raises `RequestFailed`, and `OutOfBudget`."""
@@ -119,19 +127,13 @@ class StepByStep:
         tool = self._settings.benchmarks[task.benchmark].tool
         if tool is None:
             return await self._plain.sample(flight)
-        for has_begun_again in (False, True):
-            if task not in self._talks:
-                self._talks[task] = _Talk(self._plain.requests.write(task))
-            try:
-                return await self._go_on(flight, tool, self._talks[task])
-            except plugins.extension("answer", "program").SandboxFailedError:
-                talk = self._talks[task]
-                self.forget(task)
-                if has_begun_again:
-                    raise
-                if not self._step(flight, talk.replies[-1].usage, 0):
-                    raise OutOfBudget from None
-        raise AssertionError
+        if task not in self._talks:
+            self._talks[task] = _Talk(self._plain.requests.write(task))
+        self._in_flight.add(task)
+        try:
+            return await self._go_on(flight, tool, self._talks[task])
+        finally:
+            self._in_flight.discard(task)
 
     async def close(self) -> None:
         """Close the connections, and end all interpreters."""
@@ -221,10 +223,16 @@ class StepByStep:
         except ValueError as why:
             return _recorded(call, f"the arguments are no JSON object with a string `code`: {why}", "unreadable")
         if tool not in self._interpreters:
-            self._interpreters[tool] = plugins.extension("answer", "program").Interpreters(tool, self._most)
-        run, loop = self._interpreters[tool].run, asyncio.get_running_loop()
-        output, end, seconds = await loop.run_in_executor(self._threads, run, task, code)
-        return msgspec.structs.replace(_recorded(call, output, end), seconds=seconds)
+            self._interpreters[tool] = plugins.extension("answer", "program").Interpreters(tool)
+        await self.turns.begin(task, tool.memory_mb << 20)
+        held = SANDBOX_BYTES
+        try:
+            run, loop = self._interpreters[tool].run, asyncio.get_running_loop()
+            ran = await loop.run_in_executor(self._threads, run, task, code)
+            held = ran.memory
+        finally:
+            self.turns.end(task, held)
+        return msgspec.structs.replace(_recorded(call, ran.output, ran.end), seconds=ran.seconds)
 
     def _ended(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
         """The sample whose last reply has come. finish_reason: that reply's, or why there is no further step."""
@@ -244,6 +252,12 @@ class StepByStep:
         tool = self._settings.benchmarks[task.benchmark].tool
         if tool in self._interpreters:
             self._interpreters[tool].forget(task)
+        self.turns.forget(task)
+
+    def _lose(self, task: Task) -> None:
+        tool = self._settings.benchmarks[task.benchmark].tool
+        assert tool is not None
+        self._interpreters[tool].lose(task)
 
 
 def _recorded(call: Call, output: str = "", end: CallEnd = "not run") -> ToolCall:

@@ -25,7 +25,6 @@ ANSWER = LateFunctions(
         "condition": "cells",
         "start": "grading",
         "Interpreters": "interpreters",
-        "SandboxFailedError": "cells",
     },
 )
 """The extension (`harness.grading.elsewhere.AnswerExtension`)."""

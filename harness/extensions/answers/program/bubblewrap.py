@@ -78,7 +78,7 @@ def require() -> str:
     if path is None:
         raise UsageError(
             f"running programs needs a sandbox, and {PROGRAM} is not installed: `apt install {PACKAGE}` (or dnf, "
-            "pacman); nothing was executed"
+            "pacman)"
         )
     if not supported():
         machine = visible(os.uname().machine)

@@ -2,7 +2,7 @@
 
 `maker_of` gives the maker of the kind that the option `sandbox` names. If a sandbox dies, sends an unexpected message
 or is silent for too long, it is killed, and the job is done again in a new one. If that fails too, `SandboxFailedError`
-is raised, which says nothing about the program.
+is raised, which says nothing about the program. One that dies while it starts is made anew (`harness.core.helpers`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import select
 import signal
 import socket
 import subprocess
+import threading
 import time
 from typing import Any, Protocol
 
-from harness.core.errors import UsageError
+from harness.core.errors import HelperFailed, UsageError
+from harness.core.helpers import HELPERS, Helper
 from harness.core.inert import visible
 from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.containers import ENGINES, ContainerEngine
@@ -41,6 +43,10 @@ class SandboxFailedError(Exception):
     """The sandbox itself failed; nothing is known about the program in it."""
 
 
+FAILURES = (SandboxFailedError, frames.ClosedError, OSError)
+"""The exceptions of a call of a `SandboxCell` whose sandbox fails."""
+
+
 class SandboxMaker(Protocol):
     """Starts and ends sandboxes of one kind."""
 
@@ -58,7 +64,7 @@ class SandboxMaker(Protocol):
 
 
 class SandboxCell:
-    """A sandbox that is kept running from job to job. It belongs to one thread.
+    """A sandbox that is kept running from job to job. It belongs to one thread at a time.
 
     packages: those that a tool's code can import. _fd: our end of the connection. _memory: bytes of the running
     sandbox.
@@ -68,6 +74,8 @@ class SandboxCell:
         self._maker, self._packages = maker, packages
         self._process: subprocess.Popen[bytes] | None = None
         self._fd, self._memory = -1, 0
+        self._is_dismissed = False
+        self._abandoned = threading.Event()
         self.version = ""
         """Version of the sandbox's Python; "" before the first start."""
         self.packages: dict[str, str] = {}
@@ -76,7 +84,7 @@ class SandboxCell:
     def do(self, job: dict[str, Any], work: dict[str, Any]) -> dict[str, Any]:
         """Do a job and return its report. work: the tests, which are sent once the program's process has begun.
 
-        Raises `SandboxFailedError` if two sandboxes failed, `UsageError` if no sandbox can be started.
+        Raises `SandboxFailedError` if two sandboxes failed, `HelperFailed` if none can be started.
         """
         limits = job["limits"]
         silence = SILENCE_SECONDS + SILENCE_FACTOR * (limits["cpu_total"] + limits["sleep"])
@@ -84,17 +92,17 @@ class SandboxCell:
         if self._process is not None and memory > self._memory:
             self.close()
         # A second attempt, because a sandbox can die when the machine's memory ends, which is no fault of the program.
-        for attempt in (1, 2):
+        why = ""
+        for _ in HELPERS["sandbox dies"].waits():
             try:
                 return self._done(job, work, memory, silence)
             except BaseException as error:
                 # Messages of a job that was cut off would be read as those of the next one.
                 self.close()
-                if not isinstance(error, SandboxFailedError | frames.ClosedError | OSError):
+                if not isinstance(error, FAILURES):
                     raise
-                if attempt == 2:
-                    raise SandboxFailedError(str(error)) from error
-        raise AssertionError
+                why = str(error)
+        raise SandboxFailedError(why)
 
     def _done(self, job: dict[str, Any], work: dict[str, Any], memory: int, silence: float) -> dict[str, Any]:
         """Do a job once, in a sandbox that is started if none runs and closed if the job left files.
@@ -111,6 +119,9 @@ class SandboxCell:
 
     def begin(self, job: dict[str, Any], memory: int, silence: float) -> dict[str, Any]:
         """Begin a job, in a sandbox that is started if none runs; return its first report."""
+        if self._is_dismissed:
+            self._is_dismissed = False
+            self.end(silence)
         self.start(memory)
         # At this byte the cell forks, so the job itself is read by the fork and never enters the cell's memory.
         os.write(self._fd, b"j")
@@ -127,17 +138,21 @@ class SandboxCell:
             raise SandboxFailedError(f"the job ended without a report, with the wait status {report['over']}")
         return report
 
-    def end(self, silence: float, message: dict[str, Any] | None = None) -> None:
-        """Wait until the job is over; close the sandbox if the job left files. message: ends the job."""
-        if message is not None:
-            frames.send(self._fd, message)
+    def dismiss(self) -> None:
+        """Tell an interpreter to end, without waiting: `begin` waits. Raises one of `FAILURES`."""
+        self._is_dismissed = True
+        frames.send(self._fd, {"code": None})
+
+    def end(self, silence: float) -> None:
+        """Wait until the job is over; close the sandbox if the job left files."""
         while "over" not in (last := self._hear(silence)):
             pass  # a further message of the job that has ended
         if last.get("used"):  # files are left that the next program would find
             self.close()
 
-    def kill(self) -> None:
-        """Kill the sandbox's processes, from any thread; its own thread then fails, and closes it."""
+    def abandon(self) -> None:
+        """Kill the sandbox's processes for good, from any thread; its own thread then fails, and closes it."""
+        self._abandoned.set()
         if (process := self._process) is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -161,26 +176,34 @@ class SandboxCell:
             raise SandboxFailedError("the sandbox sent a message that is no JSON object")
         return message
 
-    def start(self, memory: int) -> None:
-        """Start the sandbox, if none runs. Raises `UsageError` if it does not come up."""
-        if self._process is not None:
-            return
+    def start(self, memory: int, attempts: Helper = "sandbox starts") -> None:
+        """Start the sandbox, if none runs. Raises `HelperFailed` if none comes up."""
+        why = ""
+        for wait in HELPERS[attempts].waits() if self._process is None else ():
+            if self._abandoned.wait(wait):
+                raise SandboxFailedError("the sandbox is no longer wanted")
+            try:
+                return self._start(memory)
+            except UsageError as error:
+                raise HelperFailed(str(error)) from error
+            except FAILURES as error:
+                why = self.close() or str(error)
+        if why:
+            raise HelperFailed(f"no sandbox could be started: {visible(why, 300)}")
+
+    def _start(self, memory: int) -> None:
+        """Start the sandbox. Raises one of `FAILURES` if it does not come up, `UsageError` if none can."""
         ours, theirs = socket.socketpair()
         # Our reads end with the sandbox only if no other process holds its end of the socket pair open.
         with ours, theirs:
             self._process = self._maker.start(theirs.fileno(), memory, self._packages)
             self._fd, self._memory = ours.detach(), memory
-        try:
-            ready = self._hear(_START_SECONDS)
-            self.version, self.packages = str(ready.get("ready")), ready.get("packages", {})
-        except SandboxFailedError as error:
-            why = self.close() or str(error)
-            # Without a sandbox every verdict would be "undecided", so the command ends instead.
-            raise UsageError(f"no sandbox could be started: {visible(why, 300)}; nothing was executed") from error
+        ready = self._hear(_START_SECONDS)
+        self.version, self.packages = str(ready.get("ready")), ready.get("packages", {})
 
     def close(self) -> str:
         """Kill the sandbox with all its processes; returns what it wrote to its standard error, "" if none runs."""
-        process, self._process = self._process, None
+        process, self._process, self._is_dismissed = self._process, None, False
         if process is None:
             return ""
         os.close(self._fd)
@@ -202,20 +225,27 @@ BUBBLEWRAP = "bwrap"
 """The kind of sandbox that is used if none is named."""
 
 _MEMORY_OF_QUESTION = 512 << 20
-"""Bytes of memory of a container that is started only to learn its version of Python."""
+"""Bytes of memory of a container that is started only to learn its versions."""
 
 
-def name_of(kind: str, maker: SandboxMaker) -> str:
-    """The sandbox's name in grades: its kind, and its version of Python, learned from one that is started for this.
+def tried(maker: SandboxMaker, packages: tuple[str, ...] = ()) -> SandboxCell:
+    """A sandbox that was started and has ended, with its `version` and its `packages`.
 
     Raises `UsageError` if such a sandbox does not work on this machine.
     """
-    cell = SandboxCell(maker)
+    cell = SandboxCell(maker, packages)
     try:
-        cell.start(_MEMORY_OF_QUESTION)
-        return f"{kind} python{cell.version}"
+        cell.start(_MEMORY_OF_QUESTION, "sandbox is tried")
+    except HelperFailed as error:
+        raise UsageError(f"{error}; nothing was executed") from error
     finally:
         cell.close()
+    return cell
+
+
+def name_of(kind: str, maker: SandboxMaker) -> str:
+    """The sandbox's name in grades: its kind, and its version of Python. Raises `UsageError` as `tried`."""
+    return f"{kind} python{tried(maker).version}"
 
 
 def condition() -> str:

@@ -66,14 +66,14 @@ class ContainerEngine:
         """The path of the engine's command. Raises `UsageError` if the engine or the image is not there."""
         path = shutil.which(self.engine)
         if path is None:
-            raise UsageError(f"{self.engine} is not installed; nothing was executed")
+            raise UsageError(f"{self.engine} is not installed")
         image = self._ask(path, "image", "inspect", "--format", "{{.Id}}", self.image)
         if image.returncode == 0:
             return path
         name, why = visible(self.image, 200), image.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise UsageError(
             f"{self.engine} does not show the image {name} ({visible(why, 200)}): `{self.engine} pull {name}`, or name "
-            f"another one with python3 in it, {self.engine}:IMAGE; nothing was executed"
+            f"another one with python3 in it, {self.engine}:IMAGE"
         )
 
     def _ask(self, path: str, *words: str) -> subprocess.CompletedProcess[bytes]:
@@ -83,9 +83,7 @@ class ContainerEngine:
                 [path, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_SECONDS, check=False
             )
         except (OSError, subprocess.SubprocessError) as error:
-            raise UsageError(
-                f"{self.engine} does not answer: {visible(str(error), 200)}; nothing was executed"
-            ) from error
+            raise UsageError(f"{self.engine} does not answer: {visible(str(error), 200)}") from error
 
     def command(self, name: str, memory: int, packages: tuple[str, ...] = ()) -> list[str]:
         """The command line of a sandbox in a container of this name. Raises `UsageError`."""

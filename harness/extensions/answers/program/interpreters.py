@@ -1,11 +1,10 @@
 """Interpreters as a tool of a model: one for each sample that has called it, in a sandbox, with its variables kept.
 
-    call ─► the sample's interpreter, or a sandbox that is free, else the one idle longest ─► its earlier calls again
-                                                                                              (output thrown away)
-            ─► the call ─► what it printed, and how it ended
+    first call ─► a sandbox that is free, or a new one ─► the sample's interpreter, until `forget`
+    each call  ─► it goes on, runs the code, is stopped ─► what was printed, and how the call ended
 
-An interpreter that passes a limit, or ends itself, loses the call's own work; at the next call, the earlier calls run
-again. A sandbox that fails is replaced once; if the next one fails, too, `SandboxFailedError` says so.
+No code runs twice. A call that passes a limit is interrupted and the variables stay. Where the interpreter ends with
+the call, or its sandbox is killed, they are lost, and the model is told.
 """
 
 from __future__ import annotations
@@ -13,66 +12,71 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import Any
 
-from harness.core.errors import UsageError
+from harness.core.errors import HelperFailed, UsageError
+from harness.core.helpers import HELPERS
+from harness.core.inert import visible
 from harness.core.nouns import are
 from harness.core.records import CallEnd
 from harness.extensions.answers.program.cells import (
+    FAILURES,
     MEMORY_MARGIN,
     SILENCE_FACTOR,
     SILENCE_SECONDS,
     SandboxCell,
-    SandboxFailedError,
     maker_of,
+    tried,
 )
-from harness.extensions.answers.program.inside import frames
-from harness.presets.tool import PythonTool
+from harness.presets.tool import SANDBOX_BYTES, PythonTool, Ran
 
 PACKAGES = ("numpy", "sympy", "mpmath")
 """The packages that every sandbox of the tool has."""
 
+LOST = "your variables are lost"
+"""The words for the model when its interpreter has ended."""
+
 _FILE_BYTES = 16 << 20
-_TOTAL_SECONDS = 1_000_000
 _STOPPED = {
-    "time limit": "stopped after {seconds} s of processor time",
-    "sleep limit": "stopped after {seconds} s of waiting",
+    "time limit": "stopped after {:g} s of processor time",
+    "sleep limit": "stopped after {:g} s of waiting",
     "memory limit": "stopped, since it needs more than {memory_mb} MB",
 }
-"""Rule by which an interpreter was ended → the words for the model."""
+"""Rule by which a call was ended → the words for the model."""
 
 
-@dataclass(eq=False)
-class _Slot:
-    """A sandbox that holds one interpreter at a time. key: of the sample whose interpreter it is; None: of nobody."""
+class _Owned:
+    """A sample's interpreter. runs: whether there is one. is_lost: whether an earlier one ended and the model does not
+    know it yet. spent: seconds of CPU and of sleep of all calls. memory: bytes that it holds while it is stopped.
+    """
 
-    cell: SandboxCell
-    key: Hashable | None = None
-    has_job: bool = False
-    busy: bool = False
-    used_at: float = field(default_factory=time.monotonic)
+    def __init__(self, cell: SandboxCell) -> None:
+        self.cell = cell
+        self.runs = self.is_lost = False
+        self.spent, self.memory = 0.0, SANDBOX_BYTES
 
-    def close(self) -> None:
-        """End the sandbox."""
-        self.key, self.has_job = None, False
+    def lose(self) -> None:
+        """End the interpreter with its sandbox."""
+        self.is_lost = self.is_lost or self.runs
+        self.runs, self.memory = False, SANDBOX_BYTES
         self.cell.close()
 
 
 class Interpreters:
-    """The interpreters of a run, at most `most` alive. Any thread may call `run`, one at a time for a key."""
+    """The interpreters of a run. Any thread may call `run`, one at a time for a key."""
 
-    def __init__(self, tool: PythonTool, most: int) -> None:
-        self._tool, self._most = tool, most
+    def __init__(self, tool: PythonTool) -> None:
+        self._tool = tool
         self.kind, self._maker = maker_of(tool.sandbox)
         self._memory = (tool.memory_mb << 20) + MEMORY_MARGIN
-        self._slots: list[_Slot] = []
-        self._free = threading.Condition()
-        self._calls: dict[Hashable, list[str]] = {}
+        self._owned: dict[Hashable, _Owned] = {}
+        self._free: list[SandboxCell] = []
+        self._busy: set[_Owned] = set()
+        self._guard = threading.Lock()
         self._closing = False
         self._silence = SILENCE_SECONDS + SILENCE_FACTOR * 2 * tool.seconds
         self._job = {"style": "interpreter", "limits": {
-            "cpu": tool.seconds, "sleep": tool.seconds, "cpu_total": _TOTAL_SECONDS, "memory": tool.memory_mb << 20,
+            "cpu": tool.seconds, "sleep": tool.seconds, "cpu_total": tool.total_seconds, "memory": tool.memory_mb << 20,
             "tests_memory": 0, "file": _FILE_BYTES, "recursion": 1000, "characters": tool.characters, "each": True,
         }}  # fmt: skip
 
@@ -81,11 +85,7 @@ class Interpreters:
 
         Raises `UsageError` if it cannot be started, or lacks one of `PACKAGES`.
         """
-        cell = SandboxCell(self._maker, PACKAGES)
-        try:
-            cell.start(self._memory)
-        finally:
-            cell.close()
+        cell = tried(self._maker, PACKAGES)
         if missing := [name for name in PACKAGES if name not in cell.packages]:
             where = "run the harness as an ordinary user who has them, or name an image with them"
             raise UsageError(
@@ -94,93 +94,98 @@ class Interpreters:
             )  # fmt: skip
         return {"sandbox": self.kind, "python": cell.version, "packages": cell.packages}
 
-    def run(self, key: Hashable, code: str) -> tuple[str, CallEnd, float]:
-        """Run the code in the interpreter of `key`; return (what the model is told, how the call ended, CPU seconds).
-
-        Raises `SandboxFailedError` if two sandboxes failed.
-        """
-        slot = self._taken(key)
+    def run(self, key: Hashable, code: str) -> Ran:
+        """Run the code in the interpreter of `key`. Raises `HelperFailed` if none can be started any more."""
+        with self._guard:
+            if key not in self._owned:
+                self._owned[key] = _Owned(self._free.pop() if self._free else SandboxCell(self._maker, PACKAGES))
+            own = self._owned[key]
+            self._busy.add(own)
         try:
-            for attempt in (1, 2):
-                try:
-                    return self._in_words(self._report(slot, key, code))
-                except (SandboxFailedError, frames.ClosedError, OSError) as error:
-                    slot.close()
-                    if attempt == 2 or self._closing:
-                        raise SandboxFailedError(str(error)) from error
-            raise AssertionError
+            return self._ran(own, code)
         except BaseException:
-            slot.close()
+            own.lose()
             raise
         finally:
-            with self._free:
-                slot.busy, slot.used_at = False, time.monotonic()
-                self._free.notify()
+            self._busy.discard(own)
+            if self._owned.get(key) is not own:  # forgotten meanwhile
+                own.cell.close()
+
+    def lose(self, key: Hashable) -> None:
+        """End the interpreter of `key`, which runs no call, for its memory; its next call is told."""
+        self._owned[key].lose()
 
     def forget(self, key: Hashable) -> None:
-        """Note that `key` makes no more calls."""
-        with self._free:
-            self._calls.pop(key, None)
-            for slot in self._slots:
-                if slot.key == key and not slot.busy:
-                    slot.key = None
+        """End the interpreter of `key`, which makes no more calls; another one may have its sandbox."""
+        with self._guard:
+            own = self._owned.pop(key, None)
+            if own is None or own in self._busy:
+                return
+            try:
+                if own.runs:
+                    own.cell.dismiss()
+            except FAILURES:
+                own.cell.close()
+            self._free.append(own.cell)
 
     def close(self) -> None:
         """Kill all sandboxes; calls under way fail."""
         self._closing = True
-        with self._free:
-            while busy := [slot for slot in self._slots if slot.busy]:
-                for slot in busy:
-                    slot.cell.kill()
-                self._free.wait(0.1)
-        for slot in self._slots:
-            slot.close()
+        while busy := [*self._busy]:
+            for own in busy:
+                own.cell.abandon()
+            time.sleep(0.01)
+        for cell in (*self._free, *(own.cell for own in self._owned.values())):
+            cell.close()
 
-    def _taken(self, key: Hashable) -> _Slot:
-        """The sandbox for the next call of `key`: its own, a free one, a new one, or the one that is idle longest."""
-        with self._free:
-            while not self._closing:
-                idle = sorted((slot for slot in self._slots if not slot.busy), key=lambda slot: slot.used_at)
-                own = [slot for slot in idle if slot.key == key] or [slot for slot in idle if slot.key is None]
-                if not own and len(self._slots) < self._most:
-                    own = [_Slot(SandboxCell(self._maker, PACKAGES))]
-                    self._slots += own
-                if own := own or idle:
-                    own[0].busy = True
-                    return own[0]
-                self._free.wait()
-            raise SandboxFailedError("the interpreters are closed")
+    def _ran(self, own: _Owned, code: str) -> Ran:
+        """Run the code, in an interpreter that is begun if there is none, and say how it ended."""
+        left = self._tool.total_seconds - own.spent
+        if left <= 0:
+            why = f"[not run: its calls have taken {self._tool.total_seconds} s, all that a sample has]"
+            return Ran(why, "not run", 0.0, own.memory)
+        if not own.runs:
+            self._begin(own)
+        seconds = min(left, self._tool.seconds)
+        try:
+            report = own.cell.exchange({"code": code, "seconds": seconds}, self._silence)
+            if report.get("ended"):
+                own.runs = False
+                own.cell.end(self._silence)
+        except FAILURES:
+            own.lose()
+            report = {"end": "lost"}
+        cpu = float(report.get("cpu") or 0.0)
+        own.spent += cpu + float(report.get("slept") or 0.0)
+        own.memory = SANDBOX_BYTES + int(report.get("memory") or 0)
+        before, own.is_lost = f"[{LOST}]\n" * (own.is_lost and own.runs), False
+        output, end = self._told(report, own.runs, seconds)
+        return Ran(before + output, end, cpu, own.memory)
 
-    def _report(self, slot: _Slot, key: Hashable, code: str) -> dict[str, Any]:
-        """Run the code once, after the earlier calls of `key` if its interpreter has ended; return the report."""
-        earlier = self._calls.setdefault(key, [])
-        if slot.key != key:
-            if slot.has_job:
-                slot.has_job = False
-                slot.cell.end(self._silence, {"code": None})
-            slot.cell.begin(self._job, self._memory, self._silence)
-            slot.key, slot.has_job = key, True
-            for former in earlier:
-                if not self._goes_on(slot, slot.cell.exchange({"code": former, "again": True}, self._silence)):
-                    raise SandboxFailedError("an earlier call did not end again as it had")
-        report = slot.cell.exchange({"code": code}, self._silence)
-        if self._goes_on(slot, report):
-            earlier.append(code)
-        return report
+    def _begin(self, own: _Owned) -> None:
+        """Begin an interpreter; a sandbox that fails meanwhile is made anew. Raises `HelperFailed`."""
+        why = ""
+        for wait in HELPERS["sandbox starts"].waits():
+            time.sleep(wait)
+            try:
+                own.cell.begin(self._job, self._memory, self._silence)
+            except FAILURES as error:
+                own.cell.close()
+                why = str(error)
+                if self._closing:
+                    break
+            else:
+                own.runs = True
+                return
+        raise HelperFailed(f"no interpreter could be begun: {visible(why, 300)}")
 
-    def _goes_on(self, slot: _Slot, report: dict[str, Any]) -> bool:
-        """Whether the interpreter lives after this report; if not, wait until its job is over."""
-        if report.get("end") in ("ran", "failed"):
-            return True
-        slot.key, slot.has_job = None, False
-        slot.cell.end(self._silence)
-        return False
-
-    def _in_words(self, report: dict[str, Any]) -> tuple[str, CallEnd, float]:
-        out, end, cpu = str(report.get("out")), str(report.get("end")), float(report.get("cpu") or 0.0)
+    def _told(self, report: dict[str, Any], goes_on: bool, seconds: float) -> tuple[str, CallEnd]:
+        """What the model is told of a call, and how it ended. goes_on: whether the interpreter does."""
+        out, end = str(report.get("out", "")), str(report.get("end"))
         if end == "ran":
-            return out or "[no output]", "ran", cpu
+            return out or "[no output]", "ran"
         if end == "failed":
-            return out, "failed", cpu
-        why = _STOPPED.get(end, "the interpreter ended").format(**self._tool.limits)
-        return f"{out}\n[{why}; the variables of earlier calls are kept]".lstrip("\n"), "stopped", cpu
+            return out, "failed"
+        why = _STOPPED.get(end, "the interpreter ended").format(seconds, memory_mb=self._tool.memory_mb)
+        kept = "your variables are kept" if goes_on else LOST
+        return f"{out}\n[{why}; {kept}]".lstrip("\n"), "stopped"

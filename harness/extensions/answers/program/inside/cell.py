@@ -42,6 +42,9 @@ _PIPE_BYTES = 1 << 20
 _MAX_THREADS = 64
 """Largest number of threads of a program, where the kernel enforces such a bound for the sandbox's user."""
 
+_INTERRUPT_SECONDS = 1.0
+"""Seconds of CPU or sleep in which a call must end that was interrupted."""
+
 _CPU_GRACE_SECONDS = 3
 """CPU seconds above a program's limit at which the kernel kills it, in case the supervisor has not done so."""
 
@@ -237,12 +240,13 @@ class _Supervisor:
 
     # --- one interpreter ---
     def _do_calls(self, job: dict[str, Any]) -> None:
-        """Run the code of one request after the other in one interpreter, until a request has none or it ends; code
-        that runs again may take twice as long.
+        """Run the code of one request after the other in one interpreter, until a request has none or it ends.
 
-        Between two calls the interpreter is stopped with all its threads. Each report has how the call ended ("ran",
-        "failed", or the rule of the limit that it passed, and then the interpreter is over), what it printed, and its
-        CPU time.
+        Between two calls the interpreter is stopped with all its threads. A request has the seconds of CPU and of sleep
+        that its call may take. A call that takes longer is interrupted, as by Ctrl-C; if that does not end it soon, the
+        interpreter ends. Each report has how the call ended ("ran", "failed", or the rule of the limit that it
+        passed), what it printed, its seconds of CPU and of sleep, the memory that the interpreter holds beyond its
+        beginning, and whether it is over.
         """
         code = os.memfd_create("code")
         to_program, self._requests = os.pipe()
@@ -255,10 +259,10 @@ class _Supervisor:
             os.close(fd)
         frames.receive(self._replies)  # it has begun: no call's clock counts the way to there
         frames.send(self._channel.sends, {"started": True})
-        number, seconds = 0, {name: self._limits[name] for name in ("cpu", "sleep")}
+        number, memory = 0, self._memory()
         while (text := (request := frames.receive(self._channel.receives)).get("code")) is not None:
             number += 1
-            self._limits |= {name: limit * (1 + bool(request.get("again"))) for name, limit in seconds.items()}
+            self._limits |= {"cpu": request["seconds"], "sleep": request["seconds"]}
             self._start_clock()
             self._base, self._slept = self._spent, 0.0
             os.kill(self._pid, signal.SIGCONT)
@@ -272,15 +276,42 @@ class _Supervisor:
             except (ProgramEndedError, frames.ClosedError, OSError) as error:
                 shown.drain(printed)
                 end = error.rule if isinstance(error, ProgramEndedError) else self._end_rule()
+            is_over = end not in ("ran", "failed") and not self._interrupt(end, number, printed, shown)
             cpu = self._cpu_seconds() - self._base
-            if goes_on := end in ("ran", "failed"):
+            slept = self._sleeping(self._cpu_seconds())
+            if not is_over:
                 os.kill(self._pid, signal.SIGSTOP)
-            frames.send(self._channel.sends, {"end": end, "out": shown.text, "cpu": cpu})
-            if not goes_on:
+            report = {"end": end, "out": shown.text, "cpu": cpu, "slept": slept, "ended": is_over}
+            frames.send(self._channel.sends, {**report, "memory": max(0, self._memory() - memory)})
+            if is_over:
                 return
 
-    def _call_end(self, number: int, printed: int, shown: served.Printed) -> str:
-        """Take what the interpreter prints until it says how this call ended. Raises `ProgramEndedError`."""
+    def _interrupt(self, end: str, number: int, printed: int, shown: served.Printed) -> bool:
+        """Interrupt a call that has passed its limit of CPU or sleep; return whether the interpreter lives on."""
+        if end not in ("time limit", "sleep limit"):
+            return False
+        self._limits |= {name: self._limits[name] + _INTERRUPT_SECONDS for name in ("cpu", "sleep")}
+        try:
+            os.kill(self._pid, signal.SIGINT)
+            self._call_end(number, printed, shown, says=False)
+        except (ProgramEndedError, frames.ClosedError, OSError):
+            return False
+        return True
+
+    def _memory(self) -> int:
+        """Bytes of memory that the program alone uses: its pages that no file holds; 0 after its end."""
+        try:
+            with open(f"/proc/{self._pid}/statm") as file:
+                _, resident, shared, *_ = map(int, file.read().split())
+        except (OSError, ValueError):
+            return 0
+        return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
+
+    def _call_end(self, number: int, printed: int, shown: served.Printed, *, says: bool = True) -> str:
+        """Take what the interpreter prints until it says how this call ended. Raises `ProgramEndedError`.
+
+        says: whether to show the value or the traceback that it says.
+        """
         watched, reply = [printed, self._replies], dict[str, Any]()
         while reply.get("call") != number:  # code that writes to all descriptors may have written here
             ready = frames.readable(watched, self._wait_seconds())
@@ -291,7 +322,8 @@ class _Supervisor:
             elif ready and not shown.take(printed):
                 watched = [self._replies]  # it has closed all that it could print to
         shown.drain(printed)
-        shown.add(str(reply.get("shown")).encode("utf-8", "backslashreplace").decode())
+        if says:
+            shown.add(str(reply.get("shown")).encode("utf-8", "backslashreplace").decode())
         return "ran" if reply.get("end") == "ran" else "failed"
 
     # --- functions of a program ---

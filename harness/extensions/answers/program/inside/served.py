@@ -243,7 +243,7 @@ class Printed:
 def serve_calls() -> None:
     """Run the code of each request until the caller is gone; does not return."""
     names = _globals("__main__", "")
-    # Equal calls give equal numbers, so that an interpreter can be made again by its earlier calls.
+    # Equal calls give equal numbers, so that a sample can be repeated.
     random.seed(0)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(0)

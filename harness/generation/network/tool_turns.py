@@ -1,0 +1,122 @@
+"""Whose call runs next: a sample owns an interpreter from its first call to its end, and all share this machine.
+
+    call ─▶ waits ─▶ runs ─▶ its interpreter is stopped, and keeps what it holds
+              │
+              └ for one of the places of calls that run, or for memory
+
+Counted are, for an interpreter that is stopped, the bytes that it holds, and for one that runs a call, all that it may
+take. The sum stays below the limit. A first call is admitted only where the calls of those that own an interpreter keep
+room to run, so an owner goes on, ends, and leaves its memory to those that wait.
+
+Should nothing run all the same, and no owner be asking the model (they hold too much together, or their requests failed
+and wait for another try), the interpreter that holds most is ended. Used on the network's loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from harness.generation.run_progress import ToolProgress
+from harness.presets.tool import SANDBOX_BYTES
+from harness.runs.missing import Task
+
+STUCK_S = 30.0
+"""Seconds in which nothing runs before an interpreter is ended for its memory."""
+
+MEMORY_SHARE = 0.75
+"""Share of this machine's memory that all interpreters may take together."""
+
+
+@dataclass(eq=False)
+class _Call:
+    """A call that waits. most: bytes that its interpreter may take while it runs. may_run: set once it may."""
+
+    task: Task
+    most: int
+    may_run: asyncio.Future[None]
+
+
+class Turns:
+    """Admits calls. memory: bytes of all interpreters; cores: of this machine; most: calls that may run at a time.
+
+    in_flight: the samples that are in flight, as they change. lose: ends the interpreter of a sample.
+    """
+
+    def __init__(
+        self, memory: int, cores: int, most: int, in_flight: Collection[Task], lose: Callable[[Task], None]
+    ) -> None:
+        self._memory, self._cores, self._most = memory, cores, most
+        self._in_flight, self._lose = in_flight, lose
+        self._held: dict[Task, int] = {}  # owner → bytes while it is stopped
+        self._running: dict[Task, int] = {}  # owner → bytes that its call may take
+        self._waiting: list[_Call] = []
+
+    async def begin(self, task: Task, most: int) -> None:
+        """Wait until a call of `task` may run, whose interpreter takes at most `most` bytes. `end` ends it."""
+        call = _Call(task, SANDBOX_BYTES + most, asyncio.get_running_loop().create_future())
+        self._waiting.append(call)
+        try:
+            self._admit()
+            while not (await asyncio.wait([call.may_run], timeout=STUCK_S))[0]:
+                self._unblock(task)
+        except BaseException:
+            if call in self._waiting:
+                self._waiting.remove(call)
+            else:
+                self.end(task, SANDBOX_BYTES)
+            raise
+
+    def end(self, task: Task, held: int) -> None:
+        """Note that a call has ended, and how many bytes its interpreter holds now."""
+        del self._running[task]
+        if task in self._held:
+            self._held[task] = held
+        self._admit()
+
+    def forget(self, task: Task) -> None:
+        """Note that `task` has no interpreter any more."""
+        if self._held.pop(task, None) is not None:
+            self._admit()
+
+    def progress(self) -> ToolProgress:
+        """The present state."""
+        return ToolProgress(
+            running=len(self._running), waiting=len(self._waiting), interpreters=len(self._held), memory=self._counted,
+            most_memory=self._memory, waits_for="memory" if len(self._running) < self._most else "processors",
+        )  # fmt: skip
+
+    @property
+    def _counted(self) -> int:
+        """Bytes that all interpreters may take at present."""
+        stopped = sum(held for task, held in self._held.items() if task not in self._running)
+        return stopped + sum(self._running.values())
+
+    def _admit(self) -> None:
+        """Let calls run that may; those of owners first."""
+        for call in sorted(self._waiting, key=lambda call: call.task not in self._held):
+            if len(self._running) < self._most and self._fits(call):
+                self._waiting.remove(call)
+                self._held.setdefault(call.task, SANDBOX_BYTES)
+                self._running[call.task] = call.most
+                call.may_run.set_result(None)
+
+    def _fits(self, call: _Call) -> bool:
+        """Whether the call may take its memory now."""
+        if self._held.keys() <= {call.task}:
+            return True
+        if call.task in self._held:
+            return self._counted - self._held[call.task] + call.most <= self._memory
+        room = max(call.most, min(self._cores * call.most, int(MEMORY_SHARE * self._memory)))
+        all_stopped = sum(self._held.values())
+        return self._counted + call.most <= self._memory and all_stopped + room <= self._memory
+
+    def _unblock(self, task: Task) -> None:
+        """End the interpreter that holds most, if nothing runs and no owner is asking the model."""
+        waiting = {call.task for call in self._waiting}
+        owners = self._held.keys() - {task}
+        if owners and not self._running and not any(owner in self._in_flight for owner in owners - waiting):
+            most = max(owners, key=self._held.__getitem__)
+            self._lose(most)
+            self.forget(most)
