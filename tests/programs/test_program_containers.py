@@ -60,7 +60,7 @@ def test_a_score_by_docker_starts_closed_containers_and_removes_them(
     assert done.code == 0, done.err
     grades = list(grade_file.read(run.benchmark("sums")))
     assert sum(grade.verdict == "correct" for grade in grades) == 3
-    assert {grade.grader for grade in grades} == {f"program/1 docker python{sys.version.split()[0]}"}
+    assert {grade.grader for grade in grades} == {f"program/2 docker python{sys.version.split()[0]}"}
     calls = [json.loads(line) for line in record.read_text().splitlines()]
     started = [words for words in calls if words[0] == "run"]
     assert len(started) >= 2, "one for the version of its Python, one for the programs"

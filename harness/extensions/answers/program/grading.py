@@ -1,15 +1,7 @@
 """Grading replies that are programs: threads, each with a sandbox of its own, take samples and return verdicts.
 
-The program is found in a reply by its text; no code is parsed:
-
-question                                  program
-a whole program, or a function of         the lines between the last two lines with three backticks, as its own code
-LiveCodeBench                             does (lcb_runner/utils/extraction_utils.py, extract_code)
-a function (HumanEval, MBPP)              the last fenced block that defines the function, else the last block; in a
-                                          reply without fences, all of it, if it defines the function or begins
-                                          with an indented line, as the body after the starter code does
-
-Whether it passes its tests is decided by jobs in the sandbox. The tests have one of three styles:
+`replies` finds the program in a reply. Whether it passes its tests is decided by jobs in the sandbox. The tests have
+one of three styles:
 
     stdin    a fresh process for each test; its output is compared here, so the program never sees the expected output
     calls    one process; another process (`inside.tests_outside`) compares the results of the program's function
@@ -21,7 +13,6 @@ If the sandbox fails twice, the verdict is "undecided", never "wrong".
 from __future__ import annotations
 
 import hashlib
-import re
 import signal
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,17 +21,17 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from harness.answers.bounds import MAX_ANSWER_CHARS
-from harness.answers.reasoning import final_part
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Question, Sample, VerdictName
 from harness.extensions.answers.program.cells import SandboxCell, SandboxFailedError, maker_of, name_of
 from harness.extensions.answers.program.inside.served import EXIT_MEMORY
+from harness.extensions.answers.program.replies import ReplyProgram, program_of
 from harness.extensions.answers.program.tests_of import QuestionTests, tests_of
 from harness.grading.find.extract import shorten_answer
 from harness.grading.verdict import Verdict
 
-VERSION = "1"
+VERSION = "2"
 """Version of the rules. It is raised with every change by which a program may get another verdict."""
 
 _VOTE_DIGITS = 16
@@ -86,7 +77,7 @@ class ProgramGrader:
         grader, tests = self.name, _tests(question.references[0])
         program = program_of(sample.text, tests)
         if sample.text is None or program is None:
-            words = ("the reply gives no program: no fenced block after the reasoning", "no answer")
+            words = ("the reply gives no program: no block of code and no statements after the reasoning", "no answer")
             return Verdict("no_answer", "no answer", steps=words if with_steps else (), grader=grader)
         decision = decide(self._own.cell, tests, program.code)
         return Verdict(
@@ -120,86 +111,6 @@ def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTest
         f"rule {decision.rule}: {visible(RULES[decision.rule])}",
         decision.outcome.replace("_", " "),
     )
-
-
-# ---- the program in a reply
-
-
-MAX_PROGRAM_CHARS = 400_000
-"""Longest program; a longer one counts as no answer."""
-
-FENCE = "```"
-"""The mark of a line that begins or ends a block of code in Markdown."""
-
-
-class ReplyProgram(NamedTuple):
-    """The program in a reply. code: the program as it is run. start, end: the characters of the reply that hold it."""
-
-    code: str
-    start: int
-    end: int
-
-
-def program_of(text: str | None, tests: QuestionTests) -> ReplyProgram | None:
-    """The program in the part of a reply after its reasoning; None if there is none."""
-    part = final_part(text) if text else None
-    if text is None or part is None:
-        return None
-    start, end = part
-    blocks = _blocks(text, start, end)
-    span: tuple[int, int] | None
-    if tests.style == "checks":
-        defining = [block for block in blocks if _defines(text[block[0] : block[1]], tests.function)]
-        span = (defining or blocks)[-1] if blocks else None
-        if span is None and (_continues(text[start:end], tests) or _defines(text[start:end], tests.function)):
-            span = (start, end)
-    else:
-        span = _last_between_fences(text, start, end)
-    if span is None or not text[span[0] : span[1]].strip() or span[1] - span[0] > MAX_PROGRAM_CHARS:
-        return None
-    return ReplyProgram(_join(text[span[0] : span[1]], tests), *span)
-
-
-def _join(code: str, tests: QuestionTests) -> str:
-    """The program to run: the question's starter code, then the reply's code.
-
-    If the reply has only the body of the function, all starter code comes before it; if the reply defines the function
-    itself, only what stands above that function in the starter code, such as imports and helpers.
-    """
-    if not tests.starter or tests.style != "checks":
-        return code
-    if not _defines(code, tests.function):
-        return tests.starter + code
-    starts = [
-        match.start() for match in re.finditer(rf"^def {re.escape(tests.function)}\b", tests.starter, re.MULTILINE)
-    ]
-    return tests.starter[: starts[-1]] + "\n" + code if starts else code
-
-
-def _defines(code: str, function: str) -> bool:
-    """Whether the code defines the function at its top level."""
-    return bool(function) and re.search(rf"^(async )?def {re.escape(function)}\b", code, re.MULTILINE) is not None
-
-
-def _continues(code: str, tests: QuestionTests) -> bool:
-    """Whether the text is the body of the starter code's function: its first line is indented."""
-    first = next((line for line in code.splitlines() if line.strip()), "")
-    return bool(tests.starter) and first[:1] in (" ", "\t")
-
-
-def _last_between_fences(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return (start, end) of the text between the last two lines with a fence; None without two."""
-    fences = [*re.finditer(rf"^.*{FENCE}.*\n?", text[start:end], re.MULTILINE)]
-    return (start + fences[-2].end(), start + fences[-1].start() - 1) if len(fences) >= 2 else None
-
-
-def _blocks(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Return (start, end) of each block between lines that begin with a fence; the last may end with the reply."""
-    fences = re.finditer(rf"^[^\S\n]*{FENCE}.*\n?", text[start:end], re.MULTILINE)
-    borders = [(start + fence.start(), start + fence.end()) for fence in fences]
-    pairs = zip(borders[::2], borders[1::2], strict=False)
-    blocks = [(opened, max(opened, closed - 1)) for (_, opened), (closed, _) in pairs]
-    return [*blocks, (borders[-1][1], end)] if len(borders) % 2 and borders[-1][1] < end else blocks
 
 
 # ---- deciding by jobs in a sandbox

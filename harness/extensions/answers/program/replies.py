@@ -1,0 +1,217 @@
+"""The program in a reply: the last block of code that is a program of Python.
+
+Blocks are those of Markdown (CommonMark 0.31, section 4.5), in list items and quotes, too; those that name another
+language count last. Where fences come in pairs, the last block is the one that LiveCodeBench takes
+(lcb_runner/utils/extraction_utils.py, extract_code). Without such a program, or where behind it a fence has no other
+one, or text on its line, the last statements outside of blocks that are a program count.
+
+A program parses and calls or defines something, or defines the function that the question asks for. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from harness.answers.patterns import regex
+from harness.answers.reasoning import final_part
+from harness.extensions.answers.program.tests_of import QuestionTests
+
+MAX_PROGRAM_CHARS = 400_000
+"""Longest program, in characters; a longer one counts as no answer."""
+
+MAX_PARSED_CHARS = 100_000
+"""Longest text that is parsed, in characters. The tree of one takes up to 100 MB and a second."""
+
+_BEFORE = r"(?>(?:[ \t]*+(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*)[ \t]*+"
+"""The marks of list items and quotes that a line begins with, and its indentation."""
+
+_MARK = r"(?:`{3,}+|~{3,}+)"
+_FENCE = regex(rf"(?m)^(?P<before>{_BEFORE})(?P<mark>{_MARK})(?P<info>[^`\n]*)$\n?")
+"""A line that begins or ends a block of code."""
+
+_ANY_FENCE = regex(rf"{_MARK}(?:[ \t]*(?P<info>[\w+#.-]*)[ \t]*(?:\n|\Z))?")
+_GLUED = regex(rf"(?m)^(?!{_BEFORE}{_MARK}).*?{_MARK}[\w+#.-]*[ \t]*$")
+"""A line with text that ends with a fence."""
+
+_PYTHON = regex(r"\W*(?:(?i:python|py|sage)|\Z)")
+"""The info string of a block that may be Python: a name of it, or none."""
+
+_QUOTED = regex(r"(?m)^ {0,3}> ?")
+_BODY = regex(r"(?:[ \t]*\n)*(?:[ \t].*\n?|\n)*")
+"""The lines of a reply that begins with an indented one, up to one that is not."""
+
+MAX_INDENT = 3
+"""A fence may be indented by this many spaces more than the one that it closes."""
+
+_STATEMENT = regex(
+    r"(?m)^(?=\S)(?>(?:@.*\n)*)(?:\S.*)?(?>(?:\n(?:[ \t)\]}#].*|(?:else|elif|except|finally)\b.*|(?=\n|\Z)))*)"
+)
+"""A line and those that continue it: indented, empty, closing brackets, comments, further branches."""
+
+
+class ReplyProgram(NamedTuple):
+    """The program in a reply. code: the program as it is run. start, end: the characters of the reply that hold it."""
+
+    code: str
+    start: int
+    end: int
+
+
+class _Block(NamedTuple):
+    """A block of code. code: its text without list items and quotes around it. info: the words behind its fence."""
+
+    code: str
+    start: int
+    end: int
+    info: str = ""
+
+
+def program_of(text: str | None, tests: QuestionTests) -> ReplyProgram | None:
+    """The program in the part of a reply after its reasoning; None if there is none."""
+    part = final_part(text) if text else None
+    if text is None or part is None:
+        return None
+    reply = text[slice(*part)]
+    blocks = list(_fenced(reply))
+    if tests.style == "checks" and not blocks and _continues(reply, tests):
+        blocks = [_Block(reply[:end], 0, end) for end in (_BODY.match(reply).end(), len(reply))]  # type: ignore[union-attr]
+    program = _last_program((block for block in blocks if _PYTHON.match(block.info)), tests)
+    closed = [block for block in blocks if block.end < len(reply) and _GLUED.search(block.code) is None]
+    start = 0 if program is None else program.end
+    # Behind the program, a fence without its other one, or with text on its line: there may be a better program.
+    if program is None or blocks[-1:] != closed[-1:] or _GLUED.search(reply, start):
+        program = _last_program(_outside(reply, closed, start), tests) or program
+    # A block that does not parse is run, too: the sandbox may have a newer Python.
+    program = program or _last_program(blocks, tests) or next((b for b in blocks[::-1] if b.code.strip()), None)
+    if program is None or len(program.code) > MAX_PROGRAM_CHARS:
+        return None
+    return ReplyProgram(_join(program.code, tests), part[0] + program.start, part[0] + program.end)
+
+
+def _last_program(blocks: Iterable[_Block], tests: QuestionTests) -> _Block | None:
+    """The last of `blocks` that is a program for the question; None without one."""
+    function = tests.function if tests.style == "checks" else ""
+    return next((block for block in [*blocks][::-1] if _is_program(_join(block.code, tests), function)), None)
+
+
+def _join(code: str, tests: QuestionTests) -> str:
+    """The program to run: the question's starter code, then the reply's code.
+
+    If the reply has only the body of the function, all starter code comes before it; if the reply defines the function
+    itself, only what stands above that function in the starter code, such as imports and helpers.
+    """
+    if not tests.starter or tests.style != "checks":
+        return code
+    if not _defines(code, tests.function):
+        return tests.starter + code if _continues(code, tests) else code
+    starts = [
+        match.start() for match in re.finditer(rf"^def {re.escape(tests.function)}\b", tests.starter, re.MULTILINE)
+    ]
+    return tests.starter[: starts[-1]] + "\n" + code if starts else code
+
+
+def _defines(code: str, function: str) -> bool:
+    """Whether the code defines the function at its top level."""
+    return bool(function) and re.search(rf"^(async )?def {re.escape(function)}\b", code, re.MULTILINE) is not None
+
+
+def _continues(code: str, tests: QuestionTests) -> bool:
+    """Whether the text is the body of the starter code's function: its first line is indented."""
+    first = next((line for line in code.splitlines() if line.strip()), "")
+    return bool(tests.starter) and first[:1] in (" ", "\t")
+
+
+def _statements(code: str) -> list[ast.stmt] | None:
+    """The statements of a program; None if it does not parse or is too long."""
+    # Warnings about strings such as "\\d"; a filter for the time of the call would not be safe between threads.
+    warnings.filterwarnings("ignore", module="a reply")
+    try:
+        return ast.parse(code, "a reply").body if len(code) <= MAX_PARSED_CHARS else None
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
+def _is_program(code: str, function: str = "") -> bool:
+    """Whether the code parses and defines the function; without one, whether it calls or defines anything."""
+    statements = _statements(code)
+    if statements is None or function:
+        return statements is not None and _defines(code, function)
+    acts = (ast.Call, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return any(isinstance(node, acts) for statement in statements for node in ast.walk(statement))
+
+
+def _fenced(reply: str) -> Iterator[_Block]:
+    """Yield the blocks between fences of Markdown; the last may end with the reply."""
+    opening: re.Match[str] | None = None
+    for fence in _FENCE.finditer(reply):
+        if opening is None:
+            opening = fence
+        elif (
+            fence["mark"].startswith(opening["mark"])
+            and not fence["info"].strip()
+            and len(fence["before"]) <= len(opening["before"]) + MAX_INDENT
+        ):
+            yield _block(reply, opening, max(opening.end(), fence.start() - 1))
+            opening = None
+    if opening is not None:
+        yield _block(reply, opening, len(reply))
+
+
+def _block(reply: str, opening: re.Match[str], end: int) -> _Block:
+    """The block from a fence to `end`, without the quotes and the indentation that its fence has, too."""
+    before, start = opening["before"], opening.end()
+    code = (
+        re.sub(rf"(?m)^(?:[ \t]*> ?){{0,{before.count('>')}}}", "", reply[start:end])
+        if ">" in before
+        else reply[start:end]
+    )
+    indents = [len(line) - len(line.lstrip()) for line in code.split("\n") if line.strip()]
+    if width := min([len(before.rpartition(">")[2].removeprefix(" " if ">" in before else "")), *indents]):
+        code = re.sub(rf"(?m)^[ \t]{{0,{width}}}", "", code)
+    return _Block(code, start, end, opening["info"])
+
+
+def _outside(reply: str, closed: list[_Block], start: int) -> Iterator[_Block]:
+    """Yield the runs of statements of reply[start:] outside of closed blocks."""
+    first = max(start, len(reply) - MAX_PARSED_CHARS)
+    closed = [block for block in closed if block.start > first]
+    ends = [*(block.start for block in closed), len(reply)]
+    for start, end in zip([first, *(block.end for block in closed)], ends, strict=True):
+        info = ""
+        for fence in (*_ANY_FENCE.finditer(reply, start, end), None):
+            if _PYTHON.match(info) is not None:
+                yield from _runs(reply, start, end if fence is None else fence.start())
+            if fence is not None:
+                start, info = fence.end(), fence["info"] or ""
+
+
+def _runs(reply: str, start: int, end: int) -> Iterator[_Block]:
+    """Yield the runs of statements among the lines of reply[start:end], and the code that is indented below a line."""
+    code = textwrap.dedent(_QUOTED.sub("", reply[start:end]))
+    shift = start if code == reply[start:end] else None
+    first: int | None = None
+    for line in (*_STATEMENT.finditer(code), None):
+        if line is not None and _is_code(line.group()):
+            first = line.start() if first is None else first
+            last = line.end()
+            continue
+        if first is not None:
+            yield _Block(code[first:last], *((start, end) if shift is None else (shift + first, shift + last)))
+        if line is not None and (indented := line.group().partition("\n\n")[2]):
+            yield _Block(textwrap.dedent(indented), start, end)
+        first = None
+
+
+def _is_code(line: str) -> bool:
+    """Whether a line, with those that continue it, is a statement: neither a lone value, as a word is, nor a `x: y`."""
+    statements = _statements(line)
+    return statements is not None and not any(
+        (isinstance(statement, ast.Expr) and not any(isinstance(node, ast.Call) for node in ast.walk(statement)))
+        or (isinstance(statement, ast.AnnAssign) and statement.value is None)
+        for statement in statements
+    )
