@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.benchmarks.judge_forms import JudgeForm, form_named
+from harness.benchmarks.judge_forms import JudgeForm, form_named, stored_form
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import read_record, write_atomically
@@ -26,6 +26,7 @@ from harness.core.hidden_limit import EarlyCut, HiddenLimit
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
 from harness.core.records import Grade, GradeRules, NearMiss, Question
+from harness.grading.second.judge_messages import prompt_of
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
 from harness.grading.verifier import LEFT_OPEN, failure, is_late
 from harness.runs.layout import BenchmarkFolder
@@ -280,7 +281,7 @@ def score_benchmark(
     columns = tallies.columns.in_order([item.number for item in covered])
     present, fewest = [item for item in covered if item.n], min(item.n for item in covered)
     check_ks(questions[0].benchmark, ks, fewest)
-    rules, form, most_points = questions[0].rules, _form_of(questions[0]), _most_points(present)
+    rules, form, most_points = questions[0].rules, _form_of(questions[0], tallies.kinds), _most_points(present)
     stated = columns.tokens[~np.isnan(columns.tokens)]
     clusters = cluster_numbers(covered)
     n_clusters = int(clusters.max()) + 1
@@ -328,8 +329,13 @@ def score_benchmark(
     return msgspec.structs.replace(score, warnings=(*of_samples, *own))
 
 
-def _form_of(question: Question) -> JudgeForm | None:
-    """The form of the judge that the benchmark's card names; None without one, or if its file is gone."""
+def _form_of(question: Question, kinds: Iterable[GradeKind]) -> JudgeForm | None:
+    """The form of the judge that decided grades, else of the one that the card names; None without one form, or if its
+    file is gone.
+    """
+    prompts = {prompt_of(kind.grader) for kind in kinds if "+judge:" in kind.grader}
+    if prompts:
+        return stored_form(prompts.pop(), question.rules.judge) if len(prompts) == 1 else None
     with contextlib.suppress(UsageError):
         return form_named(question.rules.judge) if question.rules.judge else None
     return None

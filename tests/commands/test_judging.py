@@ -448,13 +448,15 @@ def test_each_benchmark_is_judged_by_the_form_of_its_card(tmp_path: Path) -> Non
     write_run(
         tmp_path, texts, "proofs", rules=msgspec.structs.replace(rules, judge="proofbench", right_from=6.0), rubric="r"
     )
-    write_run(tmp_path, {"f1": (PROSE, ["is A", "is B", "is C", "a late A"])}, "facts",
-              rules=msgspec.structs.replace(rules, judge="simpleqa"))  # fmt: skip
+    claims = {"f1": (PROSE, ["is A", "is B", "is C", "a late A"])}
+    write_run(tmp_path, claims, "facts", rules=msgspec.structs.replace(rules, judge="simpleqa"))
+    bare = write_run(tmp_path / "bare", claims, rules=rules)
     run = write_run(tmp_path, {"w1": (PROSE, ["So \\boxed{\\text{it is CORRECT}}"])})
     with FakeServer(judging(by_forms)) as server:
         judged = judge_run(run, serve(server))
         n_asked = len(asked_of_any(server))
         assert n_asked == 8 + 4 + 1 + 3, "each off its form once more, of a labelled line never"
+        by_option = judge_run(bare, serve(server), prompt=form_named("simpleqa"))
     proofs, facts, prose = judged.scores
     grades = graded(run, "proofs")
     assert [grades["p1", index].points for index in range(4)] == [(7, 7), (6, 7), (1, 7), msgspec.UNSET]
@@ -467,6 +469,7 @@ def test_each_benchmark_is_judged_by_the_form_of_its_card(tmp_path: Path) -> Non
     assert {name: round(each.value, 3) for name, each in facts.measures.items()} == {
         "F1": round(2 * 2 / (4 + 3), 3), "attempted": 0.75, "right of attempted": round(2 / 3, 3),
     }  # fmt: skip
+    assert by_option.scores[0].measures == facts.measures, "whoever names the form"
     assert [grade.verdict for grade in graded(run, "facts").values()] == ["correct", "wrong", "no_answer", "correct"]
     assert prose.n_correct == 1
     again = judge_run(run, nobody)

@@ -1,0 +1,40 @@
+"""Where a reply goes on with questions of its own, as a base model does behind the answer to a few-shot prompt."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+from itertools import islice
+
+from harness.answers.patterns import regex
+from harness.core.records import Question
+
+_MAX_HEADINGS = 16
+"""Number of headings of a reply that are looked at."""
+
+_PARAGRAPH_HEADING = regex(r"(?:\A|\n[ \t]*\n)[ \t#*]*([^\W\d][^\n:：*.]{0,30}?)[ \t]*\d*[*_]*[:：]")
+_USUAL = "[Qq]uestion|QUESTION|Q|[Pp]roblem|PROBLEM|Exercise|Human|User|问题?|题目"
+
+
+def further_question(text: str, lo: int, hi: int, question: Question) -> int | None:
+    """Return where text[lo:hi] begins to ask a question that is not the prompt's; None if it asks none.
+
+    Its heading is a usual one, or the one of the examples in the prompt.
+    """
+    prompt = "\n\n".join(message.content for message in question.messages) or question.prompt
+    for heading in islice(_headings(prompt).finditer("\n" + text[lo:hi]), _MAX_HEADINGS):
+        if heading["asked"] not in prompt or not heading["asked"]:
+            return max(lo, lo + heading.start() - 1)
+    return None
+
+
+@lru_cache(maxsize=4)
+def _headings(prompt: str) -> re.Pattern[str]:
+    """The pattern of a question's heading, with the line that it asks."""
+    names = Counter(_PARAGRAPH_HEADING.findall(prompt)).most_common(1)
+    usual = "|".join((_USUAL, *(re.escape(name) for name, n in names if n > 1)))
+    return re.compile(
+        rf"\n[ \t#*>_]*+(?:{usual})(?![A-Za-z])[ \t]*\d*[ \t]*[*_]*(?:[:：][ \t*_]*|\.?[ \t]*$)\s*+(?P<asked>[^\n]*)",
+        re.M,
+    )
