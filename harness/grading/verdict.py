@@ -32,10 +32,11 @@ from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_RO
 from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.find.beside import parts_of
 from harness.grading.find.extract import candidates, extract_from, shorten_answer, states_something
+from harness.grading.find.further import further_question
 from harness.grading.find.reference import with_stated
 from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
 
-VERSION = "46"
+VERSION = "47"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"
@@ -60,6 +61,10 @@ MAX_VOTE_CHARS = 200
 _BOXED = ("box", "boxes", "open box")
 """Methods by which a box is found to be the answer."""
 
+_STATED = ("box", "boxes", "phrase", "letter", "line")
+"""Methods of an answer behind which a reply may go on with questions of its own. A line must have a digit."""
+
+_DIGIT = regex(r"\d")
 _IN_PROSE = ("formula", "number", UNSTATED)
 """Methods of an answer in prose: it is not called wrong if another value of the reply is right."""
 
@@ -313,6 +318,14 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
         if reply in question.references and not has_box(reply, 0, len(reply)):
             begin = text.index(reply, start)
             return Extraction(reply, begin, begin + len(reply), "line")
+    if (further := further_question(text, start, end, question)) is not None:
+        stated = _find_in(question, text, start, further, truncated=False)
+        if (
+            stated is not None
+            and stated.method in _STATED
+            and (stated.method != "line" or _DIGIT.search(stated.answer))
+        ):
+            return stated
     last = chr(ord("A") + len(question.choices) - 1) if question.choices else LAST_LETTER
     parts = _parts(question)
     extraction = extract_from(text, start, end, kind=question.kind, parts=parts, truncated=truncated, last=last)
@@ -322,7 +335,8 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if extraction is None:
         return None
     is_mathematics = question.kind not in ("choice", "text", "program") and question.rules.grader == verifier.RULES
-    if is_mathematics and not states_something(extraction.answer):
+    # A reference may be nothing but brackets, too.
+    if is_mathematics and not states_something(extraction.answer) and all(map(states_something, question.references)):
         return None
     if extraction.method in _IN_PROSE and not truncated and _is_one_number(question):
         extraction = extraction._replace(behind=values_in(text, start, end, only_all=extraction.method == UNSTATED))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 
+import msgspec
 import pytest
 
 from harness.grading import grade
@@ -39,6 +40,14 @@ WRAPPINGS = [
     "The answer is 99.\n</think>\nThe answer is $@$.",
 ]  # fmt: skip
 """Replies that state the answer in the place of @."""
+
+RUN_ONS = [
+    ("", "Question: {}\nAnswer: {}\n#### {}"), ("", "Q: {}\nA: It is {}. The answer is {}."),
+    ("", "**Problem 2:**\n{}\n\n**Solution:**\n{}. \\boxed{{{}}}"),
+    ("", "### Question\n{}\n{}\n#### {}\n\n### Question\nAnd"),
+    ("Aufgabe: Wie viel?\nLösung: 1\n\nAufgabe: Wie alt?\nLösung:", "Aufgabe: {}\nLösung: {}. The answer is {}"),
+]  # fmt: skip
+"""Prompts, and how a base model goes on behind its answer: a further question, and twice another answer."""
 
 THOUGHTS = [
     "think",
@@ -72,8 +81,11 @@ def test_an_answer_has_one_verdict_in_every_wrapping(kind: str) -> None:
         for answer, verdict in ((right, "correct"), (wrong, "wrong")):
             reply = wrapping.replace("@", answer).replace("~", lines_of(answer))
             thought = f"{tag}Is it 99? The answer is 99.{tag[0]}/{tag[1:]}\n"
-            for text in (reply, thought + reply):
-                assert grade(question(right), sample(text)).verdict == verdict, (seed, text)
+            prompt, form = draw.choice(RUN_ONS)
+            asked = msgspec.structs.replace(question(right), prompt=prompt)
+            run_on = draw.choice(["\n", "\n\n"]) + form.format("Tom has 3. How many?", 98, 98)
+            for text in (reply, thought + reply, reply + run_on, "Problem: Add.\n" + reply):
+                assert grade(asked, sample(text)).verdict == verdict, (seed, text)
             assert grade(question(right), sample(tag + reply.replace("</think>", ""))).verdict == "no_answer", (
                 tag + reply
             )

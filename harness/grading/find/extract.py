@@ -88,8 +88,8 @@ _MAX_TUPLE_CHARS = 240
 """About the longest text that `_TUPLE` can match, in characters."""
 
 _SPOKEN_ANSWER = regex(
-    r"(?i)(?:\A\s*|\n[ \t]*+)(yes|no|true|false)\b"
-    r"(?=\s*(?:[*_.,;:!—–-]|\Z)|\s+(?:it|they|there|this|that|he|she|we|the)\b)"
+    r"(?i)(?:\A|\n)[ \t*_`>]*+(yes|no|true|false)(?![A-Za-z])"
+    r"(?=\s*(?:[*_`.,;:!—–-]|\Z)|\s+(?:it|they|there|this|that|he|she|we|the)\b)"
     r"(?![^\n]*\b(?:yes|no|true|false)\b)[^\n]*\Z|\b(?:is|are|was|(?:must"
     r"|has\s+to)\s+be)\s+([^\s.][^.\n]{0,60}?)[.!]?\s*\Z"
 )
@@ -208,6 +208,9 @@ _GIVES_UP = regex(
 )
 """A sentence by which a reply says that it has no answer."""
 
+_OPENINGS = regex(r"\\(?:[([]|boxed|fbox|framebox)|[{$*]")
+"""The signs that begin an answer, all that is left of one that was cut off."""
+
 _DELIMITERS = regex(r"\\[()\[\]]|\$")
 _EMPTY_SET = regex(r"\s*\\?\{\s*\\?\}\s*")
 """{ } is an answer without letters and digits."""
@@ -282,8 +285,8 @@ def extract_from(
         extraction = _without_label(tail.replace("$", money), kind, joins_parts=parts is not None)
         if extraction is not None:
             extraction = extraction._replace(answer=extraction.answer.replace(money, "$"))
-    if extraction is None or not without_boxes(extraction.answer).strip():
-        return None  # an empty box behind a label states nothing
+    if extraction is None or not _OPENINGS.sub("", without_boxes(extraction.answer)).strip():
+        return None  # an empty or open box behind a label states nothing
     if parts is not None and _lacks_values(extraction, parts):
         extraction = extraction._replace(method=UNSTATED)
     extraction = _with_unit(extraction, tail, kind)
@@ -589,7 +592,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
     if (quote := _QUOTE_MARK.match(answer)) is not None:
         answer = answer[quote.end() :]
     # In a text or a choice the leading words, as "this is", may be the answer.
-    if kind not in ("text", "choice") and (lead := _LEAD.match(answer)) is not None and answer[lead.end() :].strip():
+    if kind not in ("text", "choice") and (lead := _LEAD.match(answer)) is not None:
         answer = answer[lead.end() :].rstrip(". ").strip("*_` ")
     answer = _REMARK.sub("", answer)
     if not answer or len(answer) > MAX_LINE_CHARS or "\n" in answer or _is_sentence(answer, kind):

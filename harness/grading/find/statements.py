@@ -345,7 +345,7 @@ def _is_unstated(text: str, start: int, lo: int) -> bool:
     """
     first = max(lo, start - _MAX_LEAD_CHARS)
     begin, _ = sentence_around(text, start, start, first, start)
-    words = text[begin:start].lower().split()
+    words = text[begin:start].replace("*", " ").lower().split()
     lead = words[:-1] if words[-1:] == ["final"] else words
     if lead and (lead[-1].strip("(") in _NOT_THE_ANSWER or lead[-2:-1] == ["least"]):
         return True  # "his answer", "the least likely answer"
