@@ -120,8 +120,9 @@ class ScoredTerminal(Terminal):
             silent = subprocess.DEVNULL
             with contextlib.suppress(OSError):
                 self._scoring = subprocess.Popen(
-                    command, stdin=silent, stdout=silent, stderr=silent, start_new_session=True
-                )
+                    command, stdin=silent, stdout=silent, stderr=silent, start_new_session=True,
+                    env=isolated.environment(*isolated.HARNESS),
+                )  # fmt: skip
                 os.setpriority(os.PRIO_PROCESS, self._scoring.pid, NICENESS)
 
     def print_tables(self, *, stderr: bool) -> None:
@@ -129,4 +130,5 @@ class ScoredTerminal(Terminal):
         if self._folder is not None:
             sys.stdout.flush()
             command = isolated.command("harness", "score", str(self._folder.path))
-            subprocess.run(command, check=False, stdout=2 if stderr else None)
+            environment = isolated.environment(*isolated.HARNESS)
+            subprocess.run(command, check=False, stdout=2 if stderr else None, env=environment)

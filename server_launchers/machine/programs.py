@@ -16,6 +16,7 @@ import contextlib
 import json
 import re
 
+from server_launchers import isolated
 from server_launchers.machine.processes import MARK
 
 ASK_SECONDS = 30.0
@@ -38,6 +39,7 @@ def run_quietly(argv: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
             check=False,
             # Python also imports from its folder: a file of the user called `vllm.py` would run here.
             cwd="/",
+            env=isolated.environment(*isolated.CONTAINERS),
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -7,6 +7,7 @@ import ast
 import json
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 import time
@@ -192,6 +193,27 @@ def test_python_is_started_by_one_place() -> None:
     assert starts - others - engines == ENGINES.keys()
     assert starts & engines
     assert sites == SITES
+
+
+SEE_ALL = {
+    "harness/cli/demo.py": "a command that the user could type",
+    "server_launchers/keeping/launch.py": "the guard, which starts an engine with all variables",
+}
+"""Files that start a child without naming its variables, and why."""
+
+
+def test_every_child_gets_named_variables() -> None:
+    see_all = set()
+    for path in [*(CHECKOUT / "harness").rglob("*.py"), *(CHECKOUT / "server_launchers").rglob("*.py")]:
+        if "subprocess." not in (source := path.read_text("utf-8")):
+            continue
+        calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+        starts = [
+            node for node in calls if re.fullmatch(r"subprocess\.(run|Popen|\w*call|\w*output)", ast.unparse(node.func))
+        ]
+        if any(all(word.arg != "env" for word in node.keywords) for node in starts):
+            see_all.add(path.relative_to(CHECKOUT).as_posix())
+    assert see_all == SEE_ALL.keys()
 
 
 def test_a_grading_worker_sees_no_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from functools import cached_property
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.extensions.answers.program.carried import ENVIRONMENT, OPTIONS, python_text
+from server_launchers import isolated
 
 ENGINES = ("docker", "podman")
 """Container engines that can hold a sandbox."""
@@ -80,8 +81,9 @@ class ContainerEngine:
         """Run a command of the container engine (docker, podman). Raises `UsageError` if it does not answer."""
         try:
             return subprocess.run(
-                [path, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_SECONDS, check=False
-            )
+                [path, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_SECONDS, check=False,
+                env=isolated.environment(*isolated.CONTAINERS),
+            )  # fmt: skip
         except (OSError, subprocess.SubprocessError) as error:
             raise UsageError(f"{self.engine} does not answer: {visible(str(error), 200)}") from error
 
@@ -103,7 +105,7 @@ class ContainerEngine:
         process = subprocess.Popen(
             # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
             self.command(name, memory, packages), stdin=channel, stdout=channel, stderr=subprocess.PIPE, cwd="/",
-            start_new_session=True,
+            start_new_session=True, env=isolated.environment(*isolated.CONTAINERS),
         )  # fmt: skip
         self._names[process.pid] = name
         return process
