@@ -87,13 +87,14 @@ def believed(usage: Usage, *, has_text: bool, has_reasoning: bool) -> Usage:
     """The stated counts of a reply without those that cannot be true.
 
     A count is unknown (None) if it is missing, negative, no integer or above `MAX_STATED_TOKENS`; also 0 completion
-    tokens of a reply with text, 0 prompt tokens, 0 reasoning tokens of a reply with reasoning (vLLM), and more
-    reasoning tokens than completion tokens. has_text: it has text or reasoning. has_reasoning: it has reasoning.
+    tokens of a reply with text or reasoning, 0 prompt tokens, 0 reasoning tokens of a reply with reasoning (vLLM), and
+    more reasoning tokens than completion tokens, or as many beside a text.
     """
     completion, reasoning = usage.completion_tokens, usage.reasoning_tokens
-    if completion == 0 and has_text:
+    if completion == 0 and (has_text or has_reasoning):
         completion = None
-    if reasoning is not None and (completion is None or reasoning > completion or (reasoning == 0 and has_reasoning)):
+    most = -1 if completion is None else completion - (has_text and bool(reasoning))
+    if reasoning is not None and (reasoning > most or (reasoning == 0 and has_reasoning)):
         reasoning = None
     return msgspec.structs.replace(
         usage, prompt_tokens=usage.prompt_tokens or None, completion_tokens=completion, reasoning_tokens=reasoning

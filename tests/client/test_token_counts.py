@@ -31,7 +31,7 @@ MAKERS: dict[str, tuple[Any, tuple[int | None, ...]]] = {
     "OpenAI": (chat(32, 1008, 1040, 1000), (32, 1008, 1000)),
     "xAI": (chat(32, 8, 1040, 1000, **{OF_PROMPT: {"text_tokens": 32, CACHED: 6}}), (32, 1008, 1000)),
     "Gemini": (chat(32, 8, 1040), (32, 1008, 1000)),
-    "Gemini, cut in its thought": (chat(32, None, 1040), (32, 1008, 1008)),
+    "no count of its text": (chat(32, None, 1040), (32, 1008, None)),
     "Gemini without thought": (chat(32, 8, 40), (32, 8, None)),
     "DeepSeek": (chat(32, 9, 41, 5, prompt_cache_hit_tokens=30, prompt_cache_miss_tokens=2), (32, 9, 5)),
     "OpenRouter": (chat(32, 9, 41, 5, cost=0.1, **{OF_PROMPT: {CACHED: 30, "cache_write_tokens": 0}}), (32, 9, 5)),

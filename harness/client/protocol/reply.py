@@ -312,7 +312,7 @@ class Completion:
             reasoning=reasoning,
             refusal=self._text(_REFUSAL),
             finish_reason=self.finish_reason,
-            usage=believed(self._usage, has_text=bool(text or reasoning), has_reasoning=bool(reasoning)),
+            usage=believed(self._usage, has_text=bool(text), has_reasoning=bool(reasoning)),
             timing=Timing(
                 started=self._started_utc,
                 first_token=stamps[0] - self.started if stamps else None,
