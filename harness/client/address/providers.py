@@ -268,27 +268,28 @@ class Provider(Part):
     def _thinking_fields(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
         """The request fields for a value of the option `thinking`.
 
-        Raises `UsageError` if the provider cannot express it for this model.
+        An effort that is not known for this model is sent in the form of one that is: models and their efforts are
+        newer than this list. Raises `UsageError` for a switch that the provider has no known field for.
         """
-        if thinking is None:
-            return {}
+        levels = self._levels(model, api)
+        if thinking is None or thinking in levels:
+            return levels[thinking] if thinking else {}
+        if thinking in ("on", "off"):
+            choices = f"expected {' or '.join(sorted(levels))}" if levels else "no value is known that it takes"
+            why = f"{self.name} cannot express it for {visible(model, 80)}: {choices}; "
+            raise UsageError(f"{why}other fields of a request go into extra_body", field="thinking", value=thinking)
+        like = next((name for name in levels if name not in ("on", "off", "none")), None)
+        return {"reasoning_effort": thinking} if like is None else _replaced(levels[like], like, thinking)
+
+    def _levels(self, model: str, api: Api) -> dict[Thinking, dict[str, Any]]:
+        """The values of the option `thinking` that are known for a model, with their fields."""
         levels: dict[Thinking, dict[str, Any]] = {}
         for rule in self.thinking:
             if rule.covers(model, api):
                 # The first rule that names a level decides.
                 levels = {**rule.levels, **levels}
-        if thinking == "none":
-            # The value `none` means `off`, unless the provider has a level of the name `none`.
-            levels = {"none": levels["off"], **levels} if "off" in levels else levels
-        if thinking in levels:
-            return levels[thinking]
-        choices = f"expected {' or '.join(sorted(levels))}" if levels else "no value is known that it takes"
-        raise UsageError(
-            f"{self.name} cannot express it for {visible(model, 80)}: {choices}; "
-            f"other fields of a request go into extra_body",
-            field="thinking",
-            value=thinking,
-        )
+        # The value `none` means `off`, unless the provider has a level of the name `none`.
+        return {"none": levels["off"], **levels} if "off" in levels else levels
 
     def _budget_fields(self, model: str, api: Api, tokens: int | None, engine: str | None) -> dict[str, Any]:
         """The request fields for the option `thinking_tokens`.
@@ -340,7 +341,20 @@ class Provider(Part):
             does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
             again = "a sample that is asked again comes out differently; `seed=None` sends none"
             warnings.append(f"{self.name} {does}: {again}")
+        if thinking not in (None, *(levels := self._levels(model, api))):
+            known = f"known are {', '.join(sorted(levels))}" if levels else "none is known"
+            warnings.append(
+                f"{self.name}: {visible(model, 80)} may refuse or ignore thinking={thinking}, which is sent: {known}"
+            )
         return warnings
+
+
+def _replaced(fields: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    """The fields with `new` wherever a value is `old`."""
+    return {
+        name: _replaced(value, old, new) if isinstance(value, dict) else new if value == old else value
+        for name, value in fields.items()
+    }
 
 
 def names() -> list[str]:
