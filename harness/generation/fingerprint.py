@@ -111,8 +111,8 @@ class Fingerprints:
     """The fingerprints of some endpoints.
 
     beginnings: base URL → beginnings of the replies, of each endpoint that answered all prompts. failures: base URL →
-    why one of its requests failed. cost: what all requests were billed for. toolless: the endpoints that count no more
-    prompt tokens if a prompt comes with the tool: a template or a gateway drops it.
+    why one of its requests failed, or what its replies lack. cost: what all requests were billed for. toolless: the
+    endpoints that count no more prompt tokens if a prompt comes with the tool: a template or a gateway drops it.
     """
 
     beginnings: dict[str, list[str]] = field(default_factory=dict)
@@ -136,12 +136,36 @@ def ask(
     neutral: Mapping[str, Any],
     endpoints: Sequence[Endpoint],
     open_transport: Callable[[], Transport],
+    former: Sequence[str] = (),
 ) -> Fingerprints:
     """Ask each endpoint for its fingerprint. Blocking; may be called with or without a running event loop.
 
     neutral: values that keep the servers' own defaults out. open_transport: opens the client that sends the requests.
-    A failed request is not sent again: its endpoint has no fingerprint.
+    former: the run's beginnings; an endpoint whose own differ is asked twice, and one that does not repeat itself has
+    no fingerprint. A failed request is not sent again: its endpoint has none either.
     """
+    taken = _ask_once(settings, neutral, endpoints, open_transport)
+    unlike = [
+        endpoint for endpoint in endpoints
+        if former and same(former, taken.beginnings.get(endpoint.base_url, former)) < MIN_SAME
+    ]  # fmt: skip
+    if unlike:
+        again = _ask_once(settings, neutral, unlike, open_transport)
+        taken.cost = taken.cost.plus(again.cost)
+        for url, beginnings in again.beginnings.items():
+            if (n := same(taken.beginnings[url], beginnings)) < MIN_SAME:
+                del taken.beginnings[url]
+                taken.failures[url] = f"asked twice at temperature 0, only {n} of {len(PROMPTS)} replies begin alike"
+    return taken
+
+
+def _ask_once(
+    settings: RunSettings,
+    neutral: Mapping[str, Any],
+    endpoints: Sequence[Endpoint],
+    open_transport: Callable[[], Transport],
+) -> Fingerprints:
+    """What each endpoint gives when it is asked once."""
     taken, requests = Fingerprints(), settings.asker.template(SAMPLING, neutral)
     contents = bodies(settings, requests)
     deadlines = replace(settings.deadlines, connect=SECONDS, first_token=SECONDS, idle=SECONDS)

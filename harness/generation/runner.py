@@ -205,24 +205,31 @@ class Runner:
         endpoints = self.settings.endpoints
         # A later stage asks the servers that the first one has just compared.
         if self._takes_fingerprints and not self.settings.stage:
-            neutral = self.session.fingerprint_neutral
+            neutral, former = self.session.fingerprint_before
             # What the session logs if a signal ends it meanwhile.
-            self.session.spent_on_fingerprints = fingerprint.most(self.settings, neutral, len(endpoints))
-            taken = fingerprint.ask(self.settings, neutral, endpoints, self.opener)
+            most = fingerprint.most(self.settings, neutral, len(endpoints) * (2 if former else 1))
+            self.session.spent_on_fingerprints = most
+            taken = self._fingerprints(endpoints)
             self.session.spent_on_fingerprints = taken.cost
             described = [endpoint for endpoint in endpoints if endpoint.base_url in self.servers.facts]
             given = {url: taken.beginnings[url] for e in endpoints if (url := e.base_url) in taken.beginnings}
             self.session.check_fingerprints(given, described, taken.failures, resuming=True)
-            for url in taken.toolless:
-                self.session.warn(
-                    f"{url} drops the tool: it counts as many prompt tokens with the tool as without it. Its chat "
-                    "template, or a gateway in front of it, leaves tools out, so the model cannot call any."
-                )
         elif self.settings.fingerprint and not self.settings.stage:
             self.session.warn(
                 "a session with a budget takes no fingerprint, so this one cannot notice that the server's model has "
                 "changed."
             )
+
+    def _fingerprints(self, endpoints: Sequence[Endpoint]) -> fingerprint.Fingerprints:
+        """Ask endpoints for their fingerprints, and warn of those that drop the tool."""
+        neutral, former = self.session.fingerprint_before
+        taken = fingerprint.ask(self.settings, neutral, endpoints, self.opener, former)
+        for url in taken.toolless:
+            self.session.warn(
+                f"{url} drops the tool: it counts as many prompt tokens with the tool as without it. Its chat "
+                "template, or a gateway in front of it, leaves tools out, so the model cannot call any."
+            )
+        return taken
 
     @property
     def _takes_fingerprints(self) -> bool:
@@ -292,7 +299,7 @@ class Runner:
         facts = describe(endpoint)
         taken = fingerprint.Fingerprints()
         if self._takes_fingerprints:
-            taken = fingerprint.ask(self.settings, self.session.fingerprint_neutral, [endpoint], self.opener)
+            taken = self._fingerprints([endpoint])
             if isinstance(self._network, Network):
                 self._network.bill(taken.cost)
         return self.session.join(endpoint, facts, taken.beginnings)

@@ -358,14 +358,17 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         return replace(self._settings, benchmarks=benchmarks)
 
     @property
-    def fingerprint_neutral(self) -> dict[str, Any]:
-        """The neutral sampling values for a fingerprint's requests: those of the recorded fingerprint, so that the
-        two can be compared; without one, those for the engine of this session's servers.
+    def fingerprint_before(self) -> tuple[dict[str, Any], Sequence[str]]:
+        """The neutral sampling values for a fingerprint's requests, and the run's beginnings.
 
-        A neutral value has no effect (`top_k: -1`), and is sent to keep out a value that the server would fill in.
+        The values are those of the recorded fingerprint, so that the two can be compared; without one, those for the
+        engine of this session's servers, and no beginnings. A neutral value has no effect (`top_k: -1`), and is sent to
+        keep out a value that the server would fill in.
         """
         recorded = fingerprint.comparable(self._manifest.provenance)
-        return self._settings.asker.neutral_fields(fingerprint.SAMPLING) if recorded is None else recorded.neutral
+        if recorded is None:
+            return self._settings.asker.neutral_fields(fingerprint.SAMPLING), ()
+        return recorded.neutral, recorded.beginnings
 
     def check_fingerprints(
         self,
@@ -385,7 +388,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             if (url := endpoint.base_url) not in given:
                 why = f"did not finish its fingerprint within {fingerprint.SECONDS:g} s"
                 if (failure := failures.get(url)) is not None:
-                    why = f"gave no fingerprint, since a request for it failed ({quoted(failure).rstrip('.')})"
+                    why = f"gave no fingerprint ({quoted(failure).rstrip('.')})"
                 self.warn(
                     f"{url} {why}. A fingerprint is eight short greedy replies, which differ if the model or its "
                     "precision has changed. This session cannot notice such a change; its samples count all the same."
@@ -394,7 +397,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             return
         recorded = fingerprint.comparable(self._manifest.provenance)
         # Without a recorded fingerprint, the first endpoint's becomes the run's.
-        former = fingerprint.first(given, self.fingerprint_neutral) if recorded is None else recorded
+        former = fingerprint.first(given, self.fingerprint_before[0]) if recorded is None else recorded
         same = {url: fingerprint.same(former.beginnings, beginnings) for url, beginnings in given.items()}
         for url, n_same in same.items():
             n_all = len(former.beginnings)

@@ -26,13 +26,14 @@ import psutil
 import pytest
 
 import harness
+from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.reply import Reply
 from harness.client.spelling import Spelling
 from harness.client.wires.wire import Call
 from harness.core.errors import HelperFailed, StoppedByRule, StoreError, UsageError
 from harness.core.helpers import HELPERS
 from harness.core.nouns import Prices
-from harness.core.records import Sample, Timing, Usage
+from harness.core.records import NOTHING_TOLD, Sample, Timing, Usage
 from harness.core.reply_notes import LOST_CALL, calls_remedy
 from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.interpreters import LOST, Interpreters
@@ -83,10 +84,16 @@ def one_sample(folder: Path, *replies: str | Calls, **more: Any) -> tuple[Sample
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 @pytest.mark.parametrize("longer", [0, 80], ids=["dropped", "arrives"])
-def test_a_server_whose_prompts_are_no_longer_with_the_tool_is_named(tmp_path: Path, api: Any, longer: int) -> None:
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_server_whose_prompts_are_no_longer_with_the_tool_is_named(
+    tmp_path: Path, api: Any, longer: int, joins: bool
+) -> None:
     plain = scripted(ANSWER)
 
     def answer(request: Request) -> Iterator[Step]:
+        if joins and "localhost" not in request.headers["host"]:
+            yield http(503)
+            return
         for step in plain(request):
             offered = request.method == "POST" and "tools" in request.json
             if longer and offered and isinstance(step, bytes):
@@ -94,8 +101,15 @@ def test_a_server_whose_prompts_are_no_longer_with_the_tool_is_named(tmp_path: P
             yield step
 
     with FakeServer(answer) as server:
-        settings = settings_of(tmp_path / "run", server.base_url, api=api, fingerprint=True)
-        outcome = run(settings, question_set(tmp_path, 1))
+        # A later stage looks only at what joins it, here the same server by another name.
+        settings = settings_of(tmp_path / "run", server.base_url, api=api, fingerprint=True, stage=int(joins))
+        more: dict[str, Any] = {}
+        if joins:
+            more = {"facts": {server.base_url: NOTHING_TOLD}, "describe": lambda _: NOTHING_TOLD}
+            other = Endpoint.parse(server.base_url.replace("127.0.0.1", "localhost"))
+            patience = replace(settings.patience, start_up=PATIENCE_SECONDS)
+            settings = replace(settings, endpoints=(*settings.endpoints, other), patience=patience)
+        outcome = run(settings, question_set(tmp_path, 1), **more)
     assert any("drops the tool" in warning for warning in outcome.warnings) == (not longer)
 
 

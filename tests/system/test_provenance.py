@@ -278,6 +278,15 @@ def test_what_a_batch_may_do_is_no_warning(ask: Any, serve: Any, odd: int, named
     assert (session(run)["same"], bool(warned(run))) == ({other.base_url: 8 - odd}, named)
 
 
+def test_a_server_that_does_not_repeat_itself_is_untested_and_its_run_goes_on(ask: Any, serve: Any) -> None:
+    numbers = itertools.count()
+    server = serve(lambda request: Engine(weights=str(next(numbers)))(request))
+    assert not warned(ask(server))
+    run = ask(server, samples=2)
+    (warning,) = warned(run, "asked twice at temperature 0, only 0 of 8 replies begin alike")
+    assert (run.outcome.complete, session(run)["same"], "cannot notice" in warning) == (True, {}, True)
+
+
 def spent(run: harness.Run) -> tuple[int, int, int]:
     used = run.outcome.spent
     return used.prompt_tokens, used.completion_tokens, used.n_unstated
