@@ -124,12 +124,6 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
     taken_over = _taken_over(prepared, settings, watcher)
     prepared.folder.create()
     watcher.sampling(_in_a_line(settings, prepared.sets), prepared.folder)
-    served, waited_for = ServedHere.of(prepared), WaitedFor.of(prepared, watcher.warn)
-
-    def lost(failures: Sequence[str]) -> str | None:
-        waited_for.look(failures)
-        return served.lost(failures)
-
     return runner.generate(
         settings,
         prepared.sets,
@@ -140,7 +134,8 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
             down=prepared.looks.failures,
             describe=prepared.describe,
             endpoints_file=prepared.reached.file,
-            lost=lost,
+            lost=ServedHere.of(prepared).lost,
+            listing=WaitedFor.of(prepared, watcher.warn).look,
             watched=() if prepared.reached.provider.hosted or settings.batching else settings.endpoints,
         ),
         listener=runner.Listener(
@@ -260,15 +255,16 @@ class ServedHere:
 
 
 class WaitedFor:
-    """Names the other models that servers list by now when a run waits for all of them.
+    """Looks at the list of models of each endpoint that begins to be asked in vain, and names a list without the run's.
 
-    endpoints: those that listed `model` before the first request. The run waits on: a router may list its models again.
+    endpoints: those that listed `model` before the first request. They are asked on: a router may list it again.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], model: str, warn: Callable[[str], None]) -> None:
-        self._endpoints, self._model, self._warn = endpoints, model, warn
-        self._waits = False
-        self._sentences: Queue[str] = Queue()
+        self._endpoints = {endpoint.base_url: endpoint for endpoint in endpoints}
+        self._model, self._warn = model, warn
+        self._failing = set[str]()
+        self._looks: Queue[tuple[str, str]] = Queue()  # (base URL, what it lacks)
 
     @classmethod
     def of(cls, prepared: Prepared, warn: Callable[[str], None]) -> Self:
@@ -276,26 +272,28 @@ class WaitedFor:
         listed = [look.endpoint for look in prepared.looks.each if look.info is not None]
         return cls([] if prepared.reached.provider.hosted else listed, prepared.settings.model, warn)
 
-    def look(self, failures: Sequence[str]) -> None:
-        """Look at each endpoint once at the beginning of a wait, without waiting for it, and warn of other models.
+    def look(self, failures: Mapping[str, str]) -> list[str]:
+        """Begin the looks that are due, and return the base URLs that have listed the model since the last call.
 
-        failures: as in `ServedHere.lost`.
+        failures: by base URL, as in `ServerSide.listing`.
         """
-        waits = bool(failures) and all(failures)
-        if waits and not self._waits:
-            Thread(target=self._ask, daemon=True, name="look").start()
-        self._waits = waits
-        while not self._sentences.empty():
-            self._warn(self._sentences.get())
+        failing = {url for url in self._endpoints if failures.get(url)}
+        for url in failing - self._failing:
+            Thread(target=self._ask, args=(url,), daemon=True, name="look").start()
+        self._failing = failing
+        ended = [self._looks.get() for _ in range(self._looks.qsize())]
+        for lack in filter(None, (lack for _, lack in ended)):
+            self._warn(lack)
+        return [url for url, lack in ended if not lack]
 
-    def _ask(self) -> None:
-        for endpoint in self._endpoints:
-            try:
-                find_model(endpoint, self._model)
-            except NotServed as error:
-                self._sentences.put(f"{error.sentence} The run waits until it does.")
-            except ServerError:
-                continue
+    def _ask(self, url: str) -> None:
+        try:
+            if find_model(self._endpoints[url], self._model) is not None:
+                self._looks.put((url, ""))
+        except NotServed as error:
+            self._looks.put((url, f"{error.sentence} It gets one request at a time until it does."))
+        except ServerError:
+            pass
 
 
 def answer_finder(sets: Sequence[QuestionSet]) -> Answered:

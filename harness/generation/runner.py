@@ -65,7 +65,8 @@ class ServerSide:
     that joins later; blocks, and raises `ServerError` while the endpoint is down; None: every endpoint takes part from
     the start. endpoints_file: the file that `settings.endpoints` were read from; changes of it are followed during the
     run. lost: called now and then with the failure by which each endpoint is set aside (empty for one that is not);
-    returns why the only server has ended for good, which ends the session at once, or None.
+    returns why the only server has ended for good, which ends the session at once, or None. listing: called with the
+    same, by base URL; returns the endpoints that have listed the model since the last call.
     watched: the endpoints whose metrics pages are read meanwhile.
     """
 
@@ -76,6 +77,7 @@ class ServerSide:
     describe: Callable[[Endpoint], ServerFacts] | None = None
     endpoints_file: EndpointsFile | None = None
     lost: Callable[[Sequence[str]], str | None] = lambda _: None
+    listing: Callable[[Mapping[str, str]], Iterable[str]] = lambda _: ()
     watched: Sequence[Endpoint] = ()
 
     def ready(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
@@ -346,8 +348,11 @@ class Runner:
         """Pass on the sentences that wait for `on_status`; end the session if the only server has ended for good."""
         while not self._status_sentences.empty():
             self.listener.on_status(self._status_sentences.get())
-        failures = [each.why for each in network.progress.endpoints if each.state != "left"]
-        if self._lost is None and (why := self.servers.lost(failures)):
+        present = [each for each in network.progress.endpoints if each.state != "left"]
+        failures = {each.base_url: each.why if each.state == "set aside" else "" for each in present}
+        for url in self.servers.listing(failures):
+            network.listed(url)
+        if self._lost is None and (why := self.servers.lost([*failures.values()])):
             self._lost = why
             network.stop(why)
 

@@ -99,25 +99,27 @@ def test_a_server_that_lives_without_its_engine_is_lost_if_it_does_not_end_by_it
 
 
 @pytest.mark.parametrize("listed", ["mine", "other"])
-def test_a_run_that_waits_names_the_other_model_once_a_wait(listed: str) -> None:
+def test_each_endpoint_that_is_set_aside_is_looked_at_once_and_names_another_model(listed: str) -> None:
     told: list[str] = []
+    found: list[str] = []
 
     def n_looks() -> int:
         return sum(request.path == "/v1/models" for request in server.requests)
 
     with FakeServer(lambda _: [models(listed)]) as server:
         waited_for = WaitedFor([Endpoint.parse(server.base_url)], "mine", told.append)
-        for n, failures in enumerate((["404", ""], ["404", "404"], ["404", "404"], [""], ["404"])):
-            waited_for.look(failures)
-            n_waits = (0, 1, 1, 1, 2)[n]
+        for n_waits, why, other in ((0, "", "404"), (1, "404", ""), (1, "404", "404"), (1, "", ""), (2, "404", "404")):
+            failures = {server.base_url: why, "http://another": other}
             due = time.monotonic() + 10
-            while n_looks() < n_waits or (listed == "other" and len(told) < n_waits):
+            while True:
+                found += waited_for.look(failures)
+                if len(told) + len(found) == n_waits:
+                    break
                 assert time.monotonic() < due
                 time.sleep(0.01)
-                waited_for.look(failures)
             assert n_looks() == n_waits
-    assert all("does not serve mine; it has other. The run waits until it does." in each for each in told)
-    assert len(told) == 2 * (listed == "other")
+    assert all("does not serve mine; it has other. It gets one request at a time" in each for each in told)
+    assert (len(told), found) == ((2, []) if listed == "other" else (0, [server.base_url] * 2))
 
 
 @pytest.mark.parametrize("address", [(), ("mine",), ("http://localhost:8001/v1",), ("http://localhost:8003",)])

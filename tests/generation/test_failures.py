@@ -165,6 +165,35 @@ def test_an_endpoint_that_refuses_stops_the_run_only_where_no_other_answers(tmp_
             assert run(settings, question_set(tmp_path, 5)).complete
 
 
+@pytest.mark.parametrize("lists", [True, False])
+@pytest.mark.parametrize("end", [CLOSE, RESET])
+def test_a_question_that_fails_alone_is_given_up_if_the_server_still_lists_its_model(
+    tmp_path: Path, end: Step, lists: bool
+) -> None:
+    others = threading.Semaphore(0)
+
+    def answer(request: Request) -> Iterable[Step]:
+        if question_of(request) == "q0":
+            if first.acquire(blocking=False):  # nothing else is left to be asked then
+                [others.acquire(timeout=PATIENCE_SECONDS) for _ in range(5)]
+            yield end
+        else:
+            yield from well(request)
+            others.release()
+
+    first = threading.Semaphore(1)
+    with FakeServer(answer) as server:
+        patience = replace(QUICK, outage=4.0)
+        settings = run_settings(tmp_path / "run", server.base_url, samples=1, patience=patience)
+        outcome = run(
+            settings, question_set(tmp_path, 6), interval=0.01,
+            listing=lambda failures: [url for url, why in failures.items() if why and lists],
+        )  # fmt: skip
+    (cause,) = outcome.causes
+    assert (outcome.n_done, cause.kind, cause.attempts[0] >= settings.patience.attempts) == (5, "connect", lists)
+    assert ("no request has been answered" in outcome.stopped) != lists
+
+
 def chat_body(text: str = "42") -> dict[str, Any]:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     return {"object": "chat.completion", "model": "test-model", "choices": [choice]}

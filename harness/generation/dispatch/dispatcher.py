@@ -217,6 +217,10 @@ class Dispatcher:
         """Count tokens that the session was billed for and that became no sample, such as a fingerprint's."""
         self.tally.beside = self.tally.beside.plus(spent)
 
+    def listed(self, url: str) -> None:
+        """Note that the endpoint of this base URL lists the model, though it fails requests."""
+        self._lanes.listed(url)
+
     # ---- how a request ended
 
     def landed(self, flight: Flight, end: tuple[Sample, Reply] | BaseException | None) -> bool:

@@ -144,7 +144,8 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
     nothing is sent before; retry_after_ends: the end of the pause that the server itself stated. try_owed: whether it
     stated one while the session was still patient, and has not been tried since. set_aside: it failed several times in
     a row, and gets one request at a time; n_waits: how often, since its last answer. down_at: when it was last set
-    aside; a failure of a request that was sent before shows nothing new. refuses: whether it has refused all requests
+    aside; a failure of a request that was sent before shows nothing new. lists: it has listed the model since its last
+    answer, so that it is there. refuses: whether it has refused all requests
     (a wrong key, say). n_done, n_failed: its requests. seconds, tokens: sums over its finished samples, in which recent
     ones count most.
     """
@@ -161,6 +162,7 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
     try_owed: bool = False
     set_aside: bool = False
     down_at: float = float("-inf")
+    lists: bool = False
     refuses: bool = False
     n_done: int = 0
     n_failed: int = 0

@@ -168,8 +168,14 @@ class Lanes:
     def heard(self, lane: Lane) -> None:
         """Note that the endpoint works, also by a step of a sample that goes on."""
         lane.failures_in_row = lane.n_waits = 0
+        lane.lists = False
         self._down_since = None
         self.answered = True
+
+    def listed(self, url: str) -> None:
+        """Note that the endpoint of this base URL lists the model."""
+        for lane in self._present():
+            lane.lists |= lane.endpoint.base_url == url
 
     def failed(self, flight: Flight, failure: RequestFailed, *, counts: bool = True) -> None:
         """Note a failed request that is asked again.
@@ -191,7 +197,7 @@ class Lanes:
             counts = self.has_waited(flight, failure)
             lane.pace.refused(flight.refusals)
         else:
-            counts = counts or lane.set_aside
+            counts = counts or (lane.set_aside and not lane.lists)
             lane.pace.ended(flight.refusals)
         lane.failures_in_row += counts
         lane.history.over(flight.task[:2])
@@ -235,6 +241,8 @@ class Lanes:
             return "part", "others pass" if history.well else "known"
         is_news = sign not in ("too long", "runaway")
         past = history.failed(flight.number, flight.task[:2], proven=proven) if is_news else "known"
+        if lane.lists and failure.status is None and past in ("known", "alone"):
+            past = "others pass"  # the list did: a server that is there closes, resets or stalls these requests
         refuses_all = sign in ("refused", "no account", "unreadable")
         lane.refuses |= refuses_all
         # Sampling options are a benchmark's, so a server may reject all requests of one and answer those of another.

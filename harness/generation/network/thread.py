@@ -55,6 +55,9 @@ class NetworkThread:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
+    def listed(self, url: str) -> None:
+        """Note that an endpoint lists the model; said by no batch."""
+
     @property
     def server_model(self) -> str | None:
         """The name of the model in the run's first reply; None before that."""
@@ -124,6 +127,9 @@ class Network(NetworkThread):
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample. Any thread may call this."""
         self._run_on_loop(partial(self._dispatcher.bill, spent))
+
+    def listed(self, url: str) -> None:
+        self._run_on_loop(partial(self._dispatcher.listed, url))
 
     def _run_on_loop(self, action: Callable[[], None]) -> None:
         """Run `action` on the loop's thread; at once if the loop does not run."""
