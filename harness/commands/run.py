@@ -124,6 +124,8 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
     taken_over = _taken_over(prepared, settings, watcher)
     prepared.folder.create()
     watcher.sampling(_in_a_line(settings, prepared.sets), prepared.folder)
+    hosted = prepared.reached.provider.hosted
+    listing = [look.endpoint for look in prepared.looks.each if look.info is not None and not hosted]
     return runner.generate(
         settings,
         prepared.sets,
@@ -135,8 +137,8 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
             describe=prepared.describe,
             endpoints_file=prepared.reached.file,
             lost=ServedHere.of(prepared).lost,
-            listing=WaitedFor.of(prepared, watcher.warn).look,
-            watched=() if prepared.reached.provider.hosted or settings.batching else settings.endpoints,
+            listing=WaitedFor(listing, prepared.settings.model, watcher.warn).look,
+            watched=() if hosted or settings.batching else settings.endpoints,
         ),
         listener=runner.Listener(
             on_progress=watcher.progressed,
@@ -257,7 +259,8 @@ class ServedHere:
 class WaitedFor:
     """Looks at the list of models of each endpoint that begins to be asked in vain, and names a list without the run's.
 
-    endpoints: those that listed `model` before the first request. They are asked on: a router may list it again.
+    endpoints: those that listed `model` before the first request. They are asked on: a router may list it again. The
+    list of a hosted provider may be incomplete.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], model: str, warn: Callable[[str], None]) -> None:
@@ -265,12 +268,6 @@ class WaitedFor:
         self._model, self._warn = model, warn
         self._failing = set[str]()
         self._looks: Queue[tuple[str, str]] = Queue()  # (base URL, what it lacks)
-
-    @classmethod
-    def of(cls, prepared: Prepared, warn: Callable[[str], None]) -> Self:
-        """The endpoints of a run; none of a hosted provider, whose list may be incomplete."""
-        listed = [look.endpoint for look in prepared.looks.each if look.info is not None]
-        return cls([] if prepared.reached.provider.hosted else listed, prepared.settings.model, warn)
 
     def look(self, failures: Mapping[str, str]) -> list[str]:
         """Begin the looks that are due, and return the base URLs that have listed the model since the last call.

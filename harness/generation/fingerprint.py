@@ -124,11 +124,8 @@ class Fingerprints:
 def _drops_tool(replies: Sequence[Reply | BaseException]) -> bool:
     """Whether the reply to the first prompt with the tool counts no more prompt tokens than the one without it."""
     ends = (replies[0], *replies[len(PROMPTS) :])
-    counts = [reply.usage.prompt_tokens for reply in ends if isinstance(reply, Reply)]
-    match counts:
-        case [int(plain), int(tooled)]:
-            return tooled <= plain
-    return False
+    counts = [count for each in ends if isinstance(each, Reply) and (count := each.usage.prompt_tokens) is not None]
+    return len(counts) == 2 and counts[1] <= counts[0]
 
 
 def ask(
@@ -144,28 +141,6 @@ def ask(
     former: the run's beginnings; an endpoint whose own differ is asked twice, and one that does not repeat itself has
     no fingerprint. A failed request is not sent again: its endpoint has none either.
     """
-    taken = _ask_once(settings, neutral, endpoints, open_transport)
-    unlike = [
-        endpoint for endpoint in endpoints
-        if former and same(former, taken.beginnings.get(endpoint.base_url, former)) < MIN_SAME
-    ]  # fmt: skip
-    if unlike:
-        again = _ask_once(settings, neutral, unlike, open_transport)
-        taken.cost = taken.cost.plus(again.cost)
-        for url, beginnings in again.beginnings.items():
-            if (n := same(taken.beginnings[url], beginnings)) < MIN_SAME:
-                del taken.beginnings[url]
-                taken.failures[url] = f"asked twice at temperature 0, only {n} of {len(PROMPTS)} replies begin alike"
-    return taken
-
-
-def _ask_once(
-    settings: RunSettings,
-    neutral: Mapping[str, Any],
-    endpoints: Sequence[Endpoint],
-    open_transport: Callable[[], Transport],
-) -> Fingerprints:
-    """What each endpoint gives when it is asked once."""
     taken, requests = Fingerprints(), settings.asker.template(SAMPLING, neutral)
     contents = bodies(settings, requests)
     deadlines = replace(settings.deadlines, connect=SECONDS, first_token=SECONDS, idle=SECONDS)
@@ -205,4 +180,13 @@ def _ask_once(
     ):
         # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
         thread.join(SECONDS + 5)
+    given = taken.beginnings
+    unlike = [each for each in endpoints if former and same(former, given.get(each.base_url, former)) < MIN_SAME]
+    if unlike:
+        again = ask(settings, neutral, unlike, open_transport)
+        taken.cost = taken.cost.plus(again.cost)
+        for url, beginnings in again.beginnings.items():
+            if (n := same(given[url], beginnings)) < MIN_SAME:
+                del given[url]
+                taken.failures[url] = f"asked twice at temperature 0, only {n} of {len(PROMPTS)} replies begin alike"
     return taken

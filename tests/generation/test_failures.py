@@ -35,10 +35,7 @@ from harness.testing import (
     event,
     event_stream,
     http,
-    message,
-    message_events,
-    response,
-    response_events,
+    scripted,
 )
 from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 from tests.patience import PATIENCE_SECONDS
@@ -194,49 +191,42 @@ def test_a_question_that_fails_alone_is_given_up_if_the_server_still_lists_its_m
     assert ("no request has been answered" in outcome.stopped) != lists
 
 
-def chat_body(text: str = "42") -> dict[str, Any]:
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    return {"object": "chat.completion", "model": "test-model", "choices": [choice]}
-
-
-FORMS: dict[str, list[Step]] = {
-    "chat, whole": [http(200, chat_body())],
-    "chat": [*completion("42")],
-    "responses, whole": [http(200, response("42"))],
-    "responses": [*event_stream(*response_events("42"), end=())],
-    "messages, whole": [http(200, message("42"))],
-    "messages": [*event_stream(*message_events("42"), end=())],
-    "its choices are no list": [http(200, chat_body() | {"choices": "42"})],
-    "the reply is no completion": [http(200, {"candidates": [{"content": {"parts": [{"text": "42"}]}}]})],
+WHOLE = {"object": "chat.completion", "model": "test-model", "choices": "42"}
+FORMS = {
+    **{(api, streamed): None for api in ("chat/completions", "responses", "messages") for streamed in (True, False)},
+    ("its choices are no list", False): http(200, WHOLE),
+    ("the reply is no completion", False): http(200, {"candidates": [{"content": {"parts": [{"text": "42"}]}}]}),
 }
-"""A reply in the form of each API, and two that are of none."""
+"""The forms of each API, and two that are of none."""
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "streamed"), FORMS)
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 def test_replies_in_another_form_end_a_run_in_one_round_if_all_are_and_one_alone_does_not(
-    tmp_path: Path, api: Api, form: str
+    tmp_path: Path, api: Api, form: str, streamed: bool
 ) -> None:
-    first = itertools.count()
+    said, scripts, alone = form.partition("/")[0], scripted("42"), True
 
     def oddly(request: Request) -> Iterable[Step]:
-        return FORMS[form] if not alone or next(first) == 0 else FORMS[api]
+        if alone and len(server.requests) > 1:
+            return scripts(request)
+        odd = FORMS[form, streamed]
+        body = json.dumps(request.json | {"stream": streamed}).encode()
+        return [odd] if odd else scripts(replace(request, path=f"/v1/{form}", body=body))
 
-    alone = form.partition(",")[0] != api  # else the form is the right one
     with FakeServer(oddly) as server:
-        spelling = Spelling(api=api)
-        settings = run_settings(tmp_path / "run", server.base_url, spelling=spelling, samples=1, canary=False)
+        settings = run_settings(tmp_path / "run", server.base_url, spelling=Spelling(api=api), samples=1, canary=False)
         assert run(settings, question_set(tmp_path, 6)).complete
-        assert len(server.requests) == 6 + alone
-        if not alone:
+        assert len(server.requests) in (6, 6 + (said != api))
+        alone, settings = False, replace(settings, out=tmp_path / "other")
+        if said == api:
             return
-        alone, server.requests[:] = False, []
-        settings = replace(settings, out=tmp_path / "other")
+        n_before = len(server.requests)
         with pytest.raises(ServerError, match=r"answers in a form that cannot be read: .*drop=stream") as ended:
             run(settings, question_set(tmp_path, 6))
-        assert len(server.requests) <= 12
-        named = {"chat": "api=chat", "responses": "api=responses", "messages": "api=messages"}
-        assert named.get(form.partition(",")[0], form if api == "chat" else "") in str(ended.value)
+        assert len(server.requests) <= n_before + 12
+    named = f"api={said}" if FORMS[form, streamed] is None else said if api == "chat" else ""
+    assert named in str(ended.value)
 
 
 def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path) -> None:

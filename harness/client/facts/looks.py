@@ -143,15 +143,10 @@ def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: dis
     A hosted provider's list may be incomplete: None if the model is missing there, or if a list that is known to be
     incomplete cannot be read.
     """
-    if model is None or not provider.hosted:
-        return discovery.find_model(endpoint, model, pages=pages)
     try:
-        listed = discovery.list_models(endpoint, pages=pages)
-    except discovery.NoList as error:
-        pages.no_list = error.sentence
-        return None
-    except ServerError:
-        if provider.models_list == "all":
+        return discovery.find_model(endpoint, model, pages=pages)
+    except ServerError as error:
+        must_be_read = provider.models_list == "all" and not isinstance(error, discovery.NotServed)
+        if model is None or not provider.hosted or must_be_read:
             raise
         return None
-    return next((info for info in listed if info.id == model), None)

@@ -39,7 +39,7 @@ from harness.client.address.endpoint import quote_safely, without_repeats
 from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event, server_now
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, without_keys
 from harness.client.wires.table import WIRES
-from harness.client.wires.wire import BadEvent, Wire, object_of
+from harness.client.wires.wire import BadEvent, Wire, is_error, object_of
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.reply_notes import FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text
@@ -423,7 +423,7 @@ class ReplyParser:
     def _refuse_other_api(self, value: dict[str, Any]) -> None:
         """Raise `RequestFailed` if an object is another API's reply, or the event that begins one."""
         forms = (value, object_of(value.get("response")), object_of(value.get("message")))
-        apis = [api for api, reader in _READERS if any(map(reader.is_whole, forms))]
+        apis = [api for api, reader in _READERS if any(map(reader.is_body, forms))]
         if apis and self._api not in apis:
             what = f"the reply is one of api={apis[0]}, and api={self._api} was asked: set api={apis[0]}"
             raise self._fail("malformed", what, unreadable=True)
@@ -487,7 +487,7 @@ class ReplyParser:
             value = value[0]
         if type(value) is dict:
             self._refuse_other_api(value)
-        if type(value) is not dict or not self._reader.is_whole(value):
+        if type(value) is not dict or not (self._reader.is_body(value) or is_error(value)):
             raise self._fail("malformed", f"the reply is no completion: {self._quote(data)}", unreadable=True)
         self._take_event(value)
 
@@ -500,9 +500,7 @@ class ReplyParser:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
         if self._state == "events" and not self._events and not cut:
             return "malformed", "not an event stream: it holds no event"
-        how = "its end came all the same" if self.done else "the body ended cleanly"
-        if cut:
-            how = quoted(cut)
+        how = quoted(cut) or ("its end came all the same" if self.done else "the body ended cleanly")
         return "cut", f"the reply ended without a finish reason ({how}, {len(self._completion.stamps)} token events)"
 
     def failure(self, kind: FailureKind, message: str) -> RequestFailed:

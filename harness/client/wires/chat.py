@@ -190,11 +190,7 @@ class ChoicesReader:
     decode = staticmethod(msgspec.json.Decoder(Event).decode)
     event = staticmethod(event_of)
     error = staticmethod(_error_in)
-
-    @staticmethod
-    def is_whole(value: dict[str, Any]) -> bool:
-        """Whether an object holds choices or an error."""
-        return bool(value.get("choices")) or is_error(value)
+    is_body = staticmethod(lambda value: bool(value.get("choices")))
 
     def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
         """Nothing: no tool was offered."""

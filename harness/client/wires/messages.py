@@ -27,6 +27,7 @@ from harness.client.wires.wire import (
     is_error,
     object_of,
     objects_of,
+    piece_of,
     prompt_of,
     sendable,
     string_of,
@@ -60,10 +61,15 @@ class _BlockDelta(msgspec.Struct, gc=False, tag_field="type", tag="content_block
 _decode = msgspec.json.Decoder(_BlockDelta).decode
 
 
+def _is_body(value: Mapping[str, Any]) -> bool:
+    return value.get("type") == "message" or ("type" not in value and isinstance(value.get("content"), list))
+
+
 class _MessagesReader(ReplyParts):
     """Reads one reply."""
 
     index_field: str | None = "index"
+    is_body = staticmethod(_is_body)
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,10 +112,7 @@ class _MessagesReader(ReplyParts):
         elif (of_delta := delta.get("type")) in ("text_delta", "thinking_delta"):
             if self.over:
                 return self.plain(), [LATE_TEXT]
-            try:
-                return self._piece(msgspec.convert(value | {"type": "content_block_delta"}, _BlockDelta)), []
-            except msgspec.ValidationError as error:
-                raise BadEvent(f"a piece of its text has another form ({error})") from error
+            return self._piece(piece_of(value | {"type": "content_block_delta"}, _BlockDelta)), []
         elif "delta" in value:
             silent = kind == "content_block_delta" and str(of_delta) in _SILENT
             return self.plain(), [] if silent else [unread(str(of_delta or kind))]
@@ -139,14 +142,6 @@ class _MessagesReader(ReplyParts):
     def error(self, value: dict[str, Any]) -> object:
         """An error in or outside the reply."""
         return value if is_error(value) else None
-
-    def is_whole(self, value: dict[str, Any]) -> bool:
-        """Whether an object is a message or an error."""
-        return _is_body(value) or is_error(value)
-
-
-def _is_body(value: Mapping[str, Any]) -> bool:
-    return value.get("type") == "message" or ("type" not in value and isinstance(value.get("content"), list))
 
 
 _KEPT = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature",

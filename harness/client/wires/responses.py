@@ -28,6 +28,7 @@ from harness.client.wires.wire import (
     is_error,
     object_of,
     objects_of,
+    piece_of,
     prompt_of,
     sendable,
     string_of,
@@ -66,10 +67,15 @@ class _TextDelta(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_TextDelta).decode
 
 
+def _is_body(value: Mapping[str, Any]) -> bool:
+    return value.get("object") == "response" or ("type" not in value and isinstance(value.get("output"), list))
+
+
 class _ResponsesReader(ReplyParts):
     """Reads one reply."""
 
     index_field: str | None = "output_index"
+    is_body = staticmethod(_is_body)
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,10 +106,7 @@ class _ResponsesReader(ReplyParts):
         if kind in _NAMES:
             if self.over:
                 return self.plain(), [LATE_TEXT]
-            try:
-                return self._piece(msgspec.convert(value, _TextDelta)), []
-            except msgspec.ValidationError as error:
-                raise BadEvent(f"a piece of its text has another form ({error})") from error
+            return self._piece(piece_of(value, _TextDelta)), []
         if (response := _ended(value)) and not self.over:
             return self._end(value, response)
         if begun := object_of(value.get("response")):
@@ -164,10 +167,6 @@ class _ResponsesReader(ReplyParts):
             return response.get("error") or {"message": f"the response is empty and {status}", "code": "server_error"}
         return response.get("error")
 
-    def is_whole(self, value: dict[str, Any]) -> bool:
-        """Whether an object is a response or an error."""
-        return _is_body(value) or is_error(value)
-
 
 class _ItemsReader(_ResponsesReader):
     """Reads one reply that may hold calls, and keeps its items as they came."""
@@ -202,10 +201,6 @@ class _ItemsReader(_ResponsesReader):
                 item["arguments"] = "".join(self._pieces.get(place, ()))
         calls = [item for item in items if item.get("type") == "function_call"]
         return tuple(call_of(*map(each.get, ("call_id", "name", "arguments"))) for each in calls), tuple(items)
-
-
-def _is_body(value: Mapping[str, Any]) -> bool:
-    return value.get("object") == "response" or ("type" not in value and isinstance(value.get("output"), list))
 
 
 def _ended(value: dict[str, Any]) -> dict[str, Any]:

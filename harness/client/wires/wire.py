@@ -14,7 +14,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -25,6 +25,8 @@ from harness.core.reply_notes import UNREAD_TEXT
 
 MAX_NAME_CHARS = 1024
 """Longest id, model name, fingerprint or finish reason that is accepted."""
+
+_T = TypeVar("_T")
 
 _Empty = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=0)] | None
 """An empty list, or null: the field is there and holds nothing."""
@@ -131,8 +133,8 @@ class Reader(Protocol):
         """The error that such an object states, of a shape that `failure_of_event` reads; None without one."""
         ...
 
-    def is_whole(self, value: dict[str, Any], /) -> bool:
-        """Whether an object is a reply, or an error, of this API in one piece, and no stranger's page."""
+    def is_body(self, value: dict[str, Any], /) -> bool:
+        """Whether an object is a reply of this API in one piece, and no stranger's page."""
         ...
 
     def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
@@ -271,6 +273,14 @@ class ReplyParts:
     def plain(self, choice: Choice | None = None, usage: dict[str, Any] | None = None) -> Event:
         """An event of its own. choice: what it holds of the texts; None: nothing."""
         return Event(choices=[] if choice is None else [choice], usage=usage, id=self.id, model=self.model)
+
+
+def piece_of(value: dict[str, Any], form: type[_T]) -> _T:
+    """A piece of a text as the struct of its usual form. Raises `BadEvent`."""
+    try:
+        return msgspec.convert(value, form)
+    except msgspec.ValidationError as error:
+        raise BadEvent(f"a piece of its text has another form ({error})") from error
 
 
 def whole(texts: Iterable[tuple[TextName, str]]) -> Delta:

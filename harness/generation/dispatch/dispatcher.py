@@ -101,6 +101,7 @@ class Dispatcher:
             settings.endpoints, settings.concurrency, settings.patience, clock, jitter,
             batches=settings.batching is not None, n_questions=len(plan.owed),
         )  # fmt: skip
+        self.listed = self._lanes.listed
         # Questions of which a sample was answered, in this session or an earlier one.
         samples = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
         self._proven = {o[:2] for o in plan.owed if len(o.indices) < n_planned(o.question_id, samples[o.benchmark])}
@@ -216,10 +217,6 @@ class Dispatcher:
     def bill(self, spent: Spent) -> None:
         """Count tokens that the session was billed for and that became no sample, such as a fingerprint's."""
         self.tally.beside = self.tally.beside.plus(spent)
-
-    def listed(self, url: str) -> None:
-        """Note that the endpoint of this base URL lists the model, though it fails requests."""
-        self._lanes.listed(url)
 
     # ---- how a request ended
 
@@ -410,9 +407,8 @@ class Dispatcher:
         cure = f"; put the right key, without quotes, into {variable}" if failure.status == 401 else ""
         # An empty account can be filled; all else needs another command.
         repeats = failure.status not in (402, 429)
-        does = "refuses"
+        does = "answers in a form that cannot be read" if failure.unreadable else "refuses"
         if failure.unreadable:
-            does = "answers in a form that cannot be read"
             cure = "; try `drop=stream`, which asks for whole replies, another api, or another version of the server"
         self.fail(ServerError(f"{endpoint} {does}: {failure.message}{cure}"), repeats=repeats)
 

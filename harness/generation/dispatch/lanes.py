@@ -94,10 +94,8 @@ class Lanes:
         """
         listed = {endpoint.base_url: endpoint for endpoint in endpoints}
         joined, left = dict(listed), []
-        for lane in self._lanes:
+        for lane in self._present():
             url = lane.endpoint.base_url
-            if lane.has_left:
-                continue
             if url in listed:
                 lane.endpoint = joined.pop(url)
             else:
@@ -119,10 +117,7 @@ class Lanes:
     def with_room(self) -> list[Lane]:
         """Lanes that may be sent a request now, those with the fewest requests in flight first."""
         now = self._clock()
-        free = [lane for lane in self._lanes if lane.has_room(now)]
-        if len(free) > 1:
-            free.sort(key=lambda lane: lane.in_flight)
-        return free
+        return sorted((lane for lane in self._lanes if lane.has_room(now)), key=lambda lane: lane.in_flight)
 
     def advance(self) -> None:
         """Let time pass for the pace of every lane."""
@@ -234,9 +229,7 @@ class Lanes:
         lane, history = flight.lane, flight.lane.history
         flight.work.refusals += failure.kind == "rate_limited"
         sign = sign_of(failure, probing=lane.set_aside, has_waited=self.has_waited(flight, failure))
-        if flight.continues and not failure.n_events and sign in (
-            "away", "busy", "still busy", "broken", "unreadable",
-        ):  # fmt: skip
+        if flight.continues and not failure.n_events and failure.retryable and failure.sent:
             # Another kind of request: it says nothing of those that are whole.
             return "part", "others pass" if history.well else "known"
         is_news = sign not in ("too long", "runaway")
@@ -327,14 +320,8 @@ class Lanes:
     def next_change(self) -> float | None:
         """Seconds until a paused endpoint may be sent a request; None if none is awaited."""
         now = self._clock()
-        times = []
-        for lane in self._lanes:
-            if lane.has_left:
-                continue
-            change = lane.opens_at if lane.opens_at > now else lane.pace.rest_ends
-            if change is not None and change > now:
-                times.append(change - now)
-        return min(times, default=None)
+        changes = (lane.opens_at if lane.opens_at > now else lane.pace.rest_ends for lane in self._present())
+        return min((change - now for change in changes if change is not None and change > now), default=None)
 
     @property
     def patience(self) -> float:
