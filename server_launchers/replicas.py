@@ -61,7 +61,7 @@ def deploy(spec: ServerSpec, engine: Engine, ports: Sequence[int], facts: Facts)
 
     engine: the spec's engine. facts: what that engine states of this machine.
     """
-    engine.check_flags(spec, facts.version)
+    engine.check_flags(spec, facts.version, facts.lacking)
     if spec.dp > 1 and spec.nodes > 1 and spec.dp_mode != "engine":
         raise LaunchError(
             "replicas on several nodes are separate servers: start one on each node and give the client all URLs, "
@@ -118,7 +118,10 @@ def remarks(spec: ServerSpec) -> list[str]:
     """What prevents a start of `spec` on this machine, and which devices it would not use, a sentence each."""
     why = obstacle(spec)
     sentences = [f"cannot be started here: {why}"] if why else []
-    idle = _idle_devices(spec, table.engine_of(spec))
+    engine = table.engine_of(spec)
+    if engine.assumed_version and spec.extra_flags and (why or spec.docker or spec.engine_version):
+        sentences.append("not all flags behind ` -- ` are checked: only an installed engine is asked for its own")
+    idle = _idle_devices(spec, engine)
     if idle:
         sentences.append(f"idle: {count_noun(len(idle), 'device')} ({', '.join(idle)})")
     return sentences

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -204,6 +204,32 @@ class ServerSpec(Options):
                 "a single node has no other nodes: give the number of nodes (`nodes`) or leave this address "
                 "out", field="head_address",
             )  # fmt: skip
+
+
+OWN_FLAGS: Mapping[str, str] = {
+    "model": "model model-path", "served_name": "served-model-name served-name", "host": "host", "port": "port",
+    "api_key_env": "api-key", "tp": "tensor-parallel-size tp-size tp", "pp": "pipeline-parallel-size pp-size pp",
+    "dp": "data-parallel-size dp-size dp", "nodes": "nnodes n", "node_rank": "node-rank r",
+    "head_address": "master-addr dist-init-addr nccl-init-addr data-parallel-address",
+    "": "uds ssl-keyfile ssl-certfile root-path headless",
+}  # fmt: skip
+"""Field → the engines' flags, without dashes, that a start is planned by, so that none may stand behind ` -- `. Under
+"": those with which a server is not reached at `http://HOST:PORT/v1`.
+"""
+
+
+def flag_names(words: Iterable[str]) -> dict[str, str]:
+    """The flags among an engine's words, as typed → their names: `--hf_overrides.x=1` → `hf-overrides`."""
+    flags = [word.partition("=")[0] for word in words if re.match(r"--?[A-Za-z]", word)]
+    return {flag: flag.lstrip("-").partition(".")[0].replace("_", "-") for flag in flags}
+
+
+def refusal_of(name: str) -> str:
+    """Why a flag of an engine may not stand behind ` -- `; empty if it may. name: without dashes."""
+    for field, names in OWN_FLAGS.items():
+        if name in names.split():
+            return f"the harness sets it: use `{field}`" if field else "servers are asked by http at their port"
+    return ""
 
 
 OPTIONS = {name: declared for name, declared in options_of(ServerSpec).items() if not declared.argument}

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from harness.cli.spelling import typed_in
+from harness.cli.spelling import as_typed, typed_in
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
 from harness.options.commands import refuse_flag
@@ -217,7 +217,11 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
         return f"No such option: {name}.{near}"
     # The command of an engine: if the meaning names no flag of its own, it is about a flag of `harness run`.
     if (command.options_metavar or "").endswith("[-- ENGINE FLAGS]") and not {*flags} & {*_FLAG.findall(meaning)}:
-        meaning = f"A flag of the engine stands behind ` -- `: `{ctx.command_path} MODEL -- {name}`."
+        from server_launchers.spec import refusal_of
+
+        behind = f"A flag of the engine stands behind ` -- `: `{ctx.command_path} MODEL -- {name}`."
+        why = refusal_of(dashed.removeprefix("--"))
+        meaning = f"It cannot be given, since {as_typed(why)}." if why else behind
     return f"No such option: {name}. {meaning or f'`{ctx.command_path} --help` lists those that there are.'}"
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
@@ -23,6 +23,7 @@ from server_launchers import isolated
 from server_launchers.command_line import ProcessCommand
 from server_launchers.errors import LaunchError
 from server_launchers.program import KEY_VARIABLE, Program, install_hint, key_arguments, since, version_key
+from server_launchers.spec import flag_names
 
 if TYPE_CHECKING:
     from server_launchers.machine.accelerators import Accelerator
@@ -359,17 +360,17 @@ class Engine:
         kind = self.runs_on(spec)
         return environments.whole_command(spec, program, command, port=port, kind=kind, devices=devices)
 
-    def check_flags(self, spec: ServerSpec, version: str) -> None:
-        """Raise LaunchError for flags behind ` -- ` that this version is known to lack."""
+    def check_flags(self, spec: ServerSpec, version: str, lacking: Iterable[str] = ()) -> None:
+        """Raise LaunchError for flags behind ` -- ` that this version is known to lack. lacking: names of flags that
+        the installed package lacks.
+        """
         lacked = [flags for first, flags in self.gone_since.items() if since(version, version_key(first))]
         lacked += [flags for last, flags in self.missing_until.items() if not since(version, (*version_key(last), 1))]
-        names = {*" ".join(lacked).split()}
-        flags = [word.partition("=")[0] for word in spec.extra_flags if word.startswith("--")]
-        if unknown := [flag for flag in flags if flag[2:].replace("_", "-") in names]:
-            raise LaunchError(
-                f"{spec.engine} {version} has no {', '.join(unknown)}: leave it out, or name the version that is "
-                "started with `engine_version`"
-            )
+        names = {*" ".join(lacked).split(), *lacking}
+        if unknown := [flag for flag, name in flag_names(spec.extra_flags).items() if name in names]:
+            other = ", or name the version that is started with `engine_version`" if version else ""
+            engine = f"{spec.engine} {version}".strip()
+            raise LaunchError(f"{engine} has no {', '.join(unknown)}: leave it out{other}")
 
     def assumed_facts(self, spec: ServerSpec) -> Facts:
         """Facts without asking the machine: the version that the spec names or that is assumed, and no devices."""

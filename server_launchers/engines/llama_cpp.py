@@ -27,6 +27,7 @@ from server_launchers.engines.engine import (
 )
 from server_launchers.errors import LaunchError, ModelError
 from server_launchers.program import flag_pairs
+from server_launchers.spec import flag_names
 
 if TYPE_CHECKING:
     from server_launchers.machine.environments import Facts
@@ -137,6 +138,8 @@ class LlamaCpp(Engine):
                 "one)"
             )
         versions = {"devices": accelerators.processor()}
+        # The embedded server's options are fields of the spec, all of them.
+        facts = replace(facts, lacking=tuple(flag_names(spec.extra_flags).values()))
         if spec.python is not None:
             return replace(facts, versions=versions)
         from importlib import metadata

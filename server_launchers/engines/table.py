@@ -15,7 +15,7 @@ from typing import Any
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from server_launchers.engines.engine import Dialect, Engine
-from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec
+from server_launchers.spec import ENGINES, OPTIONS, EngineName, ServerSpec, flag_names, refusal_of
 
 EMBEDDED: EngineName = "llama_cpp"
 """The engine that comes with the harness: it serves any GGUF file, on any machine."""
@@ -87,6 +87,9 @@ def engine_of(spec: ServerSpec) -> Engine:
     if not getattr(spec, engine.needs):
         what = "a model" if engine.needs == "model" else "the command line after `--`"
         raise UsageError(f"engine {spec.engine} needs {what}", field=engine.needs)
+    for flag, name in flag_names(spec.extra_flags if engine.needs == "model" else ()).items():
+        if why := refusal_of(name):
+            raise UsageError(f"{flag} cannot stand behind ` -- `: {why}")
     # Before an engine says so after a minute.
     is_model = engine.needs != "model" or engine.fetches_weights or _MODEL.fullmatch(spec.model)
     if not (is_model or Path(spec.model).exists()):

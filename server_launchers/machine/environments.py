@@ -30,7 +30,7 @@ from server_launchers.machine.accelerators import Accelerator
 from server_launchers.machine.processes import MARK
 from server_launchers.machine.programs import container_name, run_quietly
 from server_launchers.program import KEY_VARIABLE, Program, key_arguments, version_key
-from server_launchers.spec import ServerSpec
+from server_launchers.spec import ServerSpec, flag_names
 
 HUB_VARIABLES = ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE")
 """Variables of the hub that a container inherits. HF_HOME is not one: the folder is mounted at its usual path."""
@@ -152,6 +152,31 @@ def installed_version(argv: Sequence[str], program: Program) -> str | None:
     return done.stdout.strip() or None
 
 
+_FIND_FLAGS = r"""
+import importlib.util as util, pathlib, re, sys
+names = {*sys.argv[2:]}
+for path in pathlib.Path(util.find_spec(sys.argv[1]).origin).parent.rglob("*.py"):
+    text = path.read_text("utf-8", "replace")
+    found = re.findall(r'(?m)\W--([a-z][\w-]+)|^ {4,8}([a-z]\w*) *:', text)
+    names -= {(flag or field).replace("_", "-") for flag, field in found}
+print(*names)
+"""
+"""Prints the names among its arguments that no source of a package has as a flag, nor as a field, of which engines make
+their flags. Nothing of the package is imported: vLLM's own help takes half a minute, and needs its device.
+"""
+
+
+def lacking_flags(argv: Sequence[str], program: Program, words: Sequence[str]) -> tuple[str, ...]:
+    """The names of the flags among `words` that the installed program surely does not know. Parameters as above."""
+    names = {name: name.removeprefix("no-") for flag, name in flag_names(words).items() if flag.startswith("--")}
+    python = argv[0] if program.script is None else _interpreter_of(Path(shutil.which(argv[0]) or argv[0]))
+    if not names or python is None:
+        return ()
+    done = run_quietly((python, "-c", _FIND_FLAGS, program.package.replace("-", "_"), *names.values()))
+    lacking = done.stdout.split() if done is not None and done.returncode == 0 else ()
+    return tuple(name for name, base in names.items() if base in lacking)
+
+
 def _interpreter_of(script: Path) -> str | None:
     """The Python interpreter in the first line (`#!…`) of a console script; None if there is none."""
     try:
@@ -178,6 +203,8 @@ class Facts(msgspec.Struct, frozen=True):
     """Component (a package, the driver, the devices) → its version or description, as a run records it."""
     environment: Mapping[str, str] = {}
     """Variables that this machine requires."""
+    lacking: tuple[str, ...] = ()
+    """Names of the flags behind ` -- ` that the installed engine does not know."""
 
 
 def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Facts) -> Facts:
@@ -207,11 +234,12 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
         return replace(facts, versions={**versions, package: stated}) if stated else facts
 
     # An installed engine states its version itself.
-    installed = installed_version(prefix(spec, program), program)
+    argv = prefix(spec, program)
+    installed = installed_version(argv, program)
     if installed is None:
         return facts
     if spec.engine_version is None:
         if not version_key(installed):
             raise LaunchError(f"cannot read the version of {package}: {installed!r}; give `engine_version`")
-        facts = replace(facts, version=installed)
+        facts = replace(facts, version=installed, lacking=lacking_flags(argv, program, spec.extra_flags))
     return replace(facts, versions={**versions, package: installed})

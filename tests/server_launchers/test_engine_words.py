@@ -5,6 +5,8 @@ For: server_launchers.engines.table.
 
 from __future__ import annotations
 
+import re
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,41 @@ def test_flags_that_a_version_is_known_to_lack_are_named() -> None:
         described = ServerSpec(engine="vllm", model="m", engine_version=version, extra_flags=tuple(flags.split()))
         with pytest.raises(LaunchError, match=f"vllm {version} has no {named}") if named else nullcontext():
             replicas.dry_run(described)
+
+
+OWN = {"--port": "port", "--port=1": "port", "--served_model_name": "served_name", "-tp": "tp"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        *((f"{flag} 1", f"{flag.split('=')[0]} cannot stand behind ` -- `: the harness sets it: use `{field}`")
+          for flag, field in OWN.items()),
+        ("--uds /s", "asked by http"),
+        ("--no-such-flag", "has no --no-such-flag: leave"),
+        ("--max-loras 3 --no-lora --lora-hub.x=1 -O3 --seen -1", ""),
+    ],
+)  # fmt: skip
+def test_flags_behind_the_dashes_are_the_engines_own_and_not_what_a_start_is_planned_by(
+    flags: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The installed package is asked, without an import: its flags and the fields of which it makes flags."""
+    fields = "class Lora:\n    max_loras: int = 1\n    lora: bool\n    lora_hub: dict\n"
+    for name, text in (("__init__", "raise SystemExit"), ("args", f'add("--seen")\n{fields}')):
+        (tmp_path / "vllm").mkdir(exist_ok=True)
+        (tmp_path / f"vllm/{name}.py").write_text(text)
+    facts = tmp_path / "vllm-0.33.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.33.0\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/vllm").write_text(f"#!{sys.executable}\n")
+    (tmp_path / "bin/vllm").chmod(0o755)
+    (tmp_path / "config.json").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    python = tmp_path / "bin/python"
+    described = ServerSpec(engine="vllm", model=str(tmp_path), python=python, extra_flags=tuple(flags.split()))
+    with pytest.raises((UsageError, LaunchError), match=re.escape(says)) if says else nullcontext():
+        replicas.dry_run(described)
 
 
 def test_what_is_known_of_flags_agrees_with_the_engines_lists(shared_data: Path) -> None:
