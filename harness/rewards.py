@@ -199,7 +199,7 @@ def compute_score(
 
     `compute_scores` grades whole batches and is faster.
     """
-    return _rewards([solution_str], [ground_truth])[0] or 0.0
+    return _rewards(_texts([solution_str]), [ground_truth])[0] or 0.0
 
 
 def compute_scores(
@@ -213,7 +213,7 @@ def compute_scores(
 
     verl calls it with `reward_model.reward_manager=batch`.
     """
-    return [reward or 0.0 for reward in _rewards(list(solution_strs), list(ground_truths))]
+    return [reward or 0.0 for reward in _rewards(_texts(solution_strs), list(ground_truths))]
 
 
 def _is_formatted(text: str) -> bool:
@@ -223,10 +223,11 @@ def _is_formatted(text: str) -> bool:
 
 
 def _texts(completions: Sequence[Completion]) -> list[str]:
-    """The text of each completion: a text as it is, of a conversation the text of its last message."""
+    """The text of each completion: a text as it is, of a conversation that of its last message, of others ""."""
     texts = []
     for completion in completions:
-        content = completion if isinstance(completion, str) else completion[-1].get("content") if completion else ""
+        message = completion[-1] if completion and isinstance(completion, list | tuple) else completion
+        content = message.get("content") if isinstance(message, Mapping) else message
         if isinstance(content, list):  # parts, as models that see have them
             parts = [part.get("text") for part in content if isinstance(part, Mapping)]
             content = "".join(part for part in parts if isinstance(part, str))

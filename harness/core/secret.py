@@ -189,6 +189,8 @@ _FIELD = re.compile(r"""([A-Za-z][\w-]*)["'\\]*\s*[:=]\s*""")
 """A name before its value inside a longer text: `api_key=`, `"api_key": `, `header=`."""
 _KEY_IN_TEXT = re.compile(r"""(?<![^\s=:,"'])(?:sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}""")
 """A key of a well-known service, at the beginning of a text or after a space, a quote, or one of `=:,`."""
+_KEY_IN_PATH = re.compile(r"(?<=/)(?:sk|pk|hf|gsk|xai|nvapi|AIza)[-_A-Za-z0-9]{16,}")
+"""A part of a path, of a socket or of an image's name, that begins as a known service's keys do."""
 
 _BODY_FIELDS = frozenset({"extra_body", "chat_template_kwargs"})
 """Options whose values go into the request's body; `seal_secrets` looks for keys in them."""
@@ -327,6 +329,7 @@ def _secrets_in_argument(option: str, value: str) -> Iterator[str]:
     if is_address or "://" in value:
         yield from (text for _, text in _QUERY_VALUE.findall(value))
     yield from _KEY_IN_TEXT.findall(value)
+    yield from filter(looks_like_a_key, _KEY_IN_PATH.findall(value))
     for field in _FIELD.finditer(value):
         if names_a_secret(field[1]) or _NAMED_VALUES.fullmatch(field[1]):
             secret_text = value[field.end() :]

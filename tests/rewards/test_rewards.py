@@ -45,6 +45,21 @@ def message(text: str) -> list[dict[str, str]]:
     return [{"role": "assistant", "content": text}]
 
 
+ANYTHING = st.recursive(
+    st.none() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda part: st.lists(part) | st.dictionaries(st.sampled_from(["content", "text", "role"]), part),
+)
+
+
+@given(st.lists(ANYTHING, max_size=3))
+def test_a_completion_of_any_type_costs_no_other_its_reward(odd: list[Any]) -> None:
+    batch, solution = [*odd, r"\boxed{5}", message(r"\boxed{5}"), message("no")], ["5"] * (len(odd) + 3)
+    assert rewards.accuracy_reward(batch, solution)[-3:] == [1.0, 1.0, 0.0]
+    assert rewards.compute_scores(solution, batch, solution)[-3:] == [1.0, 1.0, 0.0]
+    for reward in (rewards.format_reward, rewards.tag_count_reward, rewards.reasoning_steps_reward):
+        assert len(reward(batch)) == len(batch)
+
+
 def test_answers_are_graded_as_scores_are() -> None:
     completions = [
         message(r"<think>1/3?</think> So \boxed{0.5}."),

@@ -44,6 +44,8 @@ FORMS = [
     f"b api_key={WORD}",
     f"--api-key={WORD}",
     f"Authorization: Bearer {KEY}",
+    f"python,sandbox=docker:x/{KEY}",
+    f"unix:/{KEY}",
 ]
 """Values that hold a key, of an option that takes any text."""
 
@@ -51,6 +53,7 @@ HARMLESS = [
     "results/run-20241022T101500-abc12def3", "Qwen/QwQ-32B", "http://127.0.0.1:8000/v1", "8,16,…,256", "1e-3", "none",
     '{"top_k": 20, "stop": ["a"]}', "aime24:64,math500", "{question} a: b=c", "unix:/a@b/c.sock", "subject=maths",
     "b model=Qwen/QwQ-32B temperature=0.6 max_tokens=32768", "5d2b0a1f6f6a4fbb8f8f0d2a8a9f7c3e1b2d4c6a",
+    "results/hf-model-instruct-v2/sk-learn-benchmarks",
 ]  # fmt: skip
 
 HIDES_ALL = {"--header", "--env"}
