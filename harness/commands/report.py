@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.commands.again import lines_again
+from harness.commands.baselines import Side
+from harness.commands.comparison_warnings import comparison_warnings
 from harness.commands.imported_runs import open_scored
 from harness.commands.known_questions import known_as
 from harness.commands.same_replies import remarks
@@ -45,6 +47,7 @@ def report(sources: Sequence[Path]) -> Report:
         repeat=lines_again,
         known_as=known_as,
         remarks=remarks,
+        cautions=lambda run, ours, base, theirs, pair: comparison_warnings(Side(run, ours), Side(base, theirs), pair),
         title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
     )
 

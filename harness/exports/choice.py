@@ -25,6 +25,7 @@ from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.missing import n_planned
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import Score
+from harness.scoring.stats import Estimate
 
 Take = Literal["correct", "all"]
 """The samples that an export takes: those with the verdict "correct", or all."""
@@ -279,19 +280,21 @@ def conversation(question: Question) -> tuple[str, list[tuple[str, str]]]:
     return system, [(role, text) for role, text in messages if role != "system"]
 
 
-def metrics_of(score: Score) -> dict[str, float]:
-    """Name → value of the accuracy, and of pass@k and maj@k for k above 1, as fractions; empty without samples."""
+def metrics_of(score: Score) -> dict[str, Estimate]:
+    """Name → the accuracy, and pass@k and maj@k for k above 1, as fractions with intervals; empty without samples."""
     if score.accuracy is None:
         return {}
-    metrics = {"accuracy": score.accuracy.value}
+    metrics = {"accuracy": score.accuracy}
     for name, by_k in (("pass", score.pass_at), ("maj", score.maj_at)):
-        metrics |= {f"{name}@{k}": estimate.value for k, estimate in by_k.items() if k > 1}
+        metrics |= {f"{name}@{k}": estimate for k, estimate in by_k.items() if k > 1}
     return metrics
 
 
 def uncertainty(score: Score) -> dict[str, Any]:
-    """Name → value of the facts that show how certain an accuracy is: errors, intervals and counts."""
+    """Name → value of the facts that show how certain a score is: errors, intervals, counts and warnings."""
+    ks = [(name, each) for name, each in metrics_of(score).items() if "@" in name]
     return {
+        **{f"{name}_interval": each.question or each.sampling for name, each in ks},
         "sampling_error": score.sampling_error,
         "sampling_interval": score.accuracy and score.accuracy.sampling,
         "question_error": score.question_error,
@@ -302,4 +305,5 @@ def uncertainty(score: Score) -> dict[str, Any]:
         "n_truncated": score.n_truncated,
         "n_undecided": score.n_undecided,
         "partial": score.partial,
+        "warnings": "; ".join(score.sentences) or None,
     }

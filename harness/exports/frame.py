@@ -66,7 +66,9 @@ def frame(folders: Sequence[RunFolder], of: Of) -> Table:
     elif of == "scores":
         scores = ((label, Score.load(each.folder.benchmark(each.name))) for label, each in benchmarks)
         batches = _inferred(
-            {"run": label, "benchmark": score.benchmark, **numbers(score)} for label, score in scores if score
+            {"run": label, "benchmark": score.benchmark, **numbers(score), "warnings": "; ".join(score.sentences)}
+            for label, score in scores
+            if score
         )
     else:
         raise UsageError(f"of={of!r} is none of samples, grades and scores", field="of")

@@ -47,8 +47,9 @@ class Tracked:
 
     key: 16 hexadecimal digits, the same for the same run. name: of the run folder. facts: `model`, `created`,
     `harness_version`, and under `benchmark.field` the identity of each benchmark. scores: `benchmark/column` → number,
-    such as an accuracy as a fraction; `mean/column` is the mean over several benchmarks. The columns are those of
-    `report.csv`, with `pass@4` spelt `pass_at_4` and `pass^4` spelt `pass_hat_4`; unknown numbers are left out. In
+    such as an accuracy as a fraction, and the number of its `warnings`; `mean/column` is the mean over several
+    benchmarks. The columns are those of `report.csv`, with `pass@4` spelt `pass_at_4` and `pass^4` spelt `pass_hat_4`;
+    unknown numbers are left out. In
     these names, a character that is no letter, digit or one of `_.- :/` becomes `_`. step: the step that the run is in
     a series of checkpoints, and None for other runs; key and name are then those of the series, so they are the same
     for each step.
@@ -136,7 +137,7 @@ def describe_run(manifest: Manifest, name: str, scores: Sequence[Score], step: S
         scores={
             _tracker_name(f"{score.benchmark}/{column}"): value
             for score in scores
-            for column, value in numbers(score).items()
+            for column, value in {**numbers(score), "warnings": len(score.sentences)}.items()
             if isinstance(value, int | float)
         },
     )

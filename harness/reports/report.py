@@ -46,15 +46,19 @@ from harness.reports.tables import (
 )
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
-from harness.scoring.comparison import compare_runs
+from harness.scoring.comparison import PairedComparison, compare_runs
 from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.deciding import RunPair
-from harness.scoring.graded_by import grading_warnings
 from harness.scoring.published import PublishedScore
 from harness.scoring.score import Score
 
 Repeat: TypeAlias = Callable[[Manifest, str, Sequence[Score]], Sequence[str]]
 """(a run's manifest, its name, its scores) → the commands that repeat the run and its grading, line by line."""
+
+Cautions: TypeAlias = Callable[
+    [ScoredRun, ScoredBenchmark, ScoredRun, ScoredBenchmark, PairedComparison], Sequence[str]
+]
+"""(a run, its benchmark, the baseline, its benchmark, their comparison) → the warnings of the comparison."""
 
 BREAKDOWNS = "report_breakdowns.csv"
 """The file of a report's folder with the breakdowns as CSV; `report.csv` has one line for each score."""
@@ -64,13 +68,14 @@ BREAKDOWNS = "report_breakdowns.csv"
 class Report:
     """Scored runs side by side; in the paired table, the first run with a benchmark is the baseline in it.
 
-    For repeat and title, see the function `report`.
+    For repeat, title and cautions, see the function `report`.
     """
 
     runs: tuple[ScoredRun, ...]
     published: tuple[PublishedScore, ...] = ()
     repeat: Repeat | None = None
     title: str = ""
+    cautions: Cautions = lambda *_: ()
 
     @cached_property
     def scores(self) -> list[tuple[ScoredRun, ScoredBenchmark, Score]]:
@@ -209,7 +214,7 @@ class Report:
             if run is baseline or run.folder.path in bases:
                 continue
             try:
-                comparisons.append(_pair(run, benchmark, baseline, of_baseline))
+                comparisons.append(_pair(run, benchmark, baseline, of_baseline, self.cautions))
             except UsageError:
                 why = f"not compared: it shares no question with {short(baseline.label)}"
                 uncompared.append((run.label, benchmark.name, why))
@@ -237,19 +242,20 @@ class Report:
         return [published_table(rows, reasons)] if rows or reasons else []
 
 
-def _pair(run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_baseline: ScoredBenchmark) -> RunPair:
+def _pair(
+    run: ScoredRun, benchmark: ScoredBenchmark, baseline: ScoredRun, of_baseline: ScoredBenchmark, cautions: Cautions
+) -> RunPair:
     """The comparison of a run with its baseline on a benchmark that both have a score in.
 
     Raises `UsageError` if they share no question.
     """
-    assert benchmark.score is not None
-    assert of_baseline.score is not None
+    paired = compare_runs(benchmark.questions, of_baseline.questions)
     return RunPair(
         run=run.row(benchmark.name),
         baseline=baseline.row(of_baseline.name),
-        paired=compare_runs(benchmark.questions, of_baseline.questions),
+        paired=paired,
         warnings=(
-            *grading_warnings(benchmark.score, of_baseline.score),
+            *cautions(run, benchmark, baseline, of_baseline, paired),
             *look_warnings(run, benchmark, baseline, of_baseline),
         ),
         imported=benchmark.record.imported or of_baseline.record.imported,
@@ -265,14 +271,15 @@ def report(
     known_as: KnownAs | None = None,
     remarks: Remarks | None = None,
     title: str = "",
+    cautions: Cautions = Report.cautions,
 ) -> Report:
     """The report of these runs, beside the `published` scores of their models (`scoring.load_published()`).
 
-    repeat: returns the command that repeats a run.
+    repeat: returns the command that repeats a run. cautions: returns the warnings of a comparison.
     known_as, remarks: as in `read_runs`. title: the heading of the page; empty: the names of the models. Raises
     `StoreError` when a folder is no run or a file is damaged.
     """
     runs = read_runs(run_folders, known_as=known_as, remarks=remarks, named_by_sweep=True)
     if not runs:
         raise StoreError("none of the runs can be read")
-    return Report(tuple(runs), tuple(published), repeat, title)
+    return Report(tuple(runs), tuple(published), repeat, title, cautions)

@@ -41,6 +41,18 @@ def two_runs(folder: Path, second: float = 0.2) -> tuple[RunFolder, RunFolder]:
     return base, write_run(folder / "tuned", benchmarks=[("demo", 30, 16)], strength=second, seed=2)
 
 
+def test_a_report_of_two_runs_warns_of_their_difference_as_a_comparison_does(tmp_path: Path) -> None:
+    """Of runs with other questions and of one that another tool made; of two alike neither warns."""
+    for number, (asked, warned) in enumerate(
+        (({}, 0), ({"identity": {"dataset_digest": "other"}}, 1), ({"settings": {OUTPUTS: {}}}, 1))
+    ):
+        base, _ = two_runs(folder := tmp_path / str(number))
+        tuned = write_run(folder / "other", benchmarks=[("demo", 30, 16)], strength=0.5, seed=2, **asked)
+        warnings = cautions([base, tuned])[tuned.path].warnings
+        said = " ".join(note for table in reasoning_harness.report([base, tuned]).tables for note in table.notes)
+        assert (len(warnings) >= warned, [each for each in warnings if each[:80] not in said]) == (True, [])
+
+
 def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_is_not(tmp_path: Path) -> None:
     _, run = two_runs(tmp_path)
     demo = run.benchmark("demo")

@@ -72,6 +72,12 @@ def test_every_eval_evers_record_comes_back_as_published_scores(run: RunFolder, 
         ("org/model-7b", "own", 3)
     }
     assert back["pass@1"].standard_error == pytest.approx(score.sampling_error)
+    for result in json.loads(record.read_bytes())["evaluation_results"]:
+        metric, _, k = result["metric_config"]["metric_name"].partition("@")
+        interval = result["score_details"]["uncertainty"]["confidence_interval"]
+        estimate = named[metric][int(k)] if k else score.accuracy
+        both = {(one.low, one.high) for one in (estimate.sampling, estimate.question) if one}
+        assert (interval["lower"], interval["upper"]) == max(both, key=lambda ends: ends[1] - ends[0])
     assert back["pass@1"].settings == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}
 
 

@@ -1,7 +1,7 @@
 """Every Eval Ever: one aggregate record a benchmark, and its replies as instance-level records beside it.
 
-Fields as in version 0.3.0 of its two JSON schemas (the package every-eval-ever, `schemas/`). The headline's interval is
-the sampling interval; the question interval, which that format has no second place for, stands in the details.
+Fields as in version 0.3.0 of its two JSON schemas (the package every-eval-ever, `schemas/`). A metric has the
+wider of its two intervals, since that format has no second place for the other; the accuracy's are among the details.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from harness.core.inert import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import json_line, metrics_of, uncertainty
 from harness.scoring.score import Score
+from harness.scoring.stats import Estimate
 
 SCHEMA = "0.3.0"
 """Version of the schema."""
@@ -85,21 +86,22 @@ def aggregate(benchmark: ExportedBenchmark) -> tuple[Path, dict[str, Any]]:
     }
 
 
-def _result(benchmark: ExportedBenchmark, name: str, value: float, arguments: dict[str, Any]) -> dict[str, Any]:
+def _result(benchmark: ExportedBenchmark, name: str, value: Estimate, arguments: dict[str, Any]) -> dict[str, Any]:
     """One metric of the score as an entry of `evaluation_results`. arguments: the sampling settings."""
     score = benchmark.score
     about: dict[str, Any] = {"num_samples": score.n_samples}
-    details: dict[str, Any] = {"score": value, "uncertainty": about}
+    details: dict[str, Any] = {"score": value.value, "uncertainty": about}
     metric, _, k = name.partition("@")
     if name == "accuracy":
         details["details"] = _facts(score)
         if score.sampling_error is not None:
             about["standard_error"] = {"value": score.sampling_error, "method": "analytic"}
-        if score.accuracy is not None and score.accuracy.sampling is not None:
-            low, high = score.accuracy.sampling
-            about["confidence_interval"] = {
-                "lower": low, "upper": high, "confidence_level": 0.95, "method": "sampling interval",
-            }  # fmt: skip
+    named = {"sampling interval": value.sampling, "question interval": value.question}
+    if widths := {interval.half_width: (method, interval) for method, interval in named.items() if interval}:
+        method, (low, high) = widths[max(widths)]
+        about["confidence_interval"] = {
+            "lower": low, "upper": high, "confidence_level": 0.95, "method": method,
+        }  # fmt: skip
     return {
         "evaluation_result_id": f"{benchmark.name}/{name}",
         "evaluation_name": benchmark.name,

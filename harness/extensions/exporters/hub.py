@@ -83,9 +83,11 @@ def _notes(benchmark: ExportedBenchmark, name: str, accuracy: Estimate) -> str:
             words += [f"--{option.replace('_', '-')}", text] if each is not None else []
     tool = f"; with the tool {visible(json.dumps(identity['tool']), 500)}" if identity.get("tool") else ""
     again = "sampled by another tool" if benchmark.record.imported else f"repeat: {visible(shlex.join(words), 2000)}"
+    warned = f"; {visible('; '.join(score.sentences), 2000)}" if score.sentences else ""
     return (
         f"reasoning-harness {__version__}: {count_noun(score.n_questions, 'question')} × {samples}; 95 % interval "
-        f"{', '.join(intervals) or 'unknown'}; graded by {visible(', '.join(score.graders), 300)}{tool}; {again}"
+        f"{', '.join(intervals) or 'unknown'}; graded by {visible(', '.join(score.graders), 300)}{tool}{warned}; "
+        f"{again}"
     )
 
 

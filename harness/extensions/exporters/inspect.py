@@ -140,7 +140,8 @@ def _usage(prompt: int | None, completion: int | None) -> dict[str, int]:
 def _results(benchmark: ExportedBenchmark, n: int) -> dict[str, Any]:
     """The `results` part of the log: the score's metrics. n: number of samples."""
     score = benchmark.score
-    values = metrics_of(score) | ({} if score.question_error is None else {"stderr": score.question_error})
+    values = {name: estimate.value for name, estimate in metrics_of(score).items()}
+    values |= {} if score.question_error is None else {"stderr": score.question_error}
     metrics = {name: {"name": name, "value": value} for name, value in values.items()}
     record = {"name": SCORER, "scorer": SCORER, "reducer": "mean", "metrics": metrics, "metadata": uncertainty(score)}
     return {"total_samples": n + score.n_missing, "completed_samples": n, "scores": [record]}
