@@ -117,8 +117,9 @@ def _type(option: Option) -> Any:
     if option.choices:
         return click.Choice(option.choices)
     if option.kind is SEED:
-        return NumberType(int, or_none=True)
-    plain: dict[Any, Any] = {int: NumberType(int), float: NumberType(float), bool: click.BOOL, Path: click.Path()}
+        return NumberType(int, option.example(16), or_none=True)
+    numbers = {kind: NumberType(kind, option.example(usual)) for kind, usual in ((int, 16), (float, 0.6))}
+    plain: dict[Any, Any] = {**numbers, bool: click.BOOL, Path: click.Path()}
     # A path stays a text here: as a Path, an empty one would become the current folder, which the option accepts.
     return plain.get(option.item_type, click.STRING)
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from harness.cli.spelling import as_typed, typed_in
-from harness.core.errors import UsageError, misspelt
+from harness.core.errors import UsageError, misspelt, near_names
 from harness.core.inert import visible
 from harness.options.commands import refuse_flag
 
@@ -222,7 +222,10 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
         behind = f"A flag of the engine stands behind ` -- `: `{ctx.command_path} MODEL -- {name}`."
         why = refusal_of(dashed.removeprefix("--"))
         meaning = f"It cannot be given, since {as_typed(why)}." if why else behind
-    return f"No such option: {name}. {meaning or f'`{ctx.command_path} --help` lists those that there are.'}"
+    page = "--help-all" if isinstance(command, Helping) and command.first else "--help"
+    listed = f"`{ctx.command_path} {page}` lists all options."
+    likely = near_names(name.strip("-"), (), {flag.strip("-"): flag for flag in flags})
+    return f"No such option: {name}. {meaning or f'{listed}{likely}'}"
 
 
 def _elsewhere(flag: str, ctx: click.Context) -> str:
@@ -289,8 +292,9 @@ class HelpingGroup(click.Group):
 class NumberType(click.types.StringParamType):
     """A number. kind: int or float. or_none: `none` is a value, too, and stands for None."""
 
-    def __init__(self, kind: type[int] | type[float], *, or_none: bool = False) -> None:
+    def __init__(self, kind: type[int] | type[float], example: float = 0.6, *, or_none: bool = False) -> None:
         self.kind, self.name, self.or_none = kind, {int: "integer", float: "float"}[kind], or_none
+        self.example = example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number that a text spells in digits; a unit, such as k, % or s, is refused."""
@@ -299,5 +303,5 @@ class NumberType(click.types.StringParamType):
         try:
             return self.kind(value)
         except ValueError:
-            expected = "a whole number in digits, such as 32768" if self.kind is int else "a number, such as 0.6"
+            expected = f"a {'whole number in digits' if self.kind is int else 'number'}, such as {self.example}"
             self.fail(f"{value!r}: expected {expected}{', or `none`' if self.or_none else ''}.", param, ctx)

@@ -240,6 +240,18 @@ class Option:
         """The words that are allowed as the value, or in a list; empty if the option is not limited to words."""
         return get_args(self.item_type) if get_origin(self.item_type) is Literal else ()
 
+    def example(self, usual: float) -> float:
+        """A number that the option accepts: the usual one, if it is within the bounds."""
+        within = [value for value in (usual, self.least, self.most, 1) if value is not None and self.holds(value)]
+        return within[0]
+
+    def holds(self, value: float) -> bool:
+        """Whether a number is within the option's bounds."""
+        least = -MAX_NUMBER if self.least is None else self.least
+        most = MAX_NUMBER if self.most is None else self.most
+        inside = (self.above is None or self.above < value) and (self.below is None or value < self.below)
+        return least <= value <= most and inside
+
     @property
     def is_list(self) -> bool:
         """Whether the value is a tuple of any length."""
@@ -495,13 +507,7 @@ def _is_plain(option: Option, value: Any) -> bool:
     if isinstance(value, str):
         return option.chars is None and value.isascii()
     if isinstance(value, (int, float)):
-        least = -MAX_NUMBER if option.least is None else option.least
-        most = MAX_NUMBER if option.most is None else option.most
-        return (
-            least <= value <= most
-            and (option.above is None or option.above < value)
-            and (option.below is None or value < option.below)
-        )
+        return option.holds(value)
     return False
 
 

@@ -154,7 +154,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
         """Raise `UsageError` for the first options that do not go together."""
         super()._check()
         if (keys := [key for key in OF_DATA if getattr(self, key)]) and not self.data:
-            raise UsageError("it needs `data`, a file of questions", field=keys[0])
+            raise UsageError("it is for a file of questions: give `data` in place of the benchmark", field=keys[0])
         if self.shard is not None and self.target_error is not None:
             raise UsageError(
                 "it does not work with `shard`, since a shard's error is not the run's: give all "

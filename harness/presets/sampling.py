@@ -52,12 +52,12 @@ class SamplingOptions(Options):
     top_p: Annotated[float | None, SamplingOption(above=0, most=1, neutral=1.0, continued="same")] = None
     """Nucleus sampling: the smallest set of tokens with this probability. Default: 0.95."""
     top_k: Annotated[int | None, SamplingOption(least=-1, neutral=-1, continued="same", filled=True)] = None
-    """Default: not sent.
+    """Default: off, by the engine's own neutral value; not sent to an engine without one, or unknown.
 
     -1 and 0 are off.
     """
     min_p: Annotated[float | None, SamplingOption(least=0, most=1, neutral=0.0, continued="same", filled=True)] = None
-    """Default: not sent."""
+    """Default: off, by the engine's own neutral value; not sent to an engine without one, or unknown."""
     max_tokens: Annotated[int | None, SamplingOption(least=1, neutral=None, continued="the rest")] = None
     """New tokens of one completion, thinking included. Default: 32768."""
     presence_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0, continued="counts")] = None
@@ -67,7 +67,7 @@ class SamplingOptions(Options):
     repetition_penalty: Annotated[
         float | None, SamplingOption(above=0, neutral=1.0, continued="servers differ", filled=True)
     ] = None
-    """Default: not sent."""
+    """Default: off, by the engine's own neutral value; not sent to an engine without one, or unknown."""
     stop: Annotated[
         tuple[str, ...] | None, SamplingOption(chars=1, items=16, neutral=None, continued="at the seam")
     ] = None
