@@ -31,9 +31,8 @@ MAX_REPLIES = 2_000
 """Largest number of pairs of replies that a comparison reads; if there are more, this many are drawn at random."""
 
 ADVICE = (
-    ". Perhaps one model made both: check that the `command` of the server holds {model}, that the server loads the "
-    "weights of each checkpoint, and that the two checkpoints differ. For new scores, delete the run folder of the "
-    "wrong step and give the same command"
+    ". Perhaps one model made both: check that the server loads the weights of each checkpoint, and that the two "
+    "checkpoints differ. For new scores, delete the run folder of the wrong step and give the same command"
 )
 """The end of the sentence on a step that repeats the step before."""
 

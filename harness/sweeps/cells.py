@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from harness.commands.score import trackers_named
+from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.options import options_of
@@ -28,6 +29,7 @@ from harness.runs.sweep_cell import JOIN
 from harness.sweeps import checkpoints, schema
 from harness.sweeps import file as files
 from harness.sweeps.file import Checkpoint, Entry, SweepFile, at_line, read_entry, short_name, slug
+from server_launchers.engines.table import ANY_PROGRAM
 
 AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
 """The axes of a sweep, in the order in which they make a cell's name."""
@@ -249,6 +251,7 @@ def plan_of(
     planned_cells = tuple(cell for model, server in pairs for cell in making.cells(model, server))
     if not planned_cells:
         raise UsageError(f"{file.where(('except',))}: `except` leaves out every cell")
+    _refuse_one_program(planned_cells, axes.get("servers", ()))
     table = schema.TableOptions(**content.get("table", {}))
     suite = schema.Suite(**content["suite"]) if "suite" in content else None
     for name in (suite and "suite" in file.own and suite.mean_of) or ():
@@ -502,6 +505,21 @@ def _make(kind: Any, given: Mapping[str, Any], where: str, typed: Collection[str
                 raise UsageError(f"{scope}: {error.sentence}") from error
             raise
         raise at_line(where, error) from error
+
+
+def _refuse_one_program(cells: Iterable[Cell], servers: Sequence[Entry]) -> None:
+    """Raise `UsageError` if one command would be started alike for two models: its weights would bear both names."""
+    started: dict[str, str] = {}
+    for cell in cells:
+        spec = cell.options.serve
+        if spec is None or spec["engine"] != ANY_PROGRAM or "{model}" in str(spec["extra_flags"]):
+            continue
+        first = started.setdefault(digest({**spec, "model": ""}), model := str(spec["model"]))
+        if first != model:
+            where = next((entry.where for entry in servers if entry.name == cell.point.get("servers")), "")
+            both = f"{visible(short_name(first), 80)} and {visible(short_name(model), 80)}"
+            why = f"the same `command` would serve {both}: put {{model}} into it, or give each model a `server`"
+            raise UsageError(f"{where}: {why}" if where else why)
 
 
 # ---- remarks

@@ -119,7 +119,7 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["run", "--extra-body", '{"chat_template_kwargs": 1}'], "extra_body: chat_template_kwargs: expected a JSON"),
         (["merge", "r", "--json"], "json: `harness merge` does not take it; it is an option of `harness run`, "),
         (["run", "--from", "x"], "from: `harness run` does not take it; it is an option of `harness score`"),
-        (["grade", "--responce", "x", "y"], "lists those that there are. If it is"),
+        (["grade", "--responce", "x", "y"], "lists all options. If it is"),
         (["run", "--limit", "10%"], "'10%': expected a whole number in digits, such as 16."),
         (["run", "--max-tokens", "32k"], "'32k': expected a whole number in digits"),
         (["run", "--timeout", "5m"], "'5m': expected a number, such as 0.6"),

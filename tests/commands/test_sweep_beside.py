@@ -71,7 +71,7 @@ def row(shown: Table, first: str) -> dict[str, str]:
 
 
 def budgets(tmp_path: Path, *names: str, **more: Any) -> str:
-    servers = [{"name": name, "command": ["serve", "--port", "{port}"]} for name in names]
+    servers = [{"name": name, "command": ["serve", "{model}", "--port", "{port}"]} for name in names]
     content = {"extends": "seer4", "models": [QWEN], "servers": servers, "except": [], **more}
     (tmp_path / "budgets.yaml").write_text(json.dumps(content))
     return "budgets.yaml"

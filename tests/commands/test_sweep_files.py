@@ -33,8 +33,8 @@ models:
   - {model: Qwen/Qwen3-8B, server: {tp: 2}}
 servers:
   - {name: full, engine: vllm, max_model_len: 40960}
-  - {name: b2048, command: "python serve.py --port {port} --token-budget 2048"}
-  - {name: b4096, command: [python, serve.py, --port, "{port}", --token-budget, "4096"]}
+  - {name: b2048, command: "python serve.py --model {model} --port {port} --token-budget 2048"}
+  - {name: b4096, command: [python, serve.py, "{model}", --port, "{port}", --token-budget, "4096"]}
 benchmarks: [aime24:64, {benchmark: math500, samples: 8, max_tokens: 1000}]
 sampling: [{name: cool, temperature: 0.6}, {temperature: 1.0}]
 """
@@ -61,7 +61,7 @@ def test_the_plan_is_the_product_of_the_axes_by_names_that_can_be_foretold(tmp_p
     assert (first.options.samples, first.options.temperature) == (64, 0.6)
     assert (second.options.samples, second.options.max_tokens) == (8, 1000)
     assert sweep.folder(first) == Path("results/budgets/qwen3-4b+b2048+cool+aime24")
-    words = ["python", "serve.py", "--port", "{port}", "--token-budget", "4096"]
+    words = ["python", "serve.py", "{model}", "--port", "{port}", "--token-budget", "4096"]
     assert groups[2][0].options.serve == {"model": "Qwen/Qwen3-4B", "extra_flags": words, "engine": "command"}
     assert groups[3][0].options.serve == {"model": "Qwen/Qwen3-8B", "context": 40960, "tp": 2, "engine": "vllm"}
 
@@ -158,6 +158,7 @@ M = D + "models: [m]\n"
         (D + "run: {samples: many}\n", 2, "run.samples: expected a valid number, found 'many'"),
         ("models: [m]\n", 1, "the key 'benchmarks' is missing"),
         (M + "servers:\n  - {command: 'serve {port} {modle}'}\n", 4, "filled in for {modle}. Did you mean model?"),
+        (D + "models: [n, m]\nservers:\n  - {command: 'serve {served_name}'}\n", 4, "would serve n and m: put {model}"),
         (M + "servers:\n  - {command: 'vllm serve m --x {budgets}'}\n", 4, "nothing is filled in for {budgets}"),
         (M + "servers:\n  - {engine: vllm, environment: {X: '{budget}'}}\n", 4, "nothing is filled in for {budget}"),
         (M + "servers:\n  - {command: \"vllm serve 'm\"}\n", 4, "are no command line: No closing quotation"),

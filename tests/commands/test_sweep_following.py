@@ -174,7 +174,7 @@ def test_a_server_that_did_not_start_is_tried_again_once_its_checkpoint_changes(
     os.utime(tmp_path / "ck/step_1", (1, 1))
     questions(tmp_path, "a", 1, 3)
     failing = "open('starts', 'a').write('x'); exit(1)"
-    servers = [{"name": "x", "command": [sys.executable, "-c", failing, "{port}"]}]
+    servers = [{"name": "x", "command": [sys.executable, "-c", failing, "{port}", "{model}"]}]
     content = {"checkpoints": "ck/step_*", "servers": servers, "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
     (tmp_path / "s.yaml").write_text(json.dumps(content))
     done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.01")
@@ -192,15 +192,15 @@ def test_a_server_that_did_not_start_is_tried_again_once_its_checkpoint_changes(
         ("servers: [{engine: llama_cpp}]\nbenchmarks: [demo]\nrun: {filter: [topc=word]}\n", (), "topc"),
         ("benchmarks: [demo, aime24]\n", (), "s.yaml:2: HuggingFaceH4/aime_2024 is not in the cache and "),
         (
-            "servers: [{command: [pyhton, serve.py]}]\nbenchmarks: [demo]\n",
+            "servers: [{command: [pyhton, '{model}']}]\nbenchmarks: [demo]\n",
             (),
             "no server of this sweep can be started here: pyhton is not installed; correct its name",
         ),
         # The base may be a step that comes: only the server is wrong.
-        ("servers: [{command: [pyhton]}]\nbenchmarks: [demo]\ntable: {base: ck-step_9}\n", (), "pyhton is not"),
+        ("servers: [{command: [pyhton, '{model}']}]\nbenchmarks: [demo]\ntable: {base: ck-step_9}\n", (), "pyhton is not"),
         ("benchmarks: [demo\n", (), "s.yaml"),
         # A step that `except` names may come, too; a benchmark may not.
-        ("servers: [{command: [pyhton]}]\nbenchmarks: [demo]\nexcept: [{models: ck-step_9}]\n", (), "pyhton is not"),
+        ("servers: [{command: [pyhton, '{model}']}]\nbenchmarks: [demo]\nexcept: [{models: ck-step_9}]\n", (), "pyhton is not"),
         ("benchmarks: [demo]\nexcept: [{models: ck-step_9, benchmarks: dmo}]\n", (), "Did you mean demo?"),
     ],
 )
