@@ -271,7 +271,7 @@ def plan_of(
         suite=suite,
         track=tuple(track),
     )
-    return replace(planned, remarks=[*remarks, *_check_base(planned)])
+    return replace(planned, remarks=[*remarks, *_check_base(planned), *_nested(planned)])
 
 
 def before_checkpoints(file: SweepFile) -> SweepFile:
@@ -523,6 +523,16 @@ def _refuse_one_program(cells: Iterable[Cell], servers: Sequence[Entry]) -> None
 
 
 # ---- remarks
+
+
+def _nested(sweep: Sweep) -> list[str]:
+    """A remark if runs of more samples ask again for all those of fewer, since they have one seed."""
+    if len(sweep.file.content.get("samples", ())) < 2 or all(cell.options.seed is None for cell in sweep.cells):
+        return []
+    return [
+        "runs of more samples repeat the requests of those of fewer, whose seeds are the same: their points are not "
+        "independent. `run: {seed: null}` draws them apart"
+    ]
 
 
 def _check_base(sweep: Sweep) -> list[str]:

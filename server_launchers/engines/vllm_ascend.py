@@ -5,7 +5,6 @@ Versions belong together: a vllm-ascend release works with one vLLM release, one
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -14,7 +13,7 @@ from server_launchers.command_line import ProcessCommand
 from server_launchers.engines import vllm
 from server_launchers.engines.engine import GPU_SERVER
 from server_launchers.errors import LaunchError
-from server_launchers.program import Program, of_version, version_key
+from server_launchers.program import Program, version_key
 
 if TYPE_CHECKING:
     from server_launchers.machine.environments import Facts
@@ -24,13 +23,24 @@ MATRIX = "https://docs.vllm.ai/projects/ascend/en/latest/community/versioning_po
 """Page that says which versions belong together."""
 
 
-_NEWEST = "0.23.0"
-"""The newest version of vLLM and of the plug-in that was released for NPUs."""
-INSTALL = (
-    "with CANN 9.1.0 in place (`source /usr/local/Ascend/ascend-toolkit/set_env.sh`; `npu-smi info` shows the NPUs), "
-    f"in an environment of its own: pip install vllm=={_NEWEST} && pip install vllm-ascend=={_NEWEST}; {MATRIX} says "
-    "which versions belong together"
-)
+RELEASES = {
+    "0.23.0": ("0.23.0", "9.1.0"), "0.18.0": ("0.18.0", "8.5.1"), "0.13.0": ("0.13.0", "8.5.0"),
+    "0.9.1": ("0.9.1", "8.2.RC1"), "0.7.3": ("0.7.3.post1", "8.1.RC1"),
+}  # fmt: skip
+"""vLLM → the plug-in's release for it, and CANN's, the newest first (`MATRIX`)."""
+
+
+def install_line(version: str) -> str:
+    """How to install a version of vLLM for NPUs, as far as its row of `RELEASES` is known."""
+    vllm_version = next((known for known in RELEASES if version_key(known) == version_key(version)[:3]), None)
+    if vllm_version is None:
+        return f"no vllm-ascend is known here for vLLM {version}, only for {', '.join(RELEASES)}: see {MATRIX}"
+    plugin, cann = RELEASES[vllm_version]
+    return (
+        f"with CANN {cann} in place (`source /usr/local/Ascend/ascend-toolkit/set_env.sh`; `npu-smi info` shows the "
+        f"NPUs), in an environment of its own: pip install vllm=={vllm_version} && pip install vllm-ascend=={plugin}; "
+        f"{MATRIX} says which versions belong together"
+    )
 
 
 class VllmAscend(vllm.Vllm):
@@ -38,14 +48,12 @@ class VllmAscend(vllm.Vllm):
 
     summary = "vLLM on Ascend NPUs, with the plug-in vllm-ascend."
     takes = GPU_SERVER - {"deterministic"}
-    assumed_version = _NEWEST
+    assumed_version = next(iter(RELEASES))
     accelerator = "ascend"
 
     def program(self, spec: ServerSpec) -> Program:
         """How vLLM of the spec's version is called; the hint says how to install it for NPUs."""
-        # Only the plug-in has later builds, such as 0.7.3.post1 for vLLM 0.7.3.
-        program = of_version(replace(super().program(spec), install=INSTALL), _NEWEST, spec.engine_version)
-        return replace(program, install=re.sub(r"(vllm==[0-9.]+)\.post\d+", r"\1", program.install))
+        return replace(super().program(spec), install=install_line(spec.engine_version or self.assumed_version))
 
     def check(self, spec: ServerSpec, facts: Facts) -> Facts:
         """The facts with the plug-in's version added.
@@ -62,9 +70,7 @@ class VllmAscend(vllm.Vllm):
         plugin = replace(self.program(spec), package="vllm-ascend")
         version = environments.installed_version(environments.prefix(spec, plugin), plugin) or "unknown"
         if version_key(installed)[:3] != version_key(version)[:3]:
-            raise LaunchError(
-                f"vllm-ascend {version} does not go with vLLM {installed}: {MATRIX} says which belong together"
-            )
+            raise LaunchError(f"vllm-ascend {version} does not go with vLLM {installed}: {install_line(installed)}")
         if unhealthy := accelerators.unhealthy_ascend():
             raise LaunchError(f"npu-smi reports an unhealthy device: {unhealthy[0]}")
         return replace(facts, versions={**facts.versions, "vllm_ascend": version})

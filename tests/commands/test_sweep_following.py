@@ -184,6 +184,9 @@ def test_a_server_that_did_not_start_is_tried_again_once_its_checkpoint_changes(
     assert "the same command tries them again" in alone.err
 
 
+PYHTON = "servers: [{command: [pyhton, '{model}']}]"
+
+
 @pytest.mark.parametrize(
     ("text", "words", "reason"),
     [
@@ -192,15 +195,23 @@ def test_a_server_that_did_not_start_is_tried_again_once_its_checkpoint_changes(
         ("servers: [{engine: llama_cpp}]\nbenchmarks: [demo]\nrun: {filter: [topc=word]}\n", (), "topc"),
         ("benchmarks: [demo, aime24]\n", (), "s.yaml:2: HuggingFaceH4/aime_2024 is not in the cache and "),
         (
-            "servers: [{command: [pyhton, '{model}']}]\nbenchmarks: [demo]\n",
+            PYHTON + "\nbenchmarks: [demo]\n",
             (),
             "no server of this sweep can be started here: pyhton is not installed; correct its name",
         ),
         # The base may be a step that comes: only the server is wrong.
-        ("servers: [{command: [pyhton, '{model}']}]\nbenchmarks: [demo]\ntable: {base: ck-step_9}\n", (), "pyhton is not"),
+        (
+            PYHTON + "\nbenchmarks: [demo]\ntable: {base: ck-step_9}\n",
+            (),
+            "pyhton is not",
+        ),
         ("benchmarks: [demo\n", (), "s.yaml"),
         # A step that `except` names may come, too; a benchmark may not.
-        ("servers: [{command: [pyhton, '{model}']}]\nbenchmarks: [demo]\nexcept: [{models: ck-step_9}]\n", (), "pyhton is not"),
+        (
+            PYHTON + "\nbenchmarks: [demo]\nexcept: [{models: ck-step_9}]\n",
+            (),
+            "pyhton is not",
+        ),
         ("benchmarks: [demo]\nexcept: [{models: ck-step_9, benchmarks: dmo}]\n", (), "Did you mean demo?"),
     ],
 )

@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
 from server_launchers import replicas
-from server_launchers.engines import table
+from server_launchers.engines import table, vllm_ascend
 from server_launchers.errors import LaunchError
 from server_launchers.keeping import launch
 from server_launchers.machine import accelerators, ports
 from server_launchers.spec import EngineName, ServerSpec
+from tests.conftest import CHECKOUT
 from tests.server_launchers.planned import planned
 from tests.system.command import harness
 
@@ -164,7 +165,16 @@ def test_a_missing_engine_is_one_sentence_with_the_line_that_installs_it(
     with pytest.raises(LaunchError, match=rf"is not installed; .*pip install .*{plain.package}"):
         launch.launch(spec(engine))
     assert "==0.7.3" in versioned.install
+    unknown = table.by_name(engine).program(spec(engine, engine_version="0.33.0"))
+    assert unknown is not None
+    assert ("==0.33.0" in unknown.install) == (engine != "vllm_ascend"), "no such release for NPUs"
     assert ("vllm==0.7.3 " in versioned.install) == (engine == "vllm_ascend")
+
+
+def test_the_releases_for_npus_are_those_of_the_page() -> None:
+    rows = [line.strip("| ").split(" | ") for line in (CHECKOUT / "docs/servers.md").read_text("utf-8").splitlines()]
+    stated = {row[1]: (row[0], row[3]) for row in rows if len(row) == 6 and row[2].startswith(">=")}
+    assert stated == vllm_ascend.RELEASES
 
 
 @pytest.mark.parametrize(
