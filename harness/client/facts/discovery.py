@@ -180,12 +180,14 @@ def find_model(
 def stated_concurrency(endpoint: Endpoint, *, pages: Pages | None = None) -> int | None:
     """The number of requests that the server says it runs at once; None if none of its pages says so."""
     pages = Pages() if pages is None else pages
-    for dialect in engines.dialects():
-        for reading in dialect.at_once:
-            stated = reading.value(read_own_page(endpoint, reading.page, pages))
-            if type(stated) is int and stated > 0:
-                return stated
-    return None
+    readings = (reading for dialect in engines.dialects() for reading in dialect.at_once)
+    stated = (reading.value(read_own_page(endpoint, reading.page, pages)) for reading in readings)
+    return next(filter(None, map(_positive, stated)), None)
+
+
+def _positive(stated: object) -> int | None:
+    """A number that a server states, if it is one above 0."""
+    return stated if type(stated) is int and stated > 0 else None
 
 
 def _refusal(endpoint: Endpoint, path: str, page: Page) -> str:
@@ -212,15 +214,11 @@ def _context(endpoint: Endpoint, entry: dict[str, Any], pages: Pages) -> int | N
 
     It stands in the model's entry, else on a page of the server's engine.
     """
-    for name in _CONTEXT_FIELDS:
-        stated = entry.get(name)
-        if type(stated) is int and stated > 0:
-            return stated
-    if not endpoint.local:
-        return None
+    listed = next(filter(None, (_positive(entry.get(name)) for name in _CONTEXT_FIELDS)), None)
+    if listed or not endpoint.local:
+        return listed
     reading = engines.dialect_of_entry(entry).context or engines.anonymous().context
-    stated = reading and reading.value(read_own_page(endpoint, reading.page, pages))
-    return stated if type(stated) is int and stated > 0 else None
+    return _positive(reading and reading.value(read_own_page(endpoint, reading.page, pages)))
 
 
 def read_own_page(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]:
