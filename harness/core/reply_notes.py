@@ -70,6 +70,7 @@ MORE_CHOICES = "choices of another index, which are not read"
 IDS_VARY = "each event has an id of its own"
 UNREAD_TEXT = "a field of the message that is not read"
 """After these words the note names the field."""
+NO_PLACE = "an event without the field that holds a text"
 RENAMED = "the model's name changes inside the stream"
 """After these words the note gives both names."""
 FILTERED = "its finish reason is that of a filter or a refusal"
@@ -80,6 +81,7 @@ NO_TEXT = "it has no text, and no limit cut it"
 """After these words the note gives the cause, one of those in `_CAUSES` with its name, or that nothing was sent."""
 CUMULATIVE = "each event repeated the text before it; the last one was taken"
 ODD_END = "its last event contradicts the events before it, which were taken"
+RESTATED = "its end states another text than its pieces, which was taken"
 LOST_CALL = "a call of the tool that the server has not read as one"
 AFTER_LEFTOVER = "its server has sent replies that nobody asked for"
 
@@ -90,8 +92,8 @@ NO_END = frozenset({LATE_TEXT, SECOND_FINISH})
 """The notes of replies whose finish reason did not end their text, so that one cut off behind it may lack a part."""
 
 DOUBTFUL = AFTER_THE_END | {
-    AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, RENAMED, FILTERED, UNKNOWN_END,
-    ALL_REASONING, NO_TEXT, CUMULATIVE, ODD_END,
+    AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, NO_PLACE, RENAMED, FILTERED, UNKNOWN_END,
+    ALL_REASONING, NO_TEXT, CUMULATIVE, ODD_END, RESTATED,
     "its usage states fewer tokens than came as events",  # in earlier logs
 }  # fmt: skip
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""

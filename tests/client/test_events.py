@@ -22,7 +22,6 @@ from harness.client.wires.wire import MAX_NAME_CHARS
 from harness.core.contradictions import contradictions
 from harness.core.reply_notes import CUMULATIVE, LATE_BODY
 from harness.core.secret import Secret
-from harness.core.token_counts import MAX_STATED_TOKENS
 from tests.budget import examples
 from tests.client.dialects import Recording, recordings, several_answers
 
@@ -310,33 +309,6 @@ def test_a_stream_that_ends_inside_an_event_says_how() -> None:
     begun = event(delta(content="4")) + b'data: {"cho'
     assert "(reset)" in failure(begun, cut="reset").message
     assert "(cleanly)" in failure(begun).message
-
-
-OF_DETAILS, OF_PROMPT = "completion_tokens_details", "prompt_tokens_details"
-COUNTS: list[tuple[Any, tuple[int | None, ...]]] = [
-    (None, (None,) * 4), ({}, (None,) * 4), ("nonsense", (None,) * 4),
-    *[({"completion_tokens": n}, (None,) * 4) for n in (0, -1, MAX_STATED_TOKENS + 1, 3.0, True, "3")],
-    ({"completion_tokens": MAX_STATED_TOKENS}, (None, MAX_STATED_TOKENS, None, None)),
-    ({"completion_tokens": 3}, (None, 3, None, None)), ({"prompt_tokens": 0}, (None,) * 4),
-    ({"prompt_tokens": 9, "completion_tokens": 8, OF_DETAILS: {"reasoning_tokens": 5}}, (9, 8, 5, None)),
-    ({"completion_tokens": 8, OF_DETAILS: {"reasoning_tokens": 8}}, (None, 8, 8, None)),
-    ({"completion_tokens": 8, OF_DETAILS: {"reasoning_tokens": 9}}, (None, 8, None, None)),
-    ({"completion_tokens": 8, OF_DETAILS: {"reasoning_tokens": -1}}, (None, 8, None, None)),
-    ({"completion_tokens": 8, OF_DETAILS: {"reasoning_tokens": "5"}, "reasoning_tokens": 4}, (None, 8, None, None)),
-    ({"completion_tokens": 8, OF_DETAILS: {}, "reasoning_tokens": 4}, (None, 8, 4, None)),
-    ({"completion_tokens": 8, OF_DETAILS: None, "reasoning_tokens": 4}, (None, 8, 4, None)),
-    ({"reasoning_tokens": 4}, (None,) * 4),
-    ({OF_PROMPT: {"cached_tokens": 6}, "prompt_cache_hit_tokens": 3}, (None, None, None, 6)),
-    ({OF_PROMPT: {}, "prompt_cache_hit_tokens": 3}, (None, None, None, 3)),
-    ({"prompt_cache_hit_tokens": 3}, (None, None, None, 3)),
-]  # fmt: skip
-"""A stated usage; the counts of prompt, completion, reasoning and cache that are believed of it."""
-
-
-@pytest.mark.parametrize(("stated", "counts"), COUNTS)
-def test_counts_that_cannot_be_true_are_unknown(stated: Any, counts: tuple[int | None, ...]) -> None:
-    usage = reply(event(delta(content="4", finish="stop")) + event({"choices": [], "usage": stated}) + DONE).usage
-    assert (usage.prompt_tokens, usage.completion_tokens, usage.reasoning_tokens, usage.cached_tokens) == counts
 
 
 def test_gaps_are_the_median_and_nearly_the_largest() -> None:

@@ -5,6 +5,7 @@ For: harness.core.token_counts.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from harness.client.protocol.reply import Reply
 from harness.core.contradictions import contradictions
-from harness.core.token_counts import stated_usage
+from harness.core.token_counts import MAX_STATED_TOKENS, believed, stated_usage
 from harness.testing import message, response
 from tests.budget import examples
 from tests.client.test_events import DONE, delta, event, reply
@@ -76,6 +77,28 @@ def test_the_other_apis_count_the_thought_with_the_reply_and_a_cache_with_the_pr
               ("responses", response(), gpt | {"total_tokens": 159}, 9, 150))  # fmt: skip
     for api, body, usage, prompt, completion in bodies:
         assert counts(read(api, [event(body | {"usage": usage})[6:]])) == (prompt, completion, 70)
+
+
+def test_counts_that_cannot_be_true_are_unknown() -> None:
+    names = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens")
+    for odd in (0, -1, MAX_STATED_TOKENS + 1, 3.0, True, "3", None, [], {}):
+        usage = {**dict.fromkeys(names, odd), DETAILS: odd, OF_PROMPT: odd, "prompt_cache_hit_tokens": odd}
+        got = read("chat", [event(delta("stop", content="4") | {"usage": usage})])
+        assert isinstance(got, Reply), got
+        assert [getattr(got.usage, name) or None for name in names] == [None] * 4
+    most = believed(stated_usage({names[1]: MAX_STATED_TOKENS, DETAILS: {}, names[2]: 4, "prompt_cache_hit_tokens": 3}),
+                    has_text=True, has_reasoning=False)  # fmt: skip
+    assert (most.completion_tokens, most.reasoning_tokens, most.cached_tokens) == (MAX_STATED_TOKENS, 4, 3)
+    assert counts(read("chat", [event(delta("stop", content="4") | {"usage": "nonsense"})])) == (None,) * 3
+
+
+def test_draft_counts_of_a_whole_reply_are_read() -> None:
+    body = delta("stop") | {"usage": chat(3, 12, 15), "metrics": {"speculative_decoding": {
+        "num_spec_steps": 4, "num_accepted_draft_tokens": 8}}}  # fmt: skip
+    body["choices"][0] = {"index": 0, "finish_reason": "stop", "message": {"content": "4", "role": "assistant"}}
+    got = read("chat", [json.dumps(body).encode()])
+    assert isinstance(got, Reply), got
+    assert (got.usage.spec_tokens, got.usage.spec_steps) == (12, 4)
 
 
 @settings(max_examples=examples(200))

@@ -17,7 +17,7 @@ from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.table import wire_of
 from harness.client.wires.wire import Turn
-from harness.core.reply_notes import NO_TEXT, ODD_END
+from harness.core.reply_notes import NO_TEXT, ODD_END, RESTATED
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "dialects"
 LINES = FOLDER / "expected.jsonl"
@@ -215,6 +215,44 @@ LASTS: dict[str, tuple[dict[str, Any], str | None, str | None, bool]] = {
     "incomplete without a reason": ({"status": "incomplete", "incomplete_details": None}, None, "incomplete", False),
     "failed": ({"type": "response.failed", "status": None}, None, None, False),
 }  # fmt: skip
+
+
+TWICE = "The answer is is 4."
+
+
+@pytest.mark.parametrize(
+    ("deltas", "item", "last", "text"),
+    [
+        (TWICE, WHOLE, WHOLE, WHOLE), (WHOLE * 2, WHOLE, WHOLE, WHOLE), ("4. The answer is ", WHOLE, WHOLE, WHOLE),
+        (TWICE, None, WHOLE, TWICE), (TWICE, WHOLE, "4.", TWICE), (TWICE, "4.", "4.", TWICE),
+    ],
+)  # fmt: skip
+def test_two_equal_wholes_count_before_pieces_that_came_twice_or_in_another_order(
+    deltas: str, item: str | None, last: str, text: str
+) -> None:
+    got = read("responses", [responses_stream({"output": [{"type": "message", **said(last)}]}, deltas, item)])
+    assert isinstance(got, Reply), got
+    assert (got.text, RESTATED in got.notes) == (text, text != deltas)
+
+
+@pytest.mark.parametrize("where", ["added", "done", "last"])
+def test_a_phase_that_is_stated_behind_the_pieces_keeps_the_commentary_out_of_the_answer(where: str) -> None:
+    items = [{"type": "message", **said("I look it up first, then I answer.")}, {"type": "message", **said("4")}]
+    phased = [item | {"phase": phase} for item, phase in zip(items, ("commentary", "final_answer"), strict=True)]
+    events: list[dict[str, Any]] = []
+    for place, (item, stated) in enumerate(zip(items, phased, strict=True)):
+        text = item["content"][0]["text"]
+        begun = (stated if where == "added" else item) | {"content": []}
+        events += [
+            {"type": "response.output_item.added", "output_index": place, "item": begun},
+            {"type": "response.output_text.delta", "output_index": place, "delta": text},
+            {"type": "response.output_item.done", "output_index": place, "item": item if where == "last" else stated},
+        ]
+    events.append({"type": "response.completed", "response": {"status": "completed", "output": phased}})
+    got = read("responses", [b"data: %s\n\n" % json.dumps(each).encode() for each in events])
+    assert isinstance(got, Reply), got
+    assert (got.text, got.reasoning) == ("4", "I look it up first, then I answer.")
+    assert (RESTATED in got.notes) == (where != "added")
 
 
 @pytest.mark.parametrize("name", LASTS)

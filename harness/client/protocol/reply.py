@@ -21,7 +21,7 @@ continue a reply that broke off (`WrittenTokens`).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import sub
 from typing import Any, Final
@@ -30,11 +30,11 @@ import msgspec
 
 from harness.answers.reasoning import final_part
 from harness.client.address.endpoint import without_repeats
-from harness.client.wires.wire import BadEvent, Call, Choice, Event, Turn, checked_name
+from harness.client.wires.wire import BadEvent, Call, Choice, Event, Turn, checked_name, dense
 from harness.core.contradictions import Claims
 from harness.core.inert import quoted
 from harness.core.records import Timing, Usage
-from harness.core.reply_notes import CUMULATIVE, IDS_VARY, LATE_TEXT, RENAMED, SECOND_FINISH
+from harness.core.reply_notes import CUMULATIVE, IDS_VARY, LATE_TEXT, NO_PLACE, RENAMED, RESTATED, SECOND_FINISH
 from harness.core.secret import HIDDEN, Secret
 from harness.core.token_counts import believed, stated_count, stated_usage
 
@@ -82,6 +82,12 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
             is_open=final_part(self.text or "", is_apart=bool(self.reasoning)) is None,
             max_tokens=max_tokens,
         )
+
+
+def restated(reply: Reply, said: Mapping[str, str | None]) -> Reply:
+    """`reply` with the texts that its end states in place of its pieces, with a note if they differ."""
+    anew = {name: text for name, text in said.items() if dense(text or "") != dense(getattr(reply, name) or "")}
+    return msgspec.structs.replace(reply, **anew, notes=(*reply.notes, RESTATED)) if anew else reply
 
 
 def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
@@ -268,6 +274,9 @@ class Completion:
                 added = self._take(_TEXT, delta.content)
             else:
                 added = self._add_texts(choice)
+                # Azure's findings about a text that it has sent come without an id.
+                if delta is None and choice.text is None and not choice.finish_reason and event.id:
+                    self.note(NO_PLACE)
             if self.written is not None:
                 self.written.add_event(self.n_chars - before, choice.token_ids)
             reason = choice.finish_reason

@@ -37,7 +37,7 @@ import msgspec
 
 from harness.client.address.endpoint import quote_safely, without_repeats
 from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event, server_now
-from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, without_keys
+from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, restated, without_keys
 from harness.client.wires.table import WIRES
 from harness.client.wires.wire import BadEvent, Wire, is_error, object_of
 from harness.core import codec
@@ -245,6 +245,7 @@ class ReplyParser:
             calls, carry = self._reader.handed()
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
+        reply = restated(reply, self._reader.said)
         if calls and how not in ("cut", "filter"):  # what ended the reply early may have cut the call
             reply = msgspec.structs.replace(reply, calls=calls, carry=carry)
         elif how != "cut" and not (reply.text or "").strip():

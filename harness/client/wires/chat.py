@@ -11,7 +11,8 @@ the event cannot be believed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -34,7 +35,7 @@ from harness.client.wires.wire import (
     unread,
 )
 from harness.core import codec
-from harness.core.reply_notes import MORE_CHOICES
+from harness.core.reply_notes import MORE_CHOICES, NO_PLACE
 
 OWNED = {
     "model": "use `model`",
@@ -57,7 +58,8 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
     usage, choices = value.get("usage"), value.get("choices")
     if choices is not None and type(choices) is not list:
         raise BadEvent(f"its choices are no list but {json_kind(choices)}")
-    notes: list[str] = []
+    is_empty = choices is usage is None and "completion" in str(value.get("object"))
+    notes = [NO_PLACE] if is_empty else []
     ours = [choice for choice in choices or () if _is_ours(choice, notes)]
     if len(ours) > 1:
         raise BadEvent(f"{len(ours)} choices of index 0 in one event, expected one")
@@ -65,6 +67,9 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
     event = Event(
         choices=[_choice(choice, notes, begun=begun) for choice in ours],
         usage=usage if type(usage) is dict else None,
+        metrics=value.get("metrics"),
+        sglext=value.get("sglext"),
+        timings=value.get("timings"),
         prompt_token_ids=ours[0].get("prompt_token_ids") if ours and prompt_ids is None else prompt_ids,
         model=string_or_none(value.get("model")),
         id=string_or_none(value.get("id")),
@@ -187,6 +192,7 @@ class ChoicesReader:
 
     index_field: str | None = None
     over = False
+    said: Mapping[str, str | None] = MappingProxyType({})
     decode = staticmethod(msgspec.json.Decoder(Event).decode)
     event = staticmethod(event_of)
     error = staticmethod(_error_in)

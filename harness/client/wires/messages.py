@@ -105,6 +105,8 @@ class _MessagesReader(ReplyParts):
             self._begun[index] = str(block.get("type"))
             text = _text_of(block) if self._begun[index] in _NAMES else None
             return self.added(*text, index) if text else self.plain(), _notes_of(block)
+        elif kind == "content_block_delta" and not isinstance(value.get("delta"), dict):
+            raise BadEvent("its delta is no object")
         elif kind == "message_delta" or "stop_reason" in delta:
             return self._end(delta, value.get("usage"), Delta()), []
         elif kind == "message_stop":

@@ -3,12 +3,14 @@
 The status in the last event counts before that event's name: vLLM up to 0.31 and for aborted requests, and SGLang up to
 0.5.17, send `response.completed` for replies of every end. Texts come as deltas, then whole when their item is done,
 and once more in the last event. The deltas are the text. A whole text of another length gets a note, but if every whole
-text differs and one is longer, a delta was lost and the reply is refused.
+text differs and one is longer, a delta was lost and the reply is refused. Two equal wholes count before deltas of which
+one came twice or not in its order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -25,6 +27,7 @@ from harness.client.wires.wire import (
     Turn,
     Wire,
     call_of,
+    dense,
     is_error,
     object_of,
     objects_of,
@@ -41,10 +44,8 @@ _TEXT = "response.output_text.delta"
 _REASONING = "response.reasoning_text.delta"
 _SUMMARY = "response.reasoning_summary_text.delta"
 _COMMENTARY = "commentary"
-_NAMES: dict[str, TextName] = {
-    _TEXT: "content", _REASONING: "reasoning", _SUMMARY: "reasoning", _COMMENTARY: "reasoning",
-}  # fmt: skip
-"""Type of a text's events, or the phase of a message that is not the answer → the text that it is a part of."""
+_NAMES: dict[str, TextName] = {_TEXT: "content", _REASONING: "reasoning", _SUMMARY: "reasoning"}
+"""Type of a text's events → the text that it is a part of."""
 
 _CALLS = ("function_call", "custom_tool_call")
 _OF_PARTS = {"output_text": _TEXT, "reasoning_text": _REASONING, "summary_text": _SUMMARY}
@@ -80,8 +81,8 @@ class _ResponsesReader(ReplyParts):
     def __init__(self) -> None:
         super().__init__()
         self._lengths = dict.fromkeys(_NAMES, 0)  # type of a text's events → its length until now
-        self._whole = dict[str, list[str]]()  # the same → the whole texts of its parts, as finished items state them
-        self._comments = set[str]()  # `output_index` of each message of the phase `commentary`
+        self._items: dict[int, dict[str, Any]] = {}  # `output_index` → the latest statement of its item
+        self._comments = set[int]()  # `output_index` of each message of the phase `commentary`
         self._has_refused = False  # in pieces
 
     def decode(self, data: bytes) -> Event:
@@ -91,14 +92,13 @@ class _ResponsesReader(ReplyParts):
         return self._piece(_decode(data))
 
     def _piece(self, piece: _TextDelta) -> Event:
-        kind: str = _COMMENTARY if self._comments and self._is_comment(piece) else piece.type
+        kind, name = piece.type, _NAMES[piece.type]
+        if self._comments and kind == _TEXT and piece.output_index in self._comments:
+            name = "reasoning"
         if kind in (_REASONING, _SUMMARY) and self._lengths[_SUMMARY if kind == _REASONING else _REASONING]:
             return self.plain()  # a summary beside the reasoning itself
         self._lengths[kind] += _length(piece.delta)
-        return self.added(_NAMES[kind], piece.delta, (piece.output_index, piece.content_index, piece.summary_index))
-
-    def _is_comment(self, piece: _TextDelta) -> bool:
-        return piece.type == _TEXT and str(piece.output_index) in self._comments
+        return self.added(name, piece.delta, (piece.output_index, piece.content_index, piece.summary_index))
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
         """The event of any other form, and notes on what is not read. Raises `BadEvent`."""
@@ -111,10 +111,10 @@ class _ResponsesReader(ReplyParts):
             return self._end(value, response)
         if begun := object_of(value.get("response")):
             self.named(begun.get("id"), begun.get("model"))
-        if item.get("phase") == _COMMENTARY:
-            self._comments.add(str(value.get("output_index", 0)))
-        if kind == "response.output_item.done":
-            _group([item], self._whole)
+        if item and not self.over:
+            self._items[_place(value)] = item
+            if item.get("phase") == _COMMENTARY:
+                self._comments.add(_place(value))
         if kind == "response.refusal.delta":
             self._has_refused = True
             return self.plain(Choice(delta=Delta(refusal=string_of(value.get("delta"), "refusal")))), []
@@ -126,33 +126,48 @@ class _ResponsesReader(ReplyParts):
     def _end(self, value: Mapping[str, Any], response: Mapping[str, Any]) -> tuple[Event, list[str]]:
         """The event with the finish reason and with the texts that no delta brought, and notes. Raises `BadEvent`."""
         items = objects_of(response.get("output"))
-        last = _group(items, {})
-        if not any(last.values()) and isinstance(text := response.get("output_text"), str):
-            last[_TEXT] = [text]
-        odd, stated = False, dict[str, list[str]]()
-        for kind, came in self._lengths.items():
-            sizes = {_length(*whole[kind]): whole[kind] for whole in (self._whole, last) if kind in whole}
-            odd = odd or len(sizes.keys() | ({came} if came else ())) > 1
-            if came and sizes and came not in sizes and max(sizes) > came:
-                raise BadEvent(f"the pieces of its {_NAMES[kind]} have {came} characters, the whole has {max(sizes)}")
-            if sizes:
-                stated[kind] = sizes[max(sizes)]
+        last, done = _texts_of(items), _texts_of(self._items.values())
+        if not any(text for _, text in last) and isinstance(text := response.get("output_text"), str):
+            last = [(_TEXT, text)]
+        odd, delta = self._compared([last, done])
         names = (response.get("id"), response.get("model"))
         if odd and self.id and names[0] and self.id != names[0]:
             raise BadEvent("its last event has another id and another text")
         odd = odd or any(old and new and old != new for old, new in zip((self.id, self.model), names, strict=True))
         self.named(self.id or names[0], self.model or names[1])
-        if _REASONING in stated:
-            stated.pop(_SUMMARY, None)
-        came_whole = {_NAMES[kind] for kind, length in self._lengths.items() if length}
-        pairs = ((_NAMES[kind], text) for kind, texts in stated.items() for text in texts)
-        delta = whole(pair for pair in pairs if pair[0] not in came_whole)
         if not self._has_refused:
             delta.refusal = "\n\n".join(text for item in items for text in _refusals_of(item)) or None
+        if items and len(items) >= len(self._items):  # on a tie the last word: it has the newest encrypted reasoning
+            self._items = dict(enumerate(items))
         self.over = True
         choice = Choice(delta=delta, finish_reason=_end_of(value, response))
         notes = [note for item in items for note in _notes_of(item)]
         return self.plain(choice, _usage(response.get("usage"))), [*notes, *([ODD_END] if odd else [])]
+
+    def _compared(self, wholes: Sequence[Sequence[tuple[str, str]]]) -> tuple[bool, Delta]:
+        """Whether the statements of the texts differ, and the texts that no delta brought. Raises `BadEvent`.
+
+        wholes: (type of the events that bring it in pieces, text) of each part, as the last event and as the items
+        before it state them.
+        """
+        came, sizes = self._lengths, [_lengths(each) for each in wholes if each]
+        odd = False
+        for kind, n in came.items():
+            stated = [size[kind] for size in sizes if kind in size]
+            odd = odd or len({*stated, *([n] if n else [])}) > 1
+            if n and stated and n not in stated and max(stated) > n:
+                raise BadEvent(f"the pieces of its {_NAMES[kind]} have {n} characters, the whole has {max(stated)}")
+        last, done = (_joined(each) for each in wholes)
+        for each, parts in zip((last, done), wholes, strict=True):  # a phase may be stated behind the pieces
+            if any(kind == _COMMENTARY for kind, _ in parts) and _lengths(parts)[_TEXT] == came[_TEXT]:
+                self.said = {"text": each.content, "reasoning": each.reasoning}
+        text = dense(last.content or "")  # two equal wholes, of which pieces came twice or not in their order
+        if not self.said and text == dense(done.content or "") and len(text) <= came[_TEXT] <= 2 * len(text):
+            self.said = {"text": last.content}
+        delta = max(last, done, key=lambda each: _length(each.content or "", each.reasoning or ""))
+        for name in {_NAMES[kind] for kind, n in came.items() if n} | ({"reasoning"} if self._comments else set()):
+            setattr(delta, name, None)
+        return odd, delta
 
     def error(self, value: dict[str, Any]) -> object:
         """An error in or outside the reply, also that of a response which did not end by itself."""
@@ -162,35 +177,26 @@ class _ResponsesReader(ReplyParts):
         status, reason = response.get("status"), object_of(response.get("incomplete_details")).get("reason")
         if not response or status == "completed" or reason:
             return None
-        is_empty = not any(self._lengths.values()) and not _group(objects_of(response.get("output")), {})
+        is_empty = not any(self._lengths.values()) and not _texts_of(objects_of(response.get("output")))
         if (_is_body(value) and status in _UNFINISHED) or (status == "incomplete" and is_empty):
             return response.get("error") or {"message": f"the response is empty and {status}", "code": "server_error"}
         return response.get("error")
 
 
 class _ItemsReader(_ResponsesReader):
-    """Reads one reply that may hold calls, and keeps its items as they came."""
+    """Reads one reply that may hold calls, and keeps the pieces of their arguments."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._items: dict[object, dict[str, Any]] = {}  # `output_index` → the latest statement of its item
-        self._pieces: dict[object, list[str]] = {}  # the same → the pieces of its call's arguments
+        self._pieces: dict[int, list[str]] = {}  # `output_index` → the pieces of its call's arguments
 
     def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
-        """As of any response, and its items are kept."""
-        is_late = self.over
-        read, kind, place = super().event(value, begun), value.get("type"), str(value.get("output_index"))
-        if is_late:
-            return read
-        if item := object_of(value.get("item")):
-            self._items[place] = item
-        elif kind == "response.function_call_arguments.delta" and isinstance(piece := value.get("delta"), str):
-            self._pieces.setdefault(place, []).append(piece)
-        # On a tie the last word counts: it has the newest encrypted reasoning.
-        last = objects_of(_ended(value).get("output"))
-        if last and len(last) >= len(self._items):
-            self._items = {str(place): item for place, item in enumerate(last)}
-        return read
+        """As of any response, and the arguments are kept."""
+        if value.get("type") == "response.function_call_arguments.delta" and isinstance(
+            piece := value.get("delta"), str
+        ):
+            self._pieces.setdefault(_place(value), []).append(piece)
+        return super().event(value, begun)
 
     def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
         """The calls, and all items in their order. Raises `BadEvent`."""
@@ -225,19 +231,37 @@ def _end_of(value: Mapping[str, Any], response: Mapping[str, Any]) -> str:
     return reason or string_of(response.get("status"), "status") or _name_of(value)
 
 
-def _group(items: list[dict[str, Any]], texts: dict[str, list[str]]) -> dict[str, list[str]]:
-    """`texts` with those of the items added: type of a text's events → its parts. Raises `BadEvent`."""
-    for kind, text in (pair for item in items for pair in _texts_of(item)):
-        texts.setdefault(kind, []).append(text)
-    return texts
+def _texts_of(items: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """(type of the events that bring it in pieces, text) of each text of the items. Raises `BadEvent`."""
+    return [
+        (
+            _COMMENTARY if kind == _TEXT and item.get("phase") == _COMMENTARY else kind,
+            string_of(part.get("text"), "text"),
+        )
+        for item in items
+        for part in (*objects_of(item.get("content")), *objects_of(item.get("summary")))
+        if (kind := _OF_PARTS.get(str(part.get("type")))) is not None
+    ]
 
 
-def _texts_of(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(type of the events that bring it in pieces, text) of each text of an item. Raises `BadEvent`."""
-    for part in (*objects_of(item.get("content")), *objects_of(item.get("summary"))):
-        if (kind := _OF_PARTS.get(str(part.get("type")))) is not None:
-            is_comment = kind == _TEXT and item.get("phase") == _COMMENTARY
-            yield _COMMENTARY if is_comment else kind, string_of(part.get("text"), "text")
+def _joined(texts: Sequence[tuple[str, str]]) -> Delta:
+    """The texts as those of a reply: a summary counts where the reasoning itself is not stated."""
+    is_summary = any(kind == _REASONING for kind, _ in texts)
+    return whole((_NAMES.get(kind, "reasoning"), text) for kind, text in texts if not (is_summary and kind == _SUMMARY))
+
+
+def _lengths(texts: Iterable[tuple[str, str]]) -> Counter[str]:
+    """Type of a text's events → the length of its texts; a commentary is one of the message's."""
+    lengths = Counter[str]()
+    for kind, text in texts:
+        lengths[_TEXT if kind == _COMMENTARY else kind] += _length(text)
+    return lengths
+
+
+def _place(value: Mapping[str, Any]) -> int:
+    """The place of an event's item; -1 if none is stated."""
+    place = value.get("output_index")
+    return place if isinstance(place, int) else -1
 
 
 def _notes_of(item: Mapping[str, Any]) -> Iterator[str]:
@@ -262,8 +286,8 @@ def _length(*texts: str) -> int:
     """Characters but white space, which vLLM's parsers leave out at the ends of a whole text; in units of UTF-16, since
     a pair that came in two deltas counts two.
     """
-    dense = "".join("".join(texts).split())
-    return len(dense) if dense.isascii() else len(dense.encode("utf-16-le", "surrogatepass")) // 2
+    text = dense("".join(texts))
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _usage(usage: object) -> dict[str, Any] | None:

@@ -109,11 +109,12 @@ class Reader(Protocol):
 
     index_field: the field by which an event says to which part of the reply it belongs; with it, an event without
     text shows that the model works, and moves the idle deadline. over: whether the event that ends the reply has
-    come, as `[DONE]` does.
+    come, as `[DONE]` does. said: field of the reply → its text, where the end states another one than its pieces.
     """
 
     index_field: str | None
     over: bool
+    said: Mapping[str, str | None]
 
     def decode(self, data: bytes, /) -> Event:
         """The event of JSON that has the usual form, as nearly all have.
@@ -232,7 +233,7 @@ TextName = Literal["content", "reasoning"]
 class ReplyParts:
     """The texts of one reply, and the ids that its events do not repeat.
 
-    id, model: of the reply, once they have come. over: whether the reply's last event has come.
+    id, model: of the reply, once they have come. over, said: as of any reader.
 
     Two parts of a text are joined by a blank line, so that neither is glued onto the other. An event is used again for
     the next piece, since making one takes as long as reading it.
@@ -242,6 +243,7 @@ class ReplyParts:
         self.id: str | None = None
         self.model: str | None = None
         self.over = False
+        self.said: Mapping[str, str | None] = {}
         self._last: dict[TextName, object] = {}  # name of a text → the latest part of it that had characters
         self._content, self._reasoning = Delta(), Delta()
         self._of_content = Event(choices=[Choice(delta=self._content)])
@@ -290,6 +292,11 @@ def whole(texts: Iterable[tuple[TextName, str]]) -> Delta:
         parts.setdefault(name, []).append(text)
     joined = {name: "\n\n".join(each) for name, each in parts.items()}
     return Delta(content=joined.get("content"), reasoning=joined.get("reasoning"))
+
+
+def dense(text: str) -> str:
+    """The text without white space, which vLLM's parsers leave out at the ends of a whole text."""
+    return "".join(text.split())
 
 
 def prompt_of(system: str, turns: str, messages: Sequence[Message]) -> dict[str, Any]:

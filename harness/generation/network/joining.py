@@ -44,14 +44,13 @@ def _spanned(timings: Sequence[Timing]) -> Timing:
 
 
 _RULES: dict[str, Callable[[Sequence[Any]], Any]] = {
-    **dict.fromkeys(("text", "reasoning", "refusal", "finish_reason", "calls", "carry"), _last),
-    **dict.fromkeys(("server_model", "fingerprint", "request_id", "provider", "stated_total"), _last),
-    **dict.fromkeys(("usage", "stated"), _by_rules),
+    **dict.fromkeys(("text", "reasoning", "refusal", "finish_reason", "calls", "carry", "server_model", "fingerprint",
+                     "request_id", "provider", "stated_total", "last_token", "total"), _last),
     **dict.fromkeys(Usage.__struct_fields__, _sum),
-    "timing": _spanned,
+    **dict.fromkeys(("usage", "stated"), _by_rules),
     **dict.fromkeys(("started", "queued", "first_token", "clock", "lag"), lambda values: values[0]),
-    **dict.fromkeys(("last_token", "total"), _last),
     **dict.fromkeys(("gap_p50", "gap_p99"), lambda gaps: gaps[0] if len(gaps) == 1 else None),
+    "timing": _spanned,
     "events": sum,
     "notes": lambda notes: tuple(dict.fromkeys(note for each in notes for note in each)),
-}
+}  # fmt: skip
