@@ -80,7 +80,10 @@ def read_tools(value: Any) -> tuple[OfferedTool, ...]:
         parameters = [_standard(tool.parameters) for tool in tools]
     except (msgspec.MsgspecError, TypeError, RecursionError) as error:
         raise ValueError(f'expected a list of {{"name", "description", "parameters"}} ({error})') from error
-    return tuple(map(lambda tool, schema: msgspec.structs.replace(tool, parameters=schema), tools, parameters))
+    return tuple(
+        msgspec.structs.replace(tool, name=wire_name(tool.name), parameters=schema)
+        for tool, schema in zip(tools, parameters, strict=True)
+    )
 
 
 def _standard(schema: Any) -> Any:

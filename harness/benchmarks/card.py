@@ -28,7 +28,7 @@ from harness.benchmarks.judge_forms import SUFFIXES as FORM_SUFFIXES
 from harness.benchmarks.judge_forms import form_named
 from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.benchmarks.row_forms import RowForm
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS, TOOLS_COLUMNS
 from harness.core import codec, plugins
 from harness.core.errors import UsageError, misspelt, near_names
 from harness.core.inert import quoted
@@ -174,7 +174,8 @@ class Columns(_Part):
     message is the question. answer: the reference. more_answers: further accepted references; empty cells are skipped.
     context: text to put before the question. multiple: whether a question has several answers. tolerance: absolute
     tolerance for the row's answer. unit: unit of the reference. rubric: what a judge gives points for, a text or a list
-    of `criterion` with `points`. metadata: columns by which scores can be broken down.
+    of `criterion` with `points`. tools: those that the question offers, for `kind: calls`. metadata: columns by which
+    scores can be broken down.
     """
 
     question: Names
@@ -186,6 +187,7 @@ class Columns(_Part):
     tolerance: Names = ()
     unit: Names = ()
     rubric: Names = ()
+    tools: Names = ()
     metadata: Names = ()
 
 
@@ -253,7 +255,7 @@ AnswerForm = Literal["plain", "after_hashes", "last_box", "box_or_plain", "singl
 · last_box: in the last \\boxed{} of the cell, which is a solution · box_or_plain: in the last \\boxed{} if there is
 one, else the whole cell · single_item: the cell is a list of exactly one text (OlympiadBench)."""
 
-CardKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "program", "auto"]
+CardKind = Literal["integer", "number", "expression", "multiple", "choice", "text", "program", "calls", "auto"]
 """A kind of answer (see `harness.core.records.AnswerKind`), or auto: the form of each reference decides."""
 
 IdRule = Literal["column", "checksum", "auto"]
@@ -380,6 +382,8 @@ class Card(_Part):
             raise ValueError("a card of `kind: program` needs `program`, and no other card may have it")
         if self.judge or self.right_from is not None:
             self._check_judge()
+        if self.kind == "calls" and not self.columns.tools:
+            raise ValueError("a card of `kind: calls` needs `tools` in its `columns`")
         if (self.twin_of is None) != (not self.original_key):
             raise ValueError("`twin_of` and `original_key` go together: give both or neither")
         if self.cluster_after is not None and not self.cluster_key:
@@ -523,6 +527,7 @@ def from_file(
                 "question": question_key or list(ASKED_COLUMNS),
                 "answer": answer_key or list(ANSWER_COLUMNS),
                 "id": [id_key] if id_key else list(ID_COLUMNS),
+                "tools": list(TOOLS_COLUMNS),
             },
             "id_rule": "column" if id_key else "auto",
             "kind": "choice" if choices_key else "auto",

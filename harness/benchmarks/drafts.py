@@ -18,12 +18,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
 from harness.answers.bounds import LAST_LETTER
-from harness.answers.calls import written_reference
+from harness.answers.calls import read_tools, written_reference
 from harness.benchmarks import usual_columns
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
@@ -33,7 +33,7 @@ from harness.core import codec, plugins
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
-from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, Message, Question, metadata_of
+from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, Message, OfferedTool, Question, metadata_of
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import AnswerForm, Card, CardKind, Names
@@ -70,7 +70,7 @@ class AcceptedAnswers(NamedTuple):
 
 
 def read_reference(
-    value: Any, kind: CardKind | Literal["calls"] = "auto", form: AnswerForm = "plain", structured: bool = True
+    value: Any, kind: CardKind = "auto", form: AnswerForm = "plain", structured: bool = True
 ) -> AcceptedAnswers:
     """The reference in a cell of the data, or as a user types it.
 
@@ -252,7 +252,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     if first is None:
         raise UsageError(f"{card.name} holds no rows")
     columns = card.columns
-    optional = [columns.context, columns.multiple, columns.tolerance, columns.unit]
+    optional = [columns.context, columns.multiple, columns.tolerance, columns.unit, columns.tools]
     optional += [(name,) for name in (*columns.more_answers, *columns.metadata)]
     # The names of optional columns that no row has had so far.
     missing = [names for names in optional if names]
@@ -383,6 +383,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
 
     metadata = _metadata(card, row)
     choices: tuple[str, ...] = ()
+    tools: tuple[OfferedTool, ...] = ()
     index: int | None = None
     answers: tuple[str, ...]
     kind: AnswerKind
@@ -395,6 +396,8 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         answers, kind, form = (right,), "choice", "choice"
         if order is not None:
             metadata["choice_order"] = order
+    elif tools := _tools(card, row):
+        answers, kind, form = (_accepted_calls(card, row),), "calls", "calls"
     elif columns.rubric and not columns.answer:
         answers, kind, form = (), "text", "text"
     else:
@@ -412,9 +415,38 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         metadata=metadata,
         row_digest=row_digest,
         rubric=_rubric(card, row) if columns.rubric else msgspec.UNSET,
+        tools=tools or msgspec.UNSET,
         prompt_digest="",
     )
     return Draft(row, question, form, index)
+
+
+def _tools(card: Card, row: Row) -> tuple[OfferedTool, ...]:
+    """The tools that the row offers, by the names that requests have. Raises `UsageError`, for two of one name, too."""
+    column = _first_column(card.columns.tools, row)
+    if column is None or row.value[column] in (None, "", []):
+        return ()
+    try:
+        tools = read_tools(row.value[column])
+        if len({tool.name for tool in tools}) < len(tools):
+            raise ValueError("has two tools of one name")
+    except ValueError as error:
+        raise UsageError(f"{row.where}: the column {column!r}: {quoted(str(error))}") from error
+    return tools
+
+
+def _accepted_calls(card: Card, row: Row) -> str:
+    """The reference of a question that offers tools; calls that fit their schemas, where the row states none.
+
+    Raises `UsageError`.
+    """
+    column = _first_column(card.columns.answer, row)
+    if column is None or row.value[column] in (None, ""):
+        return written_reference("schema")
+    try:
+        return written_reference(row.value[column])
+    except ValueError as error:
+        raise UsageError(f"{row.where}: the answer column {column!r} {quoted(str(error))}") from error
 
 
 def _rubric(card: Card, row: Row) -> str:

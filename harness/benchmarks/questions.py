@@ -89,6 +89,8 @@ class QuestionSet:
     resumes: str | None = None
     data_file: str | None = None
     columns: tuple[str, ...] = ()
+    offers_tools: bool = False
+    """Whether any question offers tools."""
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -137,24 +139,29 @@ def build(
     None: the prompt's. Selection: questions that pass all `filters` ("column=value"), of these the ones in `ids`, of
     these the first `limit`.
     """
-    chosen_prompt = prompt if isinstance(prompt, Prompt) else prompts.find_prompt(prompt or card.prompt, card.prompts)
+    own = prompt if prompt is None or isinstance(prompt, Prompt) else prompts.find_prompt(prompt, card.prompts)
     system = None if system_prompt is None else prompts.system_prompt(system_prompt)
-    return _from_source(card, _Selection(card, filters, ids, limit), chosen_prompt, system, api)
+    return _from_source(card, _Selection(card, filters, ids, limit), own, system, api)
 
 
-def _from_source(card: Card, selection: _Selection, prompt: Prompt, system: str | None, api: Api) -> QuestionSet:
-    """The selected questions, read from the card's source. system: the system prompt; None: the prompt's own.
+def _from_source(card: Card, selection: _Selection, own: Prompt | None, system: str | None, api: Api) -> QuestionSet:
+    """The selected questions, read from the card's source. own: the user's prompt; None: the card's. system: the system
+    prompt; None: the prompt's own.
 
     Raises `UsageError`.
     """
-    source = chooser.read_source(card)
+    source, prompt = chooser.read_source(card), own or prompts.find_prompt(card.prompt, card.prompts)
     selected: Packed[Question] = Packed(Question)
     # A card that states its number of questions knows its rows.
     seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
     n_with_instruction = n_with_link = n_all = 0
     columns: tuple[str, ...] = ()
+    offers_tools = False
     for draft in _drafts(card, source):
         n_all += 1
+        if draft.question.tools and n_all == 1 and own is None and card.is_of_data:
+            prompt = prompts.PROMPTS["none"]  # the usual one asks for a box
+        offers_tools = offers_tools or bool(draft.question.tools)
         columns = columns or tuple(draft.row.value)
         seen.add(draft)
         text = draft.question.messages[-1].content
@@ -169,23 +176,7 @@ def _from_source(card: Card, selection: _Selection, prompt: Prompt, system: str 
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source)]
     selection.check(seen.ids)
-    repeated = len(seen.rows) - len(set(seen.rows))
-    if repeated and card.questions is None:
-        notes.append(
-            f"{repeated} of {count_noun(len(seen.rows), 'row')} {are(repeated)} equal to an earlier "
-            "one; each counts as a question of its own"
-        )
-    notes += filter(None, [seen.contradiction])
-    if n_with_instruction:
-        notes.append(
-            f"{n_with_instruction} of {n_all} questions carry the instruction of the prompt already; each request "
-            "holds it once"
-        )
-    if n_with_link:
-        notes.append(
-            f"{n_with_link} of {count_noun(n_all, 'question')} {'has' if n_with_link == 1 else 'have'} a picture's "
-            "address in the text: the model gets the address, not the picture"
-        )
+    notes += _notes(card, seen, n_all, n_with_instruction, n_with_link)
     sent_system = prompt.system if system is None else system
     form = api if api == "completions" else "chat"  # all other APIs ask by the same messages
     return QuestionSet(
@@ -193,6 +184,7 @@ def _from_source(card: Card, selection: _Selection, prompt: Prompt, system: str 
         samples=card.samples,
         sampling=card.sampling,
         tool=card.tool,
+        offers_tools=offers_tools,
         publish=card.publish_questions,
         card_file=card.address,
         given_data=card.given_data,
@@ -259,6 +251,28 @@ class _Seen:
     def answers(self) -> str | None:
         """Checksum of all reference answers; None if the card states no checksum of them."""
         return None if self._answers is None else answers_digest(self._answers)
+
+
+def _notes(card: Card, seen: _Seen, n_all: int, n_with_instruction: int, n_with_link: int) -> Iterator[str]:
+    """What a reader of the score should know of the rows."""
+    repeated = len(seen.rows) - len(set(seen.rows))
+    if repeated and card.questions is None:
+        yield (
+            f"{repeated} of {count_noun(len(seen.rows), 'row')} {are(repeated)} equal to an earlier "
+            "one; each counts as a question of its own"
+        )
+    if seen.contradiction:
+        yield seen.contradiction
+    if n_with_instruction:
+        yield (
+            f"{n_with_instruction} of {n_all} questions carry the instruction of the prompt already; each request "
+            "holds it once"
+        )
+    if n_with_link:
+        yield (
+            f"{n_with_link} of {count_noun(n_all, 'question')} {'has' if n_with_link == 1 else 'have'} a picture's "
+            "address in the text: the model gets the address, not the picture"
+        )
 
 
 def _question(draft: Draft, text: str, prompt: Prompt, system: str | None, api: Api) -> Question:

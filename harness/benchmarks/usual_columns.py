@@ -19,6 +19,8 @@ ASKED_COLUMNS = (*QUESTION_COLUMNS, "messages")
 """Columns of a question in a file that is asked; in outputs, `messages` may hold the reply too."""
 ANSWER_COLUMNS = ("answer", "expected_answer", "final_answer", "correct_answer", "gold", "target", "reference")
 """Columns of the reference answer."""
+TOOLS_COLUMNS = ("tools",)
+"""Columns of the tools that a question offers."""
 ID_COLUMNS = ("id",)
 """Columns of the question's id."""
 

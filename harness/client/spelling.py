@@ -17,7 +17,7 @@ from harness.client.wires.wire import Wire
 from harness.core import codec
 from harness.core.choices import Api
 from harness.core.errors import UsageError
-from harness.core.records import Message, Question
+from harness.core.records import Message, OfferedTool, Question
 from harness.core.secret import Secret, reveal_secrets, seal_secrets, secrets_in
 
 
@@ -105,7 +105,7 @@ class RequestTemplate:
     """Writes the bodies of all requests of a benchmark.
 
     sampling: temperature, top_p, top_k … by the API's names; a value of None is not sent. max_tokens: bound on new
-    tokens; None: not sent. offer: the fields that offer a tool; empty without one.
+    tokens; None: not sent. offer: the fields that offer tools; empty without any.
     """
 
     model: str
@@ -113,6 +113,11 @@ class RequestTemplate:
     max_tokens: int | None = None
     spelling: Spelling = field(default_factory=Spelling)
     offer: Mapping[str, Any] = field(default_factory=dict)
+
+    def offering(self, tools: Sequence[OfferedTool]) -> RequestTemplate:
+        """The same, for a request that offers these tools; itself without any."""
+        form = self.spelling.wire.tools
+        return replace(self, offer=form.offer(tools)) if tools and form is not None else self
 
     def names(self, *, seed: bool) -> set[str]:
         """The names of a request's top-level fields, without the prompt's. seed: whether a seed is sent."""

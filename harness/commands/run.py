@@ -19,6 +19,7 @@ from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.discovery import NotServed, find_model
 from harness.client.protocol.failures import says_dead
+from harness.client.protocol.reply import Reply
 from harness.core.errors import Interrupted, ServerError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
@@ -301,14 +302,16 @@ def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
     """
     questions = QuestionsById(sets)
 
-    def answered(task: Task, text: str | None, _reasoning: str | None) -> bool:
+    def answered(task: Task, reply: Reply) -> bool:
         """Whether the grader finds an answer in this reply; True for benchmarks with a verifier of their own."""
         # Imported with the first reply, so that the first request does not wait for the import.
         from harness.grading.verdict import find
 
         question = questions[task.benchmark, task.question_id]
+        if question.kind == "calls":
+            return bool(reply.calls) or "none" in question.references[0][:6]
         if question.rules.grader != "rules":
             return True
-        return find(question, text) is not None
+        return find(question, reply.text) is not None
 
     return answered

@@ -179,7 +179,7 @@ class ExportedBenchmark:
             return f"ended by {visible(sample.finish_reason, 40)!r}"
         if not choice.empty and not reply_text(sample, reasoning=choice.reasoning):
             return "empty"
-        if not choice.empty and len(sample.steps or ()) > 1:
+        if sample.calls or (not choice.empty and len(sample.steps or ()) > 1):
             return "made with calls of a tool, for which such a file has no place"
         if choice.distinct:
             # Without the separators, ("ab", "c") and ("a", "bc") as reasoning and text would be equal.

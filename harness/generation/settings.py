@@ -24,7 +24,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.nouns import Prices
 from harness.core.secret import without_secrets
 from harness.generation.context import may_lower
-from harness.presets.tool import NAME, PythonTool
+from harness.presets.tool import PythonTool, offered
 from harness.runs import RunFolder
 from harness.runs.manifest import KEY_VARIABLE, NEUTRAL, BenchmarkRecord, Manifest
 from harness.runs.missing import Plan
@@ -183,11 +183,9 @@ class RunSettings:
 
     def template(self, benchmark: str) -> RequestTemplate:
         """Return what all requests of `benchmark` have in common."""
-        own, form = self.benchmarks[benchmark], self.spelling.wire.tools
-        template = self.asker.template(own.sampling.sent(), own.neutral)
-        if own.tool is None or form is None:
-            return template
-        return replace(template, offer=form.offer(NAME, own.tool.description, own.tool.parameters))
+        own = self.benchmarks[benchmark]
+        tools = () if own.tool is None else (offered(own.tool),)
+        return self.asker.template(own.sampling.sent(), own.neutral).offering(tools)
 
     def identity(self, questions: QuestionSet, fitted_max_tokens: int | None = None) -> dict[str, Any]:
         """Return the settings that all samples of one benchmark must share; a resume under others is refused.

@@ -27,6 +27,7 @@ from harness.answers.reasoning import final_part
 from harness.core.codec import digest
 from harness.core.inert import quoted, visible
 from harness.core.records import UNSTATED_REASON, AnswerKind, Grade, GradeRules, NearMiss, Question, Sample, VerdictName
+from harness.core.reply_notes import loses_call
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
@@ -57,6 +58,9 @@ JUDGE_RULE = "judge"
 
 MAX_VOTE_CHARS = 200
 """Longest vote (the text by which maj@k counts an answer) where a verifier judged, in characters; the rest is cut."""
+
+UNREAD_CALL = "unread call"
+"""The rule, and the answer, of a reply whose text holds a call that the server has not read as one."""
 
 _BOXED = ("box", "boxes", "open box")
 """Methods by which a box is found to be the answer."""
@@ -102,6 +106,7 @@ _RULES = {
     "crash": "the answer brought its worker down",
     "form": "the value is right and its form is not",
     "calls": "the calls are accepted",
+    UNREAD_CALL: "the text holds a call that the server has not read: it needs the model's parser of calls",
     "no call": "the reply makes no call",
     "a call": "a call where none is accepted",
     "number of calls": "more or fewer calls than accepted",
@@ -271,6 +276,8 @@ def search(
 def _calls_of(question: Question, sample: Sample, *, with_steps: bool) -> Extraction:
     """Return the calls of a sample as its answer; an empty list is one, since it may be right to call nothing."""
     answer = answer_of(sample.calls or ())
+    if not sample.calls and loses_call(sample.text, sample.reasoning, sample.finish_reason, "\0", asks_program=False):
+        answer = UNREAD_CALL
     if len(answer) > MAX_WHOLE_REPLY_CHARS:
         return NOTHING
     named = " or ".join(map(quoted, question.references))
@@ -470,6 +477,8 @@ def _by_calls(question: Question, answer: str, *, with_steps: bool) -> Verdict:
     """Return the verdict on function calls; its step says what is wrong with them."""
     from harness.grading.compare.calls import fault_of
 
+    if answer == UNREAD_CALL:
+        return Verdict("wrong", UNREAD_CALL)
     calls = calls_in(answer)
     faults = [fault_of(calls, read_reference(text), question.tools or ()) for text in question.references]
     fault = faults[0] if None not in faults else None

@@ -612,7 +612,8 @@ class Cases:
 def cases_of(graded: GradedBenchmark, judge: JudgeSettings) -> Cases:
     """The distinct (question, answer) pairs that the judge is to rule on, undecided ones first."""
     by_id = {question.question_id: question for question in graded.questions}
-    to_judge = [grade for grade in graded.grades if in_scope(grade, judge.scope)]
+    in_words = {name for name, question in by_id.items() if question.kind != "calls"}
+    to_judge = [grade for grade in graded.grades if grade.question_id in in_words and in_scope(grade, judge.scope)]
     to_judge.sort(key=lambda grade: grade.verdict != "undecided")  # Undecided samples are asked about first.
     whole = judge.prompt.reply_chars
     unextracted = {grade.key for grade in to_judge if whole or answer_for_judge(grade) is None}

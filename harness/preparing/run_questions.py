@@ -75,6 +75,8 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         if options.target_error is not None:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
         tool = _offered(named_tool(options, preset, question_set.tool), options, sampling)
+        if question_set.offers_tools:
+            _refuse_for_calls(options, question_set.name, has_tool=tool is not None)
         benchmarks[question_set.name] = BenchmarkSettings(
             samples=n, sampling=sampling, origins=origins, options=recorded, tool=tool
         )
@@ -219,6 +221,19 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> Pytho
         if applies:
             raise UsageError(why, field="tool")
     return replace(tool, facts=_tool_facts(tool))
+
+
+def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None:
+    """Raise `UsageError` for what a benchmark cannot have whose questions offer tools."""
+    fields = " and ".join(sorted({"tools", "functions"} & options.extra_body.keys()))
+    for applies, field, why in (
+        (wire_of(options.api).tools is None, "api", "use chat, responses or messages"),
+        (options.batch, "batch", "leave it out"),
+        (has_tool, "tool", "leave it out, or give `tool=none`"),
+        (fields, "extra_body", f"leave {fields} out of it"),
+    ):
+        if applies:
+            raise UsageError(f"the questions of {visible(name, 80)} offer tools of their own: {why}", field=field)
 
 
 @cache

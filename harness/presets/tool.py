@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from harness.core import codec
 from harness.core.errors import misspelt
 from harness.core.options import Kind
-from harness.core.records import CallEnd
+from harness.core.records import CallEnd, OfferedTool
 
 NAME = "python"
 """The tool's name, as models call it."""
@@ -71,6 +71,11 @@ class PythonTool:
         """The JSON schema of its arguments."""
         code = {"type": "string", "description": "Python code"}
         return {"type": "object", "properties": {"code": code}, "required": ["code"], "additionalProperties": False}
+
+
+def offered(tool: PythonTool) -> OfferedTool:
+    """The tool as requests offer it."""
+    return OfferedTool(name=NAME, description=tool.description, parameters=tool.parameters)
 
 
 _BOUNDS = {

@@ -26,7 +26,7 @@ from harness.grading.elsewhere import shown_references
 from harness.grading.processes import pool
 from harness.grading.second.judge_messages import JudgeRuling, without_judge
 from harness.grading.verdict import JUDGE_RULE, Verdict, why_undecided
-from harness.presets.tool import NAME, code_of
+from harness.presets.tool import code_of, offered
 from harness.presets.tool import recorded as recorded_tool
 from harness.runs.manifest import BenchmarkRecord
 from harness.scoring.judging import JudgeReply, replies_about
@@ -132,7 +132,7 @@ def sample_text(
 
 
 def steps_of(sample: Sample) -> Iterator[tuple[str, str]]:
-    """(text, what it is) of each part of the earlier steps of a sample with a tool, and of its calls."""
+    """(text, what it is) of each part of the earlier steps of a sample with a tool, and of each call."""
     for number, step in enumerate(sample.steps or (), 1):
         for text, what in ((step.reasoning, "reasoning"), (step.text, "text")):
             if text:
@@ -143,6 +143,8 @@ def steps_of(sample: Sample) -> Iterator[tuple[str, str]]:
                 code = code_of(code)
             yield code, f"[step {number}: call of {visible(call.name, 60)}]"
             yield call.output, f"[step {number}: {call.end}, {call.seconds:.1f} s]"
+    for sent in sample.calls or ():
+        yield sent.arguments, f"[call of {visible(sent.name, 60)}]"
 
 
 def question_line(row: QuestionRow, style: Style) -> str:
@@ -285,14 +287,14 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
     spelling = Spelling(
         **{name: recorded[name] for name in Spelling.__dataclass_fields__ if recorded.get(name) is not None}
     )
-    tool, form = recorded_tool(identity), spelling.wire.tools
-    return RequestTemplate(
+    tool = recorded_tool(identity)
+    template = RequestTemplate(
         model=str(identity.get("model", "")),
         sampling=sampling,
         max_tokens=identity.get("fitted_max_tokens") or bound,
         spelling=spelling,
-        offer=form.offer(NAME, tool.description, tool.parameters) if tool is not None and form is not None else {},
     )
+    return template.offering(() if tool is None else (offered(tool),))
 
 
 def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
@@ -302,7 +304,8 @@ def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
     JSON's escapes.
     """
     spelt = template(record)
-    body = visible_json(json.dumps(codec.decode(spelt.body(question, sample.seed)), ensure_ascii=False))
+    asked = spelt.offering(question.tools or ()).body(question, sample.seed)
+    body = visible_json(json.dumps(codec.decode(asked), ensure_ascii=False))
     url = sample.endpoint.rstrip("/") + spelt.spelling.wire.path
     url = quote(url, safe=":/?#[]@!$&'()*+,;=%~", errors="backslashreplace")
     return " \\\n  ".join(

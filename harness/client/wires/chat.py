@@ -289,9 +289,9 @@ CHAT = Wire(
     tools=ToolForm(
         reader=_CallsReader,
         turns="messages",
-        offer=lambda name, description, parameters: {"tools": [{"type": "function", "function": {
-            "name": name, "description": description, "parameters": parameters,
-        }}]},
+        offer=lambda tools: {"tools": [{"type": "function", "function": {
+            "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+        }} for tool in tools]},
         answered=_answered,
     ),
 )  # fmt: skip

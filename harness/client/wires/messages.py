@@ -266,8 +266,10 @@ MESSAGES = Wire(
     tools=ToolForm(
         reader=_BlocksReader,
         turns="messages",
-        offer=lambda name, description, parameters: {
-            "tools": [{"name": name, "description": description, "input_schema": parameters}]
+        offer=lambda tools: {
+            "tools": [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
+            ]
         },
         answered=_answered,
     ),

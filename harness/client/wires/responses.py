@@ -344,8 +344,11 @@ RESPONSES = Wire(
     tools=ToolForm(
         reader=_ItemsReader,
         turns="input",
-        offer=lambda name, description, parameters: {
-            "tools": [{"type": "function", "name": name, "description": description, "parameters": parameters}],
+        offer=lambda tools: {
+            "tools": [
+                {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}
+                for tool in tools
+            ],
             # Nothing is kept at the maker, so the reasoning has to travel with the request.
             "include": ["reasoning.encrypted_content"],
         },

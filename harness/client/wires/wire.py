@@ -20,7 +20,7 @@ import msgspec
 
 from harness.core import codec
 from harness.core.choices import Api
-from harness.core.records import Message
+from harness.core.records import Message, OfferedTool
 from harness.core.reply_notes import UNREAD_TEXT
 
 MAX_NAME_CHARS = 1024
@@ -168,13 +168,13 @@ class ToolForm:
     """How an API offers a tool and takes its results.
 
     reader: makes the reader of a reply that may hold calls. turns: field of the prompt that holds the turns. offer: the
-    fields that offer a tool of this name, description and JSON schema. answered: the turns that follow a reply: the
+    fields that offer tools. answered: the turns that follow a reply: the
     reply itself, and the output of each of its calls.
     """
 
     reader: Callable[[], Reader]
     turns: str
-    offer: Callable[[str, str, dict[str, Any]], dict[str, Any]]
+    offer: Callable[[Sequence[OfferedTool]], dict[str, Any]]
     answered: Callable[[Turn, Sequence[str]], list[Any]]
 
 

@@ -30,8 +30,8 @@ ANSWERS_IN_REASONING = (
 )
 """The fault of replies that are noted as `ALL_REASONING`, and its remedy."""
 
-Answered = Callable[[Task, str | None, str | None], bool]
-"""Function of (task, text, reasoning): whether the reply gives an answer. The caller passes the grader's extractor."""
+Answered = Callable[[Task, Reply], bool]
+"""Whether the reply gives an answer. The caller passes the grader's extractor."""
 
 
 class Canary:
@@ -48,7 +48,7 @@ class Canary:
         self._cuts = Cuts()
         self._empty = self._all_reasoning = 0
         self._unanswered = 0
-        self._first: tuple[str, str] | None = None  # (text, reasoning) of the first reply
+        self._first: tuple[str, ...] | None = None  # the texts of the first reply
         self._all_same = True
         self._questions: set[tuple[str, str]] = set()
 
@@ -62,12 +62,12 @@ class Canary:
         self._n += 1
         if (limit := limit_of(reply.finish_reason)) is not None:
             self._cuts.observe(limit, cut_tokens(reply.usage.completion_tokens, reply.timing.events), max_tokens)
-        texts = reply.text or "", reply.reasoning or ""
+        texts = reply.text or "", reply.reasoning or "", *(call.arguments for call in reply.calls)
         # The last reply of a sample with no step left is a call.
-        self._empty += limit in (None, "tokens") and not texts[0].strip() and not texts[1].strip()
+        self._empty += limit in (None, "tokens") and not "".join(texts).strip()
         self._all_reasoning += ALL_REASONING in reply.notes
         if self._has_answer is not None:
-            self._unanswered += not self._has_answer(task, reply.text, reply.reasoning)
+            self._unanswered += not self._has_answer(task, reply)
         self._first = self._first or texts
         self._all_same = self._all_same and texts == self._first
         self._questions.add((task.benchmark, task.question_id))

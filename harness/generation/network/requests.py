@@ -25,7 +25,7 @@ from harness.client.spelling import RequestTemplate
 from harness.client.wires.wire import Wire
 from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
-from harness.core.records import Question, Sample, Seam
+from harness.core.records import Question, Sample, Seam, SentCall
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
 from harness.generation.network.keeping import CONTINUABLE, REFUSALS, Keeper, Partial
@@ -43,6 +43,12 @@ class SampleRequest:
     seed: int | None
     body: bytes
     queued: float
+
+    @property
+    def wire(self) -> Wire:
+        """The shape of the API; it reads calls where the question offers tools."""
+        wire = self.template.spelling.wire
+        return wire.with_calls if self.question.tools else wire
 
 
 @dataclass
@@ -62,7 +68,7 @@ class Requests:
         run_seed = self.settings.seed
         question = self.questions[task.benchmark, task.question_id]
         seed = None if run_seed is None else sample_seed(run_seed, task.question_id, task.sample_index)
-        template = self._templates[task.benchmark]
+        template = self._templates[task.benchmark].offering(question.tools or ())
         return SampleRequest(
             task, question, template, seed, template.body(question, seed), self.clock() - self._planned_at
         )
@@ -88,7 +94,13 @@ class Requests:
             salvaged_at=seams,
             provider=reply.provider or msgspec.UNSET,
             refusal=reply.refusal or msgspec.UNSET,
+            calls=_sent(reply) if request.question.tools else msgspec.UNSET,
         )
+
+
+def _sent(reply: Reply) -> tuple[SentCall, ...]:
+    """The calls of a reply that are its answer."""
+    return tuple(SentCall(id=call.id, name=call.name, arguments=call.arguments) for call in reply.calls)
 
 
 # ---- one request a sample
@@ -133,7 +145,7 @@ class OneByOne:
                     return self.requests.record(request, flight, reply, seams), reply
                 flight.continues = False
             self._begin(task, arriving, onward=None, checksum=checksum)
-            reply = await self.send(flight.endpoint, request.template.spelling.wire, request.body, arriving)
+            reply = await self.send(flight.endpoint, request.wire, request.body, arriving)
         except RequestFailed as failure:
             failure.n_events = arriving.count()
             if self.keeper is not None:
@@ -167,7 +179,7 @@ class OneByOne:
         A part that cannot be continued is dropped. checksum: that of the whole request's body.
         """
         task, salvage = request.task, self.settings.salvage
-        if self.keeper is None or (part := self.keeper.to_continue(flight)) is None:
+        if self.keeper is None or request.question.tools or (part := self.keeper.to_continue(flight)) is None:
             return None
         tokens_of = Tokenizer(flight.endpoint, salvage.engine, self.settings.model).tokens_of
         try:

@@ -1,0 +1,116 @@
+"""Questions whose answer is a function call: asked with their tools, stored as sent, graded, shown, on three APIs.
+
+For: harness.benchmarks.drafts, harness.generation.network.requests, harness.viewer.printed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.testing import FakeServer, Request, Step
+from tests.generation.called_tools import Calls, scripted
+from tests.system.command import harness as command
+
+TOOL = {
+    "name": "weather.get",
+    "description": "The weather of a city.",
+    "parameters": {"type": "dict", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+ROWS = [
+    # question, tools, accepted, what the server replies, verdict and rule
+    ("Bonn?", [TOOL], {"calls": [{"weather.get": {"city": ["Bonn"]}}]}, ['{"city": "bonn"}'], "correct", "calls"),
+    ("Köln?", [TOOL], {"calls": [{"weather.get": {"city": ["Köln"]}}]}, ['{"city": "Bonn"}'], "wrong", "value"),
+    ("Hi!", [TOOL], "none", "Hello!", "correct", "calls"),
+    ("Oh?", [TOOL], "some", "Hello!", "no_answer", "no call"),
+    ("Ulm?", [TOOL], "schema", ['{"city": 7}'], "wrong", "schema"),
+    ("Jena?", [TOOL], None, ['{"city": "x"}', '{"city": "y"}'], "correct", "calls"),
+    ("Hof?", [TOOL], "some", ['{"city": '], "correct", "calls"),
+    ("Rom?", [{"type": "function", "function": TOOL}], "some",
+     '<tool_call>\n{"name": "weather_get", "arguments": {"city": "Rom"}}\n</tool_call>', "wrong", "unread call"),
+]  # fmt: skip
+
+
+def questions_file(folder: Path) -> str:
+    rows = [
+        {"id": question, "messages": [{"role": "user", "content": question}], "tools": tools}
+        | ({} if accepted is None else {"answer": accepted})
+        for question, tools, accepted, *_ in ROWS
+    ]
+    (folder / "asked.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    return str(folder / "asked.jsonl")
+
+
+def server_of(request: Request) -> Iterable[Step]:
+    """The reply of the row whose question is asked."""
+    if request.method == "GET":
+        return scripted("")(request)
+    body = json.dumps(request.json, ensure_ascii=False)
+    reply = next(reply for question, _, _, reply, *_ in ROWS if f'"{question}"' in body)
+    is_text = isinstance(reply, str)
+    return scripted(reply if is_text else Calls(tuple(reply), name="weather_get"))(request)
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_questions_that_offer_tools_are_asked_stored_and_graded(tmp_path: Path, api: str) -> None:
+    with FakeServer(server_of) as server:
+        words = ["run", "--data", questions_file(tmp_path), "--model", "test-model", "--base-url", server.base_url]
+        words += ["--out", "r", "--api", api, *(["--max-tokens", "99"] if api == "messages" else [])]
+        done = command(tmp_path, *words)
+        assert done.code == 0, done.err
+    offered = {json.dumps(each.json["tools"][0]) for each in server.requests if each.method == "POST"}
+    (only,) = offered
+    assert all(
+        text in only for text in ('"weather_get"', '"The weather of a city."', '{"type": "object", "properties"')
+    )
+    samples = [json.loads(line) for line in (tmp_path / "r" / "asked" / "samples.jsonl").read_text().splitlines()]
+    for question, _, _, reply, *_ in ROWS:
+        (sample,) = (each for each in samples if each["question_id"] == question)
+        assert [call["arguments"] for call in sample["calls"]] == ([] if isinstance(reply, str) else reply)
+    scored = command(tmp_path, "score", "r")
+    assert scored.code == 0, scored.err
+    grades = {
+        grade["question_id"]: (grade["verdict"], grade["rule"])
+        for grade in map(json.loads, (tmp_path / "r" / "asked" / "grades.jsonl").read_text().splitlines())
+    }
+    assert grades == {question: (verdict, rule) for question, _, _, _, verdict, rule in ROWS}
+    shown = command(tmp_path, "show", "r", "Bonn?:0").out
+    assert '[call of weather_get]\n{"city": "bonn"}' in shown
+    assert '"The weather of a city."' in shown, "the printed request offers the tool"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--api", "completions"], "use chat, responses or messages"),
+        (["--tool", "python"], "offer tools of their own"),
+        (["--extra-body", '{"tools": []}'], "leave tools out of it"),
+    ],
+)
+def test_what_a_question_with_tools_cannot_have_is_one_sentence(tmp_path: Path, words: list[str], said: str) -> None:
+    given = ["run", "--data", questions_file(tmp_path), "--model", "m", "--base-url", "http://127.0.0.1:9", "--dry-run"]
+    refused = command(tmp_path, *given, *words)
+    assert (refused.code, "Traceback" in refused.err) == (2, False)
+    assert said in " ".join(refused.err.split())
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"tools": [{"name": 1}]}, "the column 'tools'"),
+        ({"tools": [TOOL, TOOL]}, "two tools of one name"),
+        ({"tools": [TOOL], "answer": {"call": []}}, "not a reference for calls"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, row: dict[str, Any], said: str) -> None:
+    (tmp_path / "bad.jsonl").write_text(json.dumps({"question": "?"} | row))
+    refused = command(
+        tmp_path, "run", "--data", "bad.jsonl", "--model", "m", "--base-url", "http://127.0.0.1:9", "--dry-run"
+    )
+    assert refused.code == 2
+    assert said in " ".join(refused.err.split())
+    assert "bad.jsonl:1:" in refused.err
