@@ -65,8 +65,8 @@ UNREAD_CALL = "unread call"
 _BOXED = ("box", "boxes", "open box")
 """Methods by which a box is found to be the answer."""
 
-_STATED = ("box", "boxes", "phrase", "letter", "line")
-"""Methods of an answer behind which a reply may go on with questions of its own. A line must have a digit."""
+_STATED = ("box", "boxes", "phrase", "letter")
+"""Methods of an answer that is stated wherever it stands."""
 
 _DIGIT = regex(r"\d")
 _IN_PROSE = ("formula", "number", UNSTATED)
@@ -326,12 +326,8 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
             begin = text.index(reply, start)
             return Extraction(reply, begin, begin + len(reply), "line")
     if (further := further_question(text, start, end, question)) is not None:
-        stated = _find_in(question, text, start, further, truncated=False)
-        if (
-            stated is not None
-            and stated.method in _STATED
-            and (stated.method != "line" or _DIGIT.search(stated.answer))
-        ):
+        stated = _find_in(question, text, start, further[0], truncated=False)
+        if stated is not None and (further[1] or _states(stated)):
             return stated
     last = chr(ord("A") + len(question.choices) - 1) if question.choices else LAST_LETTER
     parts = _parts(question)
@@ -352,6 +348,13 @@ def _find_in(question: Question, text: str, start: int, end: int, *, truncated: 
     if quoted_text is not None and answer not in question.references:
         answer = quoted_text[1] or quoted_text[2]
     return extraction._replace(answer=answer)
+
+
+def _states(extraction: Extraction) -> bool:
+    """Whether an answer is stated, so that a question behind it is a further one: a line only if it has a digit."""
+    return extraction.method in _STATED or (
+        extraction.method == "line" and _DIGIT.search(extraction.answer) is not None
+    )
 
 
 def _is_one_number(question: Question) -> bool:

@@ -36,7 +36,8 @@ WRAPPINGS = [
     "**Final Answer:** $@$", "The answer is **$@$**.", "**The answer is $@$.**", "Work.\n#### @", "Work.\n#### $@$",
     r"The answer is \(@\).", "The answer is\n$$@$$", "The answer is:\n\\[\n@\n\\]\nI hope it is correct.",
     "The answer is $\n@\n$.", "1. We add.\n2. The answer is $@$.", "- We add.\n- **Answer:** $@$", "> **Answer: $@$**",
-    "<answer>\n$@$\n</answer>", "### Final Answer\n\n$@$", "Answer: `@`", "Answer: $@$ (see above)", "答案是$@$。",
+    "<answer>\n$@$\n</answer>", "### Final Answer\n\n$@$\n\nWe saw 7 cases.",
+    "Answer: `@`", "Answer: @ (see above)", "答案是$@$。",
     "The answer is 99.\n</think>\nThe answer is $@$.",
 ]  # fmt: skip
 """Replies that state the answer in the place of @."""
@@ -45,6 +46,7 @@ RUN_ONS = [
     ("", "Question: {}\nAnswer: {}\n#### {}"), ("", "Q: {}\nA: It is {}. The answer is {}."),
     ("", "**Problem 2:**\n{}\n\n**Solution:**\n{}. \\boxed{{{}}}"),
     ("", "### Question\n{}\n{}\n#### {}\n\n### Question\nAnd"),
+    ("Tom: Hi.\n\nTask 1: Add.\n\nTask 2: Sum.\n", "Task 3: {}\n{}. So it is {}."),
     ("Aufgabe: Wie viel?\nLösung: 1\n\nAufgabe: Wie alt?\nLösung:", "Aufgabe: {}\nLösung: {}. The answer is {}"),
 ]  # fmt: skip
 """Prompts, and how a base model goes on behind its answer: a further question, and twice another answer."""
@@ -85,7 +87,15 @@ def test_an_answer_has_one_verdict_in_every_wrapping(kind: str) -> None:
             asked = msgspec.structs.replace(question(right), prompt=prompt)
             run_on = draw.choice(["\n", "\n\n"]) + form.format("Tom has 3. How many?", 98, 98)
             for text in (reply, thought + reply, reply + run_on, "Problem: Add.\n" + reply):
-                assert grade(asked, sample(text)).verdict == verdict, (seed, text)
+                finish = "length" if text.endswith(run_on) else "stop"
+                assert grade(asked, sample(text, finish_reason=finish)).verdict == verdict, (seed, text)
             assert grade(question(right), sample(tag + reply.replace("</think>", ""))).verdict == "no_answer", (
                 tag + reply
             )
+
+
+@pytest.mark.parametrize(("examples_of", "verdict"), [("Task", "correct"), ("Case", "no_answer")])
+def test_behind_examples_any_sentence_may_be_the_answer(examples_of: str, verdict: str) -> None:
+    asked = msgspec.structs.replace(question("5"), prompt="\n\n".join(f"{examples_of} {n}: Add." for n in (1, 2)))
+    reply = sample("So he has 5 apples.\n\nTask 3: Sub.\nSo he has 6", finish_reason="length")
+    assert grade(asked, reply).verdict == verdict

@@ -17,24 +17,21 @@ _PARAGRAPH_HEADING = regex(r"(?:\A|\n[ \t]*\n)[ \t#*]*([^\W\d][^\n:：*.]{0,30}?
 _USUAL = "[Qq]uestion|QUESTION|Q|[Pp]roblem|PROBLEM|Exercise|Human|User|问题?|题目"
 
 
-def further_question(text: str, lo: int, hi: int, question: Question) -> int | None:
-    """Return where text[lo:hi] begins to ask a question that is not the prompt's; None if it asks none.
-
-    Its heading is a usual one, or the one of the examples in the prompt.
+def further_question(text: str, lo: int, hi: int, question: Question) -> tuple[int, bool] | None:
+    """Return where text[lo:hi] begins to ask a question that is not the prompt's, and whether its heading is the one of
+    the examples in the prompt, else a usual one; None if it asks none.
     """
     prompt = "\n\n".join(message.content for message in question.messages) or question.prompt
     for heading in islice(_headings(prompt).finditer("\n" + text[lo:hi]), _MAX_HEADINGS):
         if heading["asked"] not in prompt or not heading["asked"]:
-            return max(lo, lo + heading.start() - 1)
+            return max(lo, lo + heading.start() - 1), heading["own"] is not None
     return None
 
 
 @lru_cache(maxsize=4)
 def _headings(prompt: str) -> re.Pattern[str]:
-    """The pattern of a question's heading, with the line that it asks."""
+    """The pattern of a question's heading, with the line that it asks; own: that of the examples in the prompt."""
     names = Counter(_PARAGRAPH_HEADING.findall(prompt)).most_common(1)
-    usual = "|".join((_USUAL, *(re.escape(name) for name, n in names if n > 1)))
-    return re.compile(
-        rf"\n[ \t#*>_]*+(?:{usual})(?![A-Za-z])[ \t]*\d*[ \t]*[*_]*(?:[:：][ \t*_]*|\.?[ \t]*$)\s*+(?P<asked>[^\n]*)",
-        re.M,
-    )
+    own = "|".join(re.escape(name) for name, n in names if n > 1) or "(?!)"
+    end = r"(?![A-Za-z])[ \t]*\d*[ \t]*[*_]*(?:[:：][ \t*_]*|\.?[ \t]*$)\s*+(?P<asked>[^\n]*)"
+    return re.compile(rf"\n[ \t#*>_]*+(?:(?P<own>{own})|{_USUAL}){end}", re.MULTILINE)

@@ -34,7 +34,7 @@ _MARK = r"(?:`{3,}+|~{3,}+)"
 _FENCE = regex(rf"(?m)^(?P<before>{_BEFORE})(?P<mark>{_MARK})(?P<info>[^`\n]*)$\n?")
 """A line that begins or ends a block of code."""
 
-_ANY_FENCE = regex(rf"{_MARK}(?:[ \t]*(?P<info>[\w+#.-]*)[ \t]*(?:\n|\Z))?")
+_ANY_FENCE = regex(rf"{_MARK}(?:[ \t]*(?P<info>[\w+#.-]*)[ \t]*(?:\n|\Z)|(?i:python3?|py)\b)?")
 _GLUED = regex(rf"(?m)^(?!{_BEFORE}{_MARK}).*?{_MARK}[\w+#.-]*[ \t]*$")
 """A line with text that ends with a fence."""
 
@@ -109,10 +109,8 @@ def _join(code: str, tests: QuestionTests) -> str:
         return code
     if not _defines(code, tests.function):
         return tests.starter + code if _continues(code, tests) else code
-    starts = [
-        match.start() for match in re.finditer(rf"^def {re.escape(tests.function)}\b", tests.starter, re.MULTILINE)
-    ]
-    return tests.starter[: starts[-1]] + "\n" + code if starts else code
+    *_, own = re.split(rf"(?m)^(?=def {re.escape(tests.function)}\b)", tests.starter)
+    return tests.starter.removesuffix(own) + "\n" + code if own != tests.starter else code
 
 
 def _defines(code: str, function: str) -> bool:
@@ -165,14 +163,10 @@ def _fenced(reply: str) -> Iterator[_Block]:
 def _block(reply: str, opening: re.Match[str], end: int) -> _Block:
     """The block from a fence to `end`, without the quotes and the indentation that its fence has, too."""
     before, start = opening["before"], opening.end()
-    code = (
-        re.sub(rf"(?m)^(?:[ \t]*> ?){{0,{before.count('>')}}}", "", reply[start:end])
-        if ">" in before
-        else reply[start:end]
-    )
+    code = re.sub(rf"(?m)^(?:[ \t]*> ?){{0,{before.count('>')}}}", "", reply[start:end])
     indents = [len(line) - len(line.lstrip()) for line in code.split("\n") if line.strip()]
-    if width := min([len(before.rpartition(">")[2].removeprefix(" " if ">" in before else "")), *indents]):
-        code = re.sub(rf"(?m)^[ \t]{{0,{width}}}", "", code)
+    width = min([len(re.sub(r".*> ?", "", before)), *indents])
+    code = re.sub(rf"(?m)^[ \t]{{0,{width}}}", "", code)
     return _Block(code, start, end, opening["info"])
 
 
