@@ -18,6 +18,8 @@ Helper = Literal[
     "interpreter dies",  # with the variables of a sample
     "grader starts",
     "grader dies",  # while it decides an answer
+    "judge is silent",  # its reply has no text
+    "probe reads",  # the tokens of a stored reply: no answer in time, a status of 500 and above
 ]
 
 
@@ -26,12 +28,12 @@ class Remedy:
     """attempts: in all. wait_s: seconds before the second attempt; before each further one, twice as many.
 
     then: the command does not begin (exit code 2); the run ends (`HelperFailed`, exit code 5); the sample's verdict is
-    "undecided"; the model is told.
+    "undecided"; the model is told; the check is untested.
     """
 
     attempts: int
     wait_s: float
-    then: Literal["no beginning", "run ends", "undecided", "told"]
+    then: Literal["no beginning", "run ends", "undecided", "told", "untested"]
 
     def waits(self) -> Iterator[float]:
         """The seconds to wait before each attempt; 0 before the first."""
@@ -45,4 +47,6 @@ HELPERS: Mapping[Helper, Remedy] = {
     "interpreter dies": Remedy(1, 0.0, "told"),
     "grader starts": Remedy(6, 0.5, "run ends"),
     "grader dies": Remedy(2, 0.0, "undecided"),
+    "judge is silent": Remedy(2, 0.0, "undecided"),
+    "probe reads": Remedy(5, 1.0, "untested"),
 }

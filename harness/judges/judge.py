@@ -30,6 +30,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.asker import Asker
 from harness.core.codec import digest
 from harness.core.errors import HarnessError, Interrupted, ServerError, UsageError
+from harness.core.helpers import HELPERS
 from harness.core.inert import visible
 from harness.core.nouns import Prices, count_noun
 from harness.core.records import Grade, Key, Message, Question, Sample
@@ -430,9 +431,9 @@ class JudgeRequests:
         ]  # fmt: skip
 
     def ask(self, watcher: Watcher) -> None:
-        """Ask for the missing replies, and once more for those that are not in the form asked for; one judge after the
-        other, also if a server rejects some requests, until a session is stopped."""
-        for number, time in product(range(len(self.members)), range(self.judge.prompt.requests)):
+        """Ask for the missing replies, and once more for those that are empty or not in the form asked for; one judge
+        after the other, also if a server rejects some requests, until a session is stopped."""
+        for number, time in product(range(len(self.members)), range(HELPERS["judge is silent"].attempts)):
             # The second time only what is asked again: a case too long for the judge's context is owed for good.
             member, stored, folder = self.members[number], self.of_each[number], self.folders[number]
             if not any(replies.owed & replies.again.keys() if time else replies.owed for replies in stored):
@@ -631,8 +632,8 @@ def cases_of(graded: GradedBenchmark, judge: JudgeSettings) -> Cases:
 @dataclass(frozen=True, slots=True)
 class Replies:
     """The judge's replies for one benchmark. rulings: case → its ruling, None without one. owed: the cases without a
-    reply. again: the second request about each case whose reply is not in the form asked for. servers: addresses of the
-    servers that replied.
+    reply. again: the second request about each case whose reply is empty or not in the form asked for. servers:
+    addresses of the servers that replied.
     """
 
     rulings: Mapping[str, JudgeRuling | None]
@@ -645,11 +646,14 @@ def _replies(folder: RunFolder, cases: Cases, judge: JudgeSettings) -> Replies:
     """The stored replies of the judge, read as rulings."""
     rulings: dict[str, JudgeRuling | None] = {}
     servers: dict[str, None] = {}
+    unread: list[str] = []
     for sample in read_samples(folder.benchmark(cases.benchmark)):
         if sample.question_id in cases.questions and sample.sample_index == 0:
             servers[sample.endpoint] = None
-            rulings[sample.question_id] = vote(sample, judge.prompt, cases.about[sample.question_id][0])
-    unread = [] if judge.prompt.requests == 1 else [case for case, ruling in rulings.items() if ruling is None]
+            ruling = vote(sample, judge.prompt, cases.about[sample.question_id][0])
+            rulings[sample.question_id] = ruling
+            if ruling is None and (judge.prompt.requests > 1 or not (sample.text or "").strip()):
+                unread.append(sample.question_id)
     again = {case: judge_question(judge.prompt, *cases.about[case], again=True) for case in unread}
     owed = {*cases.questions.keys() - rulings.keys()}
     if again:

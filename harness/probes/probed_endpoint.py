@@ -29,6 +29,8 @@ from harness.client.transport import open_transport
 from harness.client.wires.chat import CHAT
 from harness.client.wires.wire import Wire
 from harness.core import channel, codec
+from harness.core.errors import ServerError
+from harness.core.helpers import HELPERS
 from harness.core.records import NOTHING_TOLD, Message, ServerFacts
 from harness.options.whom import HowWritten, WhichServer
 from harness.preparing import servers
@@ -84,7 +86,16 @@ class ProbedEndpoint(ProbedServer):
     def read(self, prompt: Sequence[int], reply: Sequence[int]) -> ReadTokens:
         """What the server makes of the tokens of a reply. prompt, reply: token ids. Raises `Refused`."""
         path, body = _request(self.engine, self.asker.model, prompt, reply)
-        content = self._post(self.endpoint.root + path, body, MAX_READ_BYTES)
+        for wait in (*list(HELPERS["probe reads"].waits())[1:], None):
+            try:
+                content = self._post(self.endpoint.root + path, body, MAX_READ_BYTES)
+                break
+            except ServerError as error:
+                # `_post` has waited after 429 and 503; other statuses below 500 are a refusal.
+                is_refused = isinstance(error, Refused) and (error.status < 500 or error.status == 503)
+                if wait is None or is_refused:
+                    raise
+                time.sleep(wait)
         self.answered = True
         with self._lock:
             self.n_tokens += len(prompt) + len(reply)

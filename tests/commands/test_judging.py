@@ -306,6 +306,26 @@ def test_a_judge_is_asked_once_and_an_answer_without_a_verdict_stays_undecided(f
     assert len(list(read_samples(RunFolder(next((four.path / "judge").iterdir())).benchmark("prose")))) == 4
 
 
+def test_an_empty_reply_of_a_judge_is_no_opinion_and_is_asked_for_again(four: RunFolder) -> None:
+    def silent(request: Request) -> Iterator[Step]:
+        return completion("") if "burning" in shown_to(request)[1] else ruling_by({"sugar": None})(request)
+
+    with FakeServer(judging(silent)) as server:
+        first = judge_run(four, serve(server))
+    assert kinds_asked(server) == sorted([*KINDS, "burning"]), "once more, and a stated doubt is kept"
+    assert first.reports[0].n_owed == 0
+    assert judge_run(four, nobody).reports[0].n_owed == 0
+    answers = iter([completion("")])
+
+    def recovers(request: Request) -> Iterator[Step]:
+        return next(answers, None) or ruling_by({"sugar": True})(request)
+
+    shutil.rmtree(four.path / "judge")
+    with FakeServer(judging(recovers)) as server:
+        judge_run(four, serve(server))
+    assert verdicts(four) == ["correct"] * 4
+
+
 def test_prompts_models_and_samplings_keep_checkpoints_of_their_own(run: RunFolder) -> None:
     def answer(request: Request) -> Iterator[Step]:
         by_limo = "## Correctness" in request.json["messages"][-1]["content"]

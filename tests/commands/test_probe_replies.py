@@ -27,7 +27,7 @@ from harness.core.records import ServerFacts, Usage
 from harness.probes.points import Pair, expected
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest, Provenance
-from harness.testing import FakeServer, Request, Step, http, scripted
+from harness.testing import FAULTS, FakeServer, Request, Step, http, scripted
 from tests.conftest import CHECKOUT
 from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS, until
@@ -335,6 +335,14 @@ def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path) -> No
     with FakeServer(Reader("copy", shift=0.5), port=copy.port) as other:
         _, finding = probed(tmp_path, other, None)
     assert finding["likelihood"]["gap"]["mean"] == pytest.approx(0.5)
+
+
+def test_a_reading_that_fails_once_is_made_again(tmp_path: Path) -> None:
+    a_run(tmp_path)
+    failing: dict[int, list[Step]] = {3: [http(500, {})], 9: [http(520, b"gone")], 30: list(FAULTS["reset"])}
+    with FakeServer(Reader()) as base, FakeServer(Reader("copy", spoil=failing.get)) as copy:
+        code, finding = probed(tmp_path, copy, base)
+    assert (code, finding["likelihood"]["verdict"]) == (0, "same")
 
 
 def test_probes_of_one_copy_at_once_share_their_readings(tmp_path: Path) -> None:

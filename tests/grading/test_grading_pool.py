@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from click.testing import CliRunner
 import harness
 from harness.benchmarks.card import from_mapping
 from harness.cli.main import cli
-from harness.core.errors import UsageError
+from harness.core.errors import HelperFailed, UsageError
+from harness.core.helpers import HELPERS
 from harness.core.records import Grade, GradeRules, Question, Sample
 from harness.grading import GRADER, grade
 from harness.grading.bounds import MAX_FRAME_BYTES
@@ -184,10 +186,13 @@ def test_a_worker_that_is_killed_while_idle_costs_no_verdict() -> None:
         assert pool.workers != [worker]
 
 
-@pytest.mark.parametrize(("deaths", "verdict"), [(1, "correct"), (2, "undecided")])
+@pytest.mark.parametrize(
+    ("deaths", "has_begun", "verdict"), [(1, True, "correct"), (2, True, "undecided"), (4, False, "correct")]
+)
 def test_a_worker_that_is_killed_when_it_is_asked_costs_no_verdict_unless_the_next_one_dies_too(
-    monkeypatch: pytest.MonkeyPatch, deaths: int, verdict: str
+    monkeypatch: pytest.MonkeyPatch, deaths: int, has_begun: bool, verdict: str
 ) -> None:
+    quick_starts(monkeypatch)
     question = question_on("1+x")
     responses = [(question, r"\boxed{x+1}"), (question, r"\boxed{x+2}")]
     with Pool(1, PATIENCE_SECONDS) as pool:
@@ -197,6 +202,7 @@ def test_a_worker_that_is_killed_when_it_is_asked_costs_no_verdict_unless_the_ne
         def send_to_the_dead(worker: _Worker, jobs: list[Any]) -> None:
             if left[0]:
                 left[0] -= 1
+                worker.has_begun = has_begun
                 os.kill(worker.process.pid, signal.SIGKILL)
                 os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
             send(worker, jobs)
@@ -205,6 +211,22 @@ def test_a_worker_that_is_killed_when_it_is_asked_costs_no_verdict_unless_the_ne
         assert outcomes(pool, responses) == [verdict, "wrong"]
         assert outcomes(pool, responses) == ["correct", "wrong"]
         assert not pool._died_once  # a pool that lives as long as a training remembers no answer
+
+
+def quick_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = replace(HELPERS["grader starts"], wait_s=0.0)
+    monkeypatch.setattr("harness.grading.processes.pool.HELPERS", {**HELPERS, "grader starts": quick})
+
+
+def test_workers_that_never_start_end_the_grading_and_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_starts(monkeypatch)
+
+    def failing(_make: Any) -> _Worker:
+        raise OSError("no process left")
+
+    with Pool(2, PATIENCE_SECONDS, start=failing) as pool, pytest.raises(HelperFailed) as failed:
+        outcomes(pool, [(question_on("1+x"), r"\boxed{x+1}")])
+    assert failed.value.exit_code == 5
 
 
 def running_workers() -> set[int]:

@@ -12,6 +12,8 @@
   that was due is "undecided" by rule "time", "memory" or "crash"; the rest of its batch goes to a new worker.
 - A worker may also be killed by the kernel or a person, which says nothing about its job, and a stored "undecided"
   would stay. So the job on which a worker died goes to a new worker once; if that worker dies too, the rule is "crash".
+- A worker that ends before it is ready, or is late with that, says nothing about a job, and is made anew
+  (`harness.core.helpers`).
 
 Long: sending jobs and checking the replies are two sides of one protocol.
 """
@@ -37,7 +39,8 @@ import msgspec
 
 from harness.benchmarks.drafts import read_reference
 from harness.core import codec
-from harness.core.errors import UsageError
+from harness.core.errors import HelperFailed, UsageError
+from harness.core.helpers import HELPERS
 from harness.core.inert import quoted
 from harness.core.records import (
     AnswerKind,
@@ -374,8 +377,8 @@ class _Worker:
     """A worker process, and the jobs whose replies it owes.
 
     owed: (id that the reply must repeat, job), the one that is due first. buffer: bytes that it sent, up to an end that
-    completes no frame yet. deadline: of the next reply. ready: its imports are done, by its latest note. question: the
-    question that it was sent last, which the next task need not repeat.
+    completes no frame yet. deadline: of the next reply. ready: its imports are done, by its latest note. has_begun: it
+    has been ready. question: the question that it was sent last, which the next task need not repeat.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -396,7 +399,7 @@ class _Worker:
         self.owed: deque[tuple[str, _Job]] = deque()
         self.buffer = bytearray()
         self.deadline = Deadline(self.process.pid)
-        self.ready = False
+        self.ready = self.has_begun = False
         self.question: Question | None = None
 
     def kill(self) -> None:
@@ -433,6 +436,7 @@ class Pool:
         self.workers: list[_Worker] = []
         self.queue: deque[_Job] = deque()
         self.decisions: dict[bytes, Verdict | None] = {}
+        self._n_failed_starts = 0  # since a worker was ready
         self._died_once: set[bytes] = set()  # keys of jobs that are asked again, since a worker died on them
         self._distinct: dict[Verdict, Verdict] = {}  # equal verdicts are stored once, since most are equal
         self.selector = selectors.DefaultSelector()
@@ -513,9 +517,17 @@ class Pool:
             self.send(idle, batch)
 
     def start(self) -> _Worker:
-        """Start a worker and watch it for replies."""
-        # With the longest deadline, since a worker keeps the deadline with which it starts.
-        worker = self._start_worker(lambda: _Worker(self.longest_deadline))
+        """Start a worker and watch it for replies. Raises `HelperFailed` after too many that were never ready."""
+        for seconds in list(HELPERS["grader starts"].waits())[self._n_failed_starts // self.size :]:
+            time.sleep(seconds)
+            try:
+                # With the longest deadline, since a worker keeps the deadline with which it starts.
+                worker = self._start_worker(lambda: _Worker(self.longest_deadline))
+                break
+            except OSError:  # the machine's memory or processes end
+                self._n_failed_starts += self.size
+        else:
+            raise HelperFailed("no grading process can be started: each ended, or was late, before it was ready")
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
         return worker
@@ -563,7 +575,7 @@ class Pool:
             if worker.owed and worker.deadline.is_over():
                 self.receive(worker)  # a reply that has just arrived still counts
                 if worker in self.workers and worker.owed and worker.deadline.is_over():
-                    self.replace(worker, "time")
+                    self.replace(worker, "time" if worker.has_begun else None)
 
     def receive(self, worker: _Worker) -> None:
         """Read what a worker has sent and take all complete replies; replace a worker that ended or sent no frame."""
@@ -601,6 +613,7 @@ class Pool:
         verdict = reply.verdict
         if reply.item == "" and verdict is None:  # a note
             worker.ready = reply.is_ready
+            worker.has_begun, self._n_failed_starts = True, 0
             return True
         if not worker.owed or worker.owed[0][0] != reply.item or verdict is None:
             self.replace(worker, "crash")
@@ -615,6 +628,8 @@ class Pool:
 
     def after_death(self, worker: _Worker) -> Literal["crash"] | None:
         """Return the cause for `replace` after this worker died; None the first time, when the job is queued again."""
+        if not worker.has_begun:
+            return None
         due = worker.owed[0][1].key if worker.owed else None
         if due is None or due in self._died_once:
             return "crash"
@@ -625,6 +640,7 @@ class Pool:
         """Kill a worker; a new one starts when jobs are dispatched. The job that is due becomes undecided, because of
         `cause`; the other jobs, and with `cause` None all jobs, are queued again.
         """
+        self._n_failed_starts += not worker.has_begun
         self.workers.remove(worker)
         self.selector.unregister(worker.stdout)
         worker.kill()
