@@ -236,11 +236,14 @@ def new_folder(policy: Policy, now: datetime, commit: str = "") -> Path:
     if commit:
         numbered = (parent / (commit if number == 1 else f"{commit}.{number}") for number in count(1))
         return next(path for path in numbered if (gated := written_in(path)) is None or gated.is_open)
-    for path in sorted(parent.glob("????-??-??T*"), reverse=True)[:1]:
+    for path in sorted(parent.glob("????-??-??T*"), reverse=True):
         with contextlib.suppress(ValueError):
-            begun = datetime.strptime(path.name, time).replace(tzinfo=UTC)
-            if now - begun <= MAX_PAUSE and ((gated := written_in(path)) is None or gated.is_open):
+            age = now - datetime.strptime(path.name, time).replace(tzinfo=UTC)
+            if age < -MAX_PAUSE:  # Its clock was wrong: it would be the latest one for ever.
+                continue
+            if age <= MAX_PAUSE and ((gated := written_in(path)) is None or gated.is_open):
                 return path
+            break
     return parent / now.strftime(time)
 
 

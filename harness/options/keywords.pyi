@@ -183,6 +183,7 @@ class ProbeKeywords(TypedDict, total=False):
     margin: float
     checks: Texts
     context: int | None
+    timeout: float
     quick: bool
     seed: int | None
     extra_body: str | Mapping[str, Any]

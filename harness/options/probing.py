@@ -38,6 +38,8 @@ class ProbeRules(Options):
     """Length of the longest prompt to try, with template and reply. Default: the stated context, at most 8,192 tokens
     or what the server reads in 20 s.
     """
+    timeout: Annotated[float, Option(metavar="SECONDS", above=0)] = 120.0
+    """Longest wait for one whole reply, or for the first token of a stream. Default: 120 s."""
     quick: Annotated[bool, Option()] = False
     """Only the checks that take a few short requests."""
     seed: Annotated[int | None, Option()] = None

@@ -32,7 +32,8 @@ from harness.core import channel, codec
 from harness.core.errors import ServerError
 from harness.core.helpers import HELPERS
 from harness.core.records import NOTHING_TOLD, Message, ServerFacts
-from harness.options.whom import HowWritten, WhichServer
+from harness.options.probing import ProbeOptions
+from harness.options.whom import WhichServer
 from harness.preparing import servers
 from harness.preparing.servers import look_at
 from harness.probes.inquiries import SECONDS, Fields, ProbedServer, ProbeReply, Refused, read_reply
@@ -70,10 +71,11 @@ class ReadTokens(NamedTuple):
 
 @dataclass(kw_only=True)
 class ProbedEndpoint(ProbedServer):
-    """A server reached over HTTP. facts: what it states of itself."""
+    """A server reached over HTTP. facts: what it states of itself. seconds: to wait for a reply."""
 
     endpoint: Endpoint
     facts: ServerFacts = NOTHING_TOLD
+    seconds: float = SECONDS
 
     def send(self, body: Fields, wire: Wire) -> ProbeReply:
         """Send one request as it is, again while the server's limits refuse it; return its reply. Raises `Refused`."""
@@ -108,7 +110,7 @@ class ProbedEndpoint(ProbedServer):
             self._count_request()
             # `transient`: the loop here sends again, not `get`, whose patience is shorter and which counts nothing.
             answer = page.get(
-                self.endpoint, url, timeout=SECONDS, content=codec.encode(body), transient=(), max_bytes=max_bytes
+                self.endpoint, url, timeout=self.seconds, content=codec.encode(body), transient=(), max_bytes=max_bytes
             )
             if answer.status not in (429, 503):
                 break
@@ -140,7 +142,7 @@ class ProbedEndpoint(ProbedServer):
         """
         transport = open_transport(secrets=self.asker.spelling.secrets)
         gate = asyncio.Semaphore(at_once)
-        patience = Deadlines(connect=10, first_token=SECONDS, idle=60)
+        patience = Deadlines(connect=10, first_token=self.seconds, idle=60)
 
         async def ask(body: Fields) -> Reply | RequestFailed:
             waited, pause = 0.0, PAUSE_SECONDS
@@ -180,7 +182,9 @@ class ProbedEndpoint(ProbedServer):
         return quote_safely(words, secrets_of(self.endpoint, self.asker.spelling.secrets))
 
 
-def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_key: bool = True) -> list[ProbedEndpoint]:
+def probed(
+    who: WhichServer, watcher: Watcher, written: ProbeOptions, *, shared_key: bool = True
+) -> list[ProbedEndpoint]:
     """The servers that `who` names, each looked up once. Raises `UsageError`, and `ServerError` if one cannot be asked.
 
     written: the fields that all requests have, or lack, besides those of the checks. shared_key: as in `servers.find`.
@@ -202,6 +206,7 @@ def probed(who: WhichServer, watcher: Watcher, written: HowWritten, *, shared_ke
                 asker=replace(asker, spelling=spelling, left_out=frozenset(written.drop)),
                 engine=look.facts.host.get("engine"),
                 facts=look.facts,
+                seconds=written.timeout,
                 context=look.info.context_tokens if look.info else None,
             )
         )

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace as Named
 from typing import Any
@@ -21,7 +22,7 @@ import pytest
 
 from bench import simulate_nights
 from harness.core.errors import StoreError, UsageError
-from harness.gates import written
+from harness.gates import running, written
 from harness.gates.decide import Gated, nights_of
 from harness.gates.policy import EXAMPLE, read
 from harness.scoring import gate
@@ -563,3 +564,19 @@ def test_nights_through_the_command_keep_the_promise() -> None:
     # What a model leaves undecided never fails it.
     (undecided,) = (each for each, cell in zip(played, cells, strict=True) if cell.undecided == "right")
     assert (undecided.alarms, undecided.passes) == (0, 0)
+
+
+AGO = [((-30,), 0), ((-900, -30), 1), ((90_000, -30), 1), ((90_000,), None), ((30,), 0)]
+
+
+@pytest.mark.parametrize(("minutes", "goes_on"), AGO)
+def test_a_gate_without_a_name_goes_on_unless_it_began_long_ago_or_a_wrong_clock_dated_it_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: tuple[int, ...], goes_on: int | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    policy, now = read(EXAMPLE), datetime(2026, 5, 1, 12, tzinfo=UTC)
+    begun = [running.new_folder(policy, now + timedelta(minutes=each)) for each in minutes]
+    for folder in begun:
+        folder.mkdir(parents=True)
+    fresh = begun[0].with_name("2026-05-01T120000")
+    assert running.new_folder(policy, now) == (fresh if goes_on is None else begun[goes_on])

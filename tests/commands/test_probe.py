@@ -29,7 +29,7 @@ from harness.core.errors import ServerError
 from harness.options.probing import ProbeOptions
 from harness.probes import likelihood, probe, sampling
 from harness.probes.findings import Finding
-from harness.testing import FakeServer, Request, Step, http
+from harness.testing import FakeServer, Pause, Request, Step, http
 from server_launchers.keeping.launch import RunningServer
 from tests.commands.toy_faults import (
     FAULTS,
@@ -322,3 +322,15 @@ def test_a_probe_that_is_stopped_has_told_its_findings(tmp_path: Path, check: st
         _, err = run.communicate(timeout=PATIENCE_SECONDS)
     assert (run.returncode, "probe: model name: " in err) == (130, True), err
     assert "stopped by SIGINT; --checks takes the names of the checks that are left" in err
+
+
+@pytest.mark.parametrize(("seconds", "outcome"), [("0.2", "untested"), ("60", "sound")])
+def test_a_probe_waits_for_a_busy_server_as_long_as_asked(tmp_path: Path, seconds: str, outcome: str) -> None:
+    def busy(request: Request) -> Iterable[Step]:
+        pause = [Pause(0.6)] if request.method == "POST" else []
+        return [*pause, *answering(Toy(), Fault())(request)]
+
+    with FakeServer(busy) as server:
+        words = ("--checks", "reply text", "--timeout", seconds, "--json", "--quiet")
+        done = harness(tmp_path, "probe", server.base_url, *words)
+    assert [one["outcome"] for one in json.loads(done.out)["findings"]] == [outcome], done

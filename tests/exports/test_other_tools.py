@@ -23,6 +23,7 @@ import harness
 from harness.core.errors import UsageError
 from harness.extensions.published_records import scores_of
 from harness.foreign import outputs
+from harness.presets.tool import tool_of
 from harness.runs import Journal, RunFolder, grades, read_samples
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
@@ -100,6 +101,7 @@ def test_the_hub_gets_a_whole_benchmark_and_a_sentence_says_why_it_gets_no_other
     asked = {
         "seed": 3, "prompt": "boxed", "sampling": {"temperature": 0.6, "stop": ["<a b>", "c"]},
         "chat_template_kwargs": {"enable_thinking": True}, "api_headers": {"x-private": "mine"},
+        "tool": {"name": "python", "steps": 7, "seconds": 9, "python": "3.12"},
     }  # fmt: skip
     samples, out = {benchmark: complete(benchmark, questions)}, tmp_path / "out"
     run = write_run(tmp_path / "a", samples, questions=questions, of_each=1, settings=settings, identity=asked)
@@ -121,6 +123,9 @@ def test_the_hub_gets_a_whole_benchmark_and_a_sentence_says_why_it_gets_no_other
     again = parsed(command)
     assert (again.benchmarks, again.model, again.seed, again.prompt) == (("aime26:1",), "org/model-7b", 3, "boxed")
     assert (again.temperature, again.stop) == (0.6, ("<a b>", "c"))
+    tool = tool_of(again.tool)
+    assert tool is not None
+    assert (tool.steps, tool.seconds) == (7, 9)
     assert again.extra_body == {"chat_template_kwargs": {"enable_thinking": True}}
     texts = entry_file.read_text("utf-8") + record.read_text("utf-8")
     assert not [private for private in ("x-private", "10.0.0.1", "What is", r"\boxed") if private in texts]

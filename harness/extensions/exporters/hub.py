@@ -24,6 +24,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.exports import ExportedBenchmark, Exporter, File
 from harness.extensions.exporters.every_eval_ever import aggregate
+from harness.presets.tool import recorded
 from harness.scoring.stats import Estimate
 
 TASKS = {"aime26": "MathArena/aime_2026", "gpqa_diamond": "diamond", "gsm8k": "gsm8k", "mmlu_pro": "mmlu_pro"}
@@ -76,6 +77,8 @@ def _notes(benchmark: ExportedBenchmark, name: str, accuracy: Estimate) -> str:
     body = (identity.get("extra_body") or {}) | ({"chat_template_kwargs": template} if template else {})
     given = {**(identity.get("sampling") or {}), "seed": "none" if seed is None else seed, "extra_body": body or None}
     given |= {option: identity.get(option) for option in ("api", "prompt", "system_prompt")}
+    if python := recorded(identity):
+        given["tool"] = ",".join(["python", *(f"{limit}={value}" for limit, value in python.limits.items())])
     words = ["harness", "run", f"{name}:{samples}", "--model", benchmark.manifest.model]
     for option, value in given.items():
         for each in value if isinstance(value, list | tuple) else [value]:
