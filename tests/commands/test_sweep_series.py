@@ -278,7 +278,9 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
         row = next(row for row in shown.rows if row[1] == str(step))
         assert [f" [{number}]" in row[2] for number in notes] == [True] * repeated
         assert (sentence in page) == repeated
-    advice = ["the server loads the weights of each checkpoint" in note for note in shown.notes if "repeats step" in note]
+    advice = [
+        "the server loads the weights of each checkpoint" in note for note in shown.notes if "repeats step" in note
+    ]
     assert all(advice)
     assert page.count("the server loads the weights of each checkpoint") == sum(repeats)
 
