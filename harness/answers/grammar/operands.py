@@ -29,7 +29,6 @@ from harness.answers.grammar.tree import (
     symbols,
     walk,
 )
-from harness.answers.grammar.units import unit_of
 
 _CURRENCIES = {
     "dollar": "dollar", "euro": "euro", "sterling": "sterling", "yuan": "yuan", "usd": "dollar", "us dollar": "dollar",
@@ -76,7 +75,7 @@ def _letter(p: Parser) -> Node:
         return Node("fn", ("factorial", Node("add", (p.inside(")"), num(-1)))))  # Γ(n) is (n − 1)!
     if name in ("C", "A", "P") and after.kind == "_" and (node := _combinations(p, name)) is not None:
         return node
-    is_unit = name == "d" and unit_of(f"d{after.text}") is not None  # dm is no differential
+    is_unit = f"{name}{after.text}" in ("dm", "dL")  # which are no differentials
     if name in _DIFFERENTIAL and after.kind == "sym" and not is_unit:
         return sym(f"{name} {p.take().text}")
     return applied(p, sym(name)) if applies_function(p, name) else sym(name)

@@ -44,7 +44,7 @@ def operator_behind(p: Parser, left: Node) -> Operator | None:
     token = p.peek()
     kind = token.kind
     if kind in ("(", "["):
-        if left.op == "sym" and applies_function(p, left.args[0]):
+        if left.op == "sym" and p.peek(-1).kind != ")" and applies_function(p, left.args[0]):
             return Operator(POWER, applied)  # f'(2), J_0(0), \mathbb{E}(X)
         if p.peek(1).kind in ("mod", "pmod"):
             return None  # (mod m) belongs to a whole side of the congruence, not to its last factor

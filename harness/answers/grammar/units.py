@@ -41,8 +41,23 @@ _TABLE = (
     ("coulomb", "1", "ampere*second"),
     ("volt 伏特 伏", "1", "watt/ampere"),
     ("ohm 欧姆 欧", "1", "volt/ampere"),
+    ("siemens", "1", "ohm^-1"),
     ("farad", "1", "coulomb/volt"),
-    ("tesla", "1", "volt*second*metre^-2"),
+    ("weber", "1", "volt*second"),
+    ("henry", "1", "weber/ampere"),
+    ("tesla", "1", "weber*metre^-2"),
+    *((name, "1", name) for name in ("candela", "lumen", "becquerel", "sievert", "dalton", "steradian")),
+    ("lux", "1", "lumen*metre^-2"),
+    ("gray", "1", "joule/kilogram"),
+    ("katal", "1", "mole/second"),
+    ("curie", "37000000000", "becquerel"),
+    ("bar", "100000", "pascal"),
+    ("hpa", "100", "pascal"),
+    ("atm atmosphere", "101325", "pascal"),
+    ("torr mmhg", "1/760", "atm"),
+    ("calorie", "4184/1000", "joule"),
+    ("dyne dyn", "1/100000", "newton"),
+    ("lbf", "8896443230521/2000000000000", "newton"),
     ("molar", "1000", "mole*metre^-3"),
     ("electronvolt", "1", "electronvolt"),
     ("micron", "1/1000000", "metre"),
@@ -57,6 +72,11 @@ _TABLE = (
     ("foot ft feet", "12", "inch"),
     ("yard yd", "3", "foot"),
     ("mile mi", "1760", "yard"),
+    ("nmi", "1852", "metre"),
+    ("au", "149597870700", "metre"),
+    ("ly light-year", "9460730472580800", "metre"),
+    ("psi", "1", "lbf*inch^-2"),
+    ("horsepower hp", "550", "foot*lbf/second"),
     ("公斤", "1", "kilogram"),
     ("斤", "1/2", "kilogram"),
     ("ton tonne 吨", "1000", "kilogram"),
@@ -100,20 +120,24 @@ _TABLE = (
     ("倍", "1", "metre/metre"),
 )
 """Rows (names of a unit, how many of another it is, this other unit). A third entry that is no unit of a row above is a
-new dimension.
+new dimension. Factors: SI brochure, 9th edition, tables 4, 7 and 8; the others NIST SP 811, appendix B.
 """
 
 _SYMBOLS = {
     "m": "metre", "g": "gram", "s": "second", "A": "ampere", "mol": "mole", "K": "kelvin", "L": "litre", "l": "litre",
     "Hz": "hertz", "N": "newton", "Pa": "pascal", "J": "joule", "W": "watt", "C": "coulomb", "V": "volt", "ohm": "ohm",
-    "F": "farad", "T": "tesla", "M": "molar", "eV": "electronvolt", "pc": "parsec",
+    "F": "farad", "T": "tesla", "M": "molar", "eV": "electronvolt", "pc": "parsec", "S": "siemens", "Wb": "weber",
+    "H": "henry", "cd": "candela", "lm": "lumen", "lx": "lux", "Bq": "becquerel", "Gy": "gray", "Sv": "sievert",
+    "kat": "katal", "Ci": "curie", "bar": "bar", "cal": "calorie", "Da": "dalton", "sr": "steradian",
 }  # fmt: skip
 """Symbols of units that take the prefixes of the international system; capitals count (mW and MW)."""
 
 _PREFIXES = (
-    ("G", "giga", "", "1000000000"), ("M", "mega", "兆", "1000000"), ("k", "kilo", "千", "1000"), ("", "", "", "1"),
+    ("T", "tera", "", "1000000000000"), ("G", "giga", "", "1000000000"), ("M", "mega", "兆", "1000000"),
+    ("k", "kilo", "千", "1000"), ("", "", "", "1"),
     ("", "deci", "分", "1/10"), ("c", "centi", "厘", "1/100"), ("m", "milli", "毫", "1/1000"),
-    ("u", "micro", "微", "1/1000000"), ("n", "nano", "纳", "1/1000000000"), ("p", "", "", "1/1000000000000"),
+    ("u", "micro", "微", "1/1000000"), ("n", "nano", "纳", "1/1000000000"), ("p", "pico", "皮", "1/1000000000000"),
+    ("f", "femto", "飞", "1/1000000000000000"),
 )  # fmt: skip
 """Rows (prefix of a symbol, of an English name, of a Chinese name, how many units it makes); "" for none."""
 
@@ -213,10 +237,12 @@ def _fill_tables() -> None:
             _BY_NAME.update({prefix + name: prefixed for prefix, name in prefix_and_name if prefix})
         _BY_NAME.update(dict.fromkeys(unit_names, unit))
     count = Counter(map(str.lower, _BY_SYMBOL))
-    _IN_ANY_CASE.update({symbol.lower(): unit for symbol, unit in _BY_SYMBOL.items() if count[symbol.lower()] == 1})
+    # Small, a terahenry or a picohenry would be the th of an ordinal, a pH, an "uh".
+    plain = {symbol: unit for symbol, unit in _BY_SYMBOL.items() if symbol[0] not in "Tf" and symbol[-1] != "H"}
+    _IN_ANY_CASE.update({symbol.lower(): unit for symbol, unit in plain.items() if count[symbol.lower()] == 1})
     # Of two symbols that differ in case, the usual one: a kilometre is no Km.
     _IN_ANY_CASE.update({symbol: _BY_SYMBOL[symbol] for symbol in names("nm um mm cm km mg kg ml ns ms")})
-    _BY_SYMBOL.update(d=_BY_NAME["day"], t=_BY_NAME["ton"])
+    _BY_SYMBOL.update(d=_BY_NAME["day"], t=_BY_NAME["ton"], dL=_BY_NAME["decilitre"])
 
 
 _fill_tables()
@@ -243,6 +269,7 @@ def same_noun(first: str, second: str) -> bool:
 # --- numerals of scale, and what was counted ---
 _SCALES = {
     "hundred": "100", "thousand": "1000", "million": "1000000", "billion": "1000000000", "trillion": "1000000000000",
+    "lakh": "100000", "crore": "10000000",
     "dozen": "12", "gross": "144", "tens": "10", "halves": "1/2", "thirds": "1/3", "fourths": "1/4", "fifths": "1/5",
     "sixths": "1/6", "sevenths": "1/7", "eighths": "1/8", "ninths": "1/9", "tenths": "1/10", "hundredths": "1/100",
     "thousandths": "1/1000", "百": "100", "千": "1000", "万": "10000", "萬": "10000", "亿": "100000000",

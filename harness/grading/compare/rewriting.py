@@ -4,14 +4,18 @@ the values that an answer with ± or ∓ stands for, written out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise, product
 
-from harness.answers.grammar.tree import Node, neg, num, sym, walk
+from harness.answers.grammar.tree import Node, neg, num, sym, symbols, walk
 from harness.grading.bounds import MAX_ALTERNATIVES
 
 _ELLIPSIS = sym("…")
+
+_VARIABLE = re.compile(r"[a-ei-z](?:_\w+)?")
+"""A letter that may be a factor before a bracket."""
 
 _MAX_ITEMS = 256
 """A sequence is written out if it has at most this many items, for an answer may write 1, 2, …, 10^9."""
@@ -51,6 +55,28 @@ def without_degree_signs(node: Node) -> Node:
     if node.op in ("add", "mul", "neg", "div"):
         return Node(node.op, tuple(without_degree_signs(part) for part in node.args))
     return node
+
+
+def with_factors(reference: Node, answer: Node) -> tuple[Node, Node] | None:
+    """Return both sides with x(3x) as the product of x and 3x, where the small letter x is a variable on a side and the
+    bracket has a letter; None if that is so nowhere. f, g and h, capitals and Greek letters stay functions.
+    """
+    nodes = (*walk(reference), *walk(answer))
+    if not any(here.op == "apply" for here in nodes):
+        return None
+    variables = frozenset(here for here in nodes if here.op == "sym" and _VARIABLE.fullmatch(here.name))
+    changed = _with_factors(reference, variables), _with_factors(answer, variables)
+    return None if changed == (reference, answer) else changed
+
+
+def _with_factors(node: Node, variables: frozenset[Node]) -> Node:
+    parts = tuple(_with_factors(part, variables) if isinstance(part, Node) else part for part in node.args)
+    if node.op == "apply" and sym(node.name) in variables and symbols(parts[1]):
+        return Node("mul", (sym(node.name), parts[1]))
+    if node.op == "pow" and node.args[0].op == "apply" and parts[0].op == "mul":
+        letter, inside = parts[0].args
+        return Node("mul", (letter, Node("pow", (inside, parts[1]))))  # a(b)^2 is a·b^2
+    return Node(node.op, parts)
 
 
 # --- the signs ± and ∓ ---

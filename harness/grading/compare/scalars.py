@@ -19,8 +19,10 @@ Long: each sign behind a value has a function that takes it off both sides, and 
 
 from __future__ import annotations
 
+import operator
 import re
 from fractions import Fraction
+from itertools import product
 from math import ceil, floor
 from typing import Any, NamedTuple
 
@@ -30,12 +32,11 @@ from harness.answers.grammar.tree import (
     LEFT_OPEN,
     PI,
     E,
+    I,
     Node,
     bound_letters,
     is_scalar,
     num,
-    show,
-    substitute,
     sym,
     symbols,
     walk,
@@ -48,7 +49,7 @@ from harness.grading.compare.exact import exact, is_undefined
 from harness.grading.compare.modular import identical_in_field
 from harness.grading.compare.numeric import identical, real_of, same_number
 from harness.grading.compare.point import NotNumeric
-from harness.grading.compare.rewriting import without_degree_signs
+from harness.grading.compare.rewriting import with_factors, without_degree_signs
 
 # Dimensions of units (`units.Unit`).
 _ANGLE = (("radian", 1),)
@@ -63,8 +64,9 @@ _FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
 
 _STERLING = Unit((("sterling", 1),), Fraction(1))
 
-_NUMBER_AND_LETTERS = re.compile(r"-?(?:\^-|[\d/.^·])+[· ]((?:[A-Za-z]+(?:\^-?\d)?(?:[·/ ](?=[A-Za-z])|\Z))+)")
-"""A product of a number and letters, as `show` writes it, without brackets: 5·m/s^2."""
+_OMEGA = sym("Omega")
+_MAX_LETTERS = 6
+"""A unit of more letters than this is not looked for in a product of letters."""
 
 _MAX_SYMBOL_CHARS = 3
 """An unknown unit of at most this many letters is a symbol, whose capitals count."""
@@ -87,10 +89,25 @@ class Comparison(NamedTuple):
 
 
 def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two numbers or expressions, with their units, percent and degree signs."""
+    """Compare two numbers or expressions, with their units, percent and degree signs.
+
+    If they are not equal as written, letters before brackets are read as factors, and letters behind numbers as units.
+    """
     if reference == answer and not contains_nan(reference):
         return Comparison(True, "identical")
-    reference, answer = _with_unit_letters(_with_ohms(reference), _with_ohms(answer))
+    result = _same_as_written(reference, answer, rules)
+    if result.equal:
+        return result
+    factors = with_factors(reference, answer)
+    if factors is not None:
+        product = _same_as_written(*factors, rules)
+        if product.equal or (product.equal is False and symbols(factors[0]) == symbols(factors[1])):
+            return product
+    return _same_quantities(reference, answer, rules) or result
+
+
+def _same_as_written(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
+    """Compare two scalars whose letters are variables, and whose units are those set upright or named."""
     # The result if no reading is left.
     result = Comparison(False if _have_known_units(reference, answer) else None, "units")
     for reference_value, answer_value in _readings(reference, answer, rules):
@@ -107,25 +124,8 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if result.equal is False and {("ln", 2), ("log", 2)} <= _functions(reference) ^ _functions(answer):
         return Comparison(None, "logarithm")  # some write log for ln
     if result.equal is False and _has_unexplained_letters(reference, answer):
-        result = Comparison(None, "names")
-    if not result.equal and any(_same_value(*pair, rules).equal for pair in _in_prefixed_units(reference, answer)):
-        return Comparison(True, "units")
-    return result
-
-
-def _in_prefixed_units(reference: Node, answer: Node) -> list[tuple[Node, Node]]:
-    """Return the pair of numbers in one unit if the letters behind both may be a unit with and without a prefix, 2 mA
-    and 0.002 A, as a list; empty for all others. If the numbers differ, the letters may be variables.
-    """
-    for first in _as_quantities(reference):
-        for second in _as_quantities(answer):
-            (_, name), (_, other_name) = first.args, second.args  # such as mA and A, which end in the same letter
-            mine, theirs = unit_of(name), unit_of(other_name)
-            if mine is None or theirs is None or mine == theirs or name[-1] != other_name[-1]:
-                continue
-            if mine.dimension == theirs.dimension:
-                return _in_one_unit(first, second)
-    return []
+        return Comparison(None, "names")
+    return _CONVERTED if result.equal is False and _rounds_when_converted(reference, answer) else result
 
 
 def _functions(node: Node) -> set[tuple[str, int]]:
@@ -159,53 +159,78 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
     return [(reference, answer)]
 
 
-def _with_ohms(node: Node) -> Node:
-    """Return `50 Ω` as 50 ohms; any other node unchanged."""
-    is_ohms = node.op == "mul" and len(node.args) == 2 and node.args[1] == sym("Omega") and node.args[0].op == "num"
-    return Node("quantity", (node.args[0], "ohm")) if is_ohms else node
+# --- letters behind a number as its unit ---
+def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
+    """Compare two sides with the letters behind their numbers as units; None where they stay letters.
 
-
-def _with_unit_letters(reference: Node, answer: Node) -> tuple[Node, Node]:
-    """Read the letters behind a number as a unit if the other side has a unit of that dimension: 3700 L beside 3700 升.
-
-    So are the letters of 72 km/h, whose km is a unit, and of 20 m/s. Elsewhere they stay letters: 5 m may be five
-    times m, and 2d beside 48h may be products of variables.
+    They are a unit if the other side, or another part of theirs, has a unit set upright or named, or Ω: 3700 L beside
+    3700 升, the h of 72 km/h. Without one they are a unit only if that makes the sides equal and the units differ in a
+    prefix, 2 mA and 0.002 A: 5 m may be five times m, and 2d beside 48h may be products of variables.
     """
-    has_unit = [any(here.op == "quantity" for here in walk(side)) for side in (reference, answer)]
-    if reference.op == answer.op == "quantity" or not any(has_unit):
-        return reference, answer
+    named = any(here.op == "quantity" or here == _OMEGA for side in (reference, answer) for here in walk(side))
+    results: list[Comparison] = []
     for first in _as_quantities(reference):
         for second in _as_quantities(answer):
-            units = unit_of(first.args[1]), unit_of(second.args[1])
-            dimensions = {None if unit is None else unit.dimension for unit in units}
-            if None not in dimensions and (len(dimensions) == 1 or dimensions <= {*_TEMPERATURES, _KELVIN}):
-                return first, second
-    return _as_rate(reference), _as_rate(answer)
+            if (first, second) == (reference, answer) or not (named or _differ_in_prefix(first, second)):
+                continue
+            result = _same_as_written(first, second, rules)
+            if result.equal:
+                return Comparison(True, "units")
+            # Letters that would be a unit of another dimension may be no unit.
+            results.append(result if result.rule != "units" else Comparison(None, "units"))
+    return min(results, key=lambda result: result.equal is None) if named and results else None
 
 
-def _as_rate(node: Node) -> Node:
-    """Return 120 km/h, whose km is a unit, as one quantity; any other node unchanged."""
-    if node.op == "quantity" or not any(here.op == "quantity" for here in walk(node)):
-        return node
-    return next((quantity for quantity in _as_quantities(node) if unit_of(quantity.args[1]) is not None), node)
+def _differ_in_prefix(first: Node, second: Node) -> bool:
+    """Whether two quantities have the same unit with two prefixes, such as mA and A, which end in the same letter."""
+    if first.op != "quantity" or second.op != "quantity" or first.args[1][-1] != second.args[1][-1]:
+        return False
+    mine, theirs = unit_of(first.args[1]), unit_of(second.args[1])
+    return mine is not None and theirs is not None and mine.dimension == theirs.dimension and mine != theirs
 
 
 def _as_quantities(node: Node) -> list[Node]:
-    """Return the quantities that a number with a unit or with letters behind it may be; none for any other node.
+    """Return what a number, with a unit or with letters behind it, may be: itself, or quantities whose unit the letters
+    are; nothing for any other node.
 
-    Letters have two readings as a unit: 5·M·J is five times M·J, or 5 MJ.
+    Letters side by side are one symbol or several: 5·k·N·m is 5 kN·m, and 5 of the unknown unit kNm.
     """
     if node.op == "quantity" and sym("mu") not in walk(node):  # 5 \mu mol
         return [node]
-    letters = _NUMBER_AND_LETTERS.fullmatch(show(node).replace("(", "").replace(")", ""))
-    if letters is None or letters[1] in ("d", "t"):  # variables before they are days and tonnes
+    if (split := _number_and_letters(node)) is None or not split[0]:
         return []
-    value = node  # the number: each letter is replaced by 1, each unit is left out
-    for here in walk(node):
-        if here.op in ("sym", "quantity") or here == E:  # the e of eV
-            value = substitute(value, here, here.args[0] if here.op == "quantity" else num(1))
-    name = letters[1].replace("Omega", "ohm").replace("mu", "u")
-    return [Node("quantity", (value, name)), Node("quantity", (value, name.replace("·", "").replace("u ", "u")))]
+    (value,), letters = split
+    parts = letters.replace("Omega", "ohm").replace("mu", "u").split("·")
+    if not symbols(node) or len(parts) > _MAX_LETTERS:
+        return [] if letters else [node]
+    joints = product(("", "·"), repeat=len(parts) - 1)
+    units = ["".join(map(operator.add, parts, (*joint, ""))) for joint in joints]
+    return [Node("quantity", (value, unit)) for unit in units if unit_of(unit) is not None or unit is units[0]]
+
+
+def _number_and_letters(node: Node) -> tuple[tuple[Node, ...], str] | None:
+    """Return the number and the letters behind it, 5 and "m/s^2" of 5·m/s^2; None for a node that is no such product.
+
+    The number is a tuple, which is empty for letters alone.
+    """
+    op, args = node
+    if op == "sym" or node in (E, I):  # the e of eV, the i of mi
+        return (), node.name.replace(" ", "·")
+    if op == "pow" and args[0].op == "sym" and args[1].op == "num":
+        return (), f"{args[0].name}^{args[1].value}"
+    if op not in ("mul", "div", "quantity"):
+        return None if symbols(node) or not is_scalar(node) else ((node,), "")
+    parts = [_number_and_letters(part) for part in args if isinstance(part, Node)]
+    numbers, letters = [part[0] for part in parts if part], [part[1] for part in parts if part]
+    if len(numbers) < len(parts) or (op == "mul" and any(n and any(letters[:at]) for at, n in enumerate(numbers))):
+        return None  # 2 x 3, 2块5
+    if op == "div":
+        below = f"/({letters[1]})" if "·" in letters[1] else f"/{letters[1]}" if letters[1] else ""
+        number = (Node("div", (*(numbers[0] or (num(1),)), *numbers[1])),) if numbers[1] else numbers[0]
+        return number, letters[0] + below
+    factors = sum(numbers, ())
+    unit = "·".join(filter(None, (*letters, args[1] if op == "quantity" else "")))
+    return factors if len(factors) < 2 else (Node("mul", factors),), unit
 
 
 def _have_known_units(reference: Node, answer: Node) -> bool:
@@ -482,6 +507,24 @@ def _rounds_to(rounded: Node, value: Any) -> bool:
 
 
 _ROUNDED = Comparison(None, "rounded", ("the answer rounds to the reference, which may be rounded or exact",))
+
+
+_CONVERTED = Comparison(None, "rounded", ("the answer is the reference in another unit, perhaps rounded",))
+
+
+def _rounds_when_converted(reference: Node, answer: Node) -> bool:
+    """Whether two quantities differ by a rounding to three digits, in units whose ratio is no power of ten: mi, km."""
+    if reference.op != "quantity" or answer.op != "quantity":
+        return False
+    (number, name), (answer_number, answer_name) = reference.args, answer.args
+    mine, theirs = unit_of(name), unit_of(answer_name)
+    if mine is None or theirs is None or mine.dimension != theirs.dimension:
+        return False
+    ratio = mine.factor / theirs.factor
+    left, right = _decimal(number, exact(number)), _decimal(answer_number, exact(answer_number))
+    if left is None or right is None or {*str(ratio.numerator), *str(ratio.denominator)} <= {"0", "1"}:
+        return False
+    return 200 * abs(left * ratio - right) <= abs(right)
 
 
 def _may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None) -> bool:
