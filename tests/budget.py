@@ -6,6 +6,7 @@ show, the wide run finds.
 
 from __future__ import annotations
 
+import datetime
 import os
 import random
 from collections.abc import Iterable
@@ -17,6 +18,9 @@ Case = TypeVar("Case")
 
 ALL = os.environ.get("HARNESS_TEST_EXAMPLES") == "all"
 """Whether all cases are tried, and the tests marked `wide` run: `make test-wide`, `make mutants`."""
+
+SEED = os.environ.get("HARNESS_FUZZ_SEED", datetime.datetime.now(datetime.UTC).date().isoformat())
+"""The seed of cases that are new every day."""
 
 SHARE = 4
 """The ordinary suite tries one case of so many."""

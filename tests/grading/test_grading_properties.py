@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
-from fractions import Fraction
 from functools import partial
 
 import pytest
@@ -15,8 +13,9 @@ from harness.grading.compare.canonical import canonical
 from harness.grading.compare.equivalence import equal
 from harness.grading.processes.pool import question_on
 from harness.grading.verdict import conclude, decide, search
-from tests.budget import examples, share_of
+from tests.budget import SEED, examples, share_of
 from tests.grading.given import RULES, pinned_pairs, question, sample
+from tests.grading.rewritings import KINDS, Case
 
 pytestmark = pytest.mark.fuzz
 EXAMPLES = examples(150)
@@ -25,7 +24,6 @@ bounded = settings(
 )
 
 answers = st.sampled_from(sorted({text for pair in pinned_pairs() for text in pair}))
-integers = st.integers(-(10**30), 10**30)
 small = st.integers(-60, 60)
 
 
@@ -63,28 +61,6 @@ def test_equality_is_symmetric(left: str, right: str) -> None:
 
 
 @bounded
-@given(integers)
-def test_neighbouring_integers_differ(number: int) -> None:
-    assert same(str(number), str(number + 1)) is False
-    assert same(f"{number}", f"{number:,}") is True
-    assert same(f"{number:,}", f"{number + 1:,}") is False
-
-
-@bounded
-@given(integers, integers.filter(bool))
-def test_fraction_equals_its_value_however_it_is_written(top: int, bottom: int) -> None:
-    value = Fraction(top, bottom)
-    forms = [
-        f"{top}/{bottom}" if bottom > 0 else f"{-top}/{-bottom}",
-        rf"\frac{{{top}}}{{{bottom}}}",
-        rf"\dfrac{{{2 * top}}}{{{2 * bottom}}}",
-    ]
-    for form in forms:
-        assert same(str(value), form) is True
-        assert same(str(value + 1), form) is False
-
-
-@bounded
 @given(closed_forms())
 def test_typesetting_does_not_matter(form: str) -> None:
     assert same(form, form.replace(r"\frac", r"\dfrac")) is True
@@ -108,35 +84,6 @@ def test_equal_values_vote_alike(left: str, right: str) -> None:
     for rewritten in (rf"{left}+{right}-({right})", rf"\frac{{{left}}}{{1}}"):
         if same(left, rewritten):
             assert canonical(rewritten) == canonical(left)
-
-
-@bounded
-@given(st.lists(small, min_size=1, max_size=6), st.randoms())
-def test_order_of_a_list_and_of_a_set_does_not_matter_but_its_items_do(items: list[int], chance: object) -> None:
-    shuffled = sorted(items, key=lambda item: (item * 7919 + 13) % 101)
-    listed, reordered = ", ".join(map(str, items)), ", ".join(map(str, shuffled))
-    assert same(listed, reordered) is True
-    assert same(listed, f"{reordered}, 61") is False
-    assert same(rf"\{{{listed}\}}", rf"\left\{{{reordered}\right\}}") is True
-
-
-@bounded
-@given(st.lists(small, min_size=2, max_size=5))
-def test_order_of_a_tuple_matters(items: list[int]) -> None:
-    turned = items[1:] + items[:1]
-    expected = turned == items
-    assert bool(same(f"({', '.join(map(str, items))})", f"({', '.join(map(str, turned))})")) is expected
-
-
-@bounded
-@given(small, st.integers(1, 50), st.booleans(), st.booleans())
-def test_interval_equals_its_inequality_and_no_other_brackets(low: int, width: int, left: bool, right: bool) -> None:
-    high = low + width
-    interval = f"{'[' if left else '('}{low}, {high}{']' if right else ')'}"
-    chain = f"{low} {chr(92) + 'le' if left else '<'} x {chr(92) + 'le' if right else '<'} {high}"
-    turned = f"{'(' if left else '['}{low}, {high}{']' if right else ')'}"
-    assert same(interval, chain) is True
-    assert same(interval, turned) is False
 
 
 @bounded
@@ -246,13 +193,16 @@ def test_a_last_sentence_that_repeats_the_last_calculation_states_its_value(half
     assert outcome(2 * half, f"{work.format(**words)}\nJames may run {2 * half} metres.") != "correct"
 
 
-PREFIXES = {"G": 9, "M": 6, "k": 3, "m": -3, "μ": -6, r"\mu ": -6, "n": -9, "p": -12}
-SYMBOLS = ["m", "s", "A", "V", "W", "J", "N", "Ω", r"\Omega", "eV", "g", "L", "Hz", "Pa", "F", "T", "C", "mol", "mol/L"]
-
-
-@bounded
-@given(st.integers(1, 999), st.sampled_from([*PREFIXES.items()]), st.sampled_from(SYMBOLS))
-def test_a_prefix_and_its_power_of_ten_are_one_unit(n: int, prefix: tuple[str, int], unit: str) -> None:
-    with_prefix, plain = f"{n} {prefix[0]}{unit}", f"{Decimal(n).scaleb(prefix[1]):f} {unit}"
-    assert outcome(with_prefix, rf"\boxed{{{plain}}}") == outcome(plain, rf"\boxed{{{with_prefix}}}") == "correct"
-    assert outcome(f"{n + 1} {prefix[0]}{unit}", rf"\boxed{{{plain}}}") != "correct"
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_equals_its_spellings_and_no_answer_that_differs(kind: str) -> None:
+    n = examples(500)
+    refused: list[tuple[str, str]] = []
+    for number in range(n):
+        case = Case(kind, f"{SEED} {number}")
+        same, different = case.pair(), case.different()
+        refused += [] if outcome(same[0], rf"\boxed{{{same[1]}}}") == "correct" else [same]
+        assert outcome(different[0], rf"\boxed{{{different[1]}}}") != "correct", (
+            f"HARNESS_FUZZ_SEED={SEED}",
+            different,
+        )
+    assert len(refused) <= n // 200, (f"HARNESS_FUZZ_SEED={SEED}", refused)

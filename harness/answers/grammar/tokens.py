@@ -73,7 +73,7 @@ and the last digit of its block.
 _ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
 """A number that none of the patterns of grouped, repeating or decimal numbers can continue."""
 
-_NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?![\w.]))?")
+_NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?!\w|\.\w))?")
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
 _MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])")
