@@ -68,6 +68,10 @@ ROWS: list[tuple[str, Examples]] = [
         ("5 m/s", r"5 \text{ meters per second}", True),
         ("3700升", "370 L", False), ("3700升", "3700 ml", False), ("1 km", "100 m", False), ("5 km", "5x", False),
         ("30平方米", "30 m", False), ("5小时", "5 m", False), ("6 km", "5m + 1", False), (r"5\text{ m}", "m^5", False),
+        ("12 mi", r"12\text{ mi}", True), ("12 bar", r"1.2\text{ MPa}", True),
+    ]),
+    ("`9y²` and `3(y)(3y)`", [
+        ("9y^2", "3(y)(3y)", True), ("ab", "a(b)", True), (r"N\theta", r"N(\theta)", False), ("ab", "a(2b)", False),
     ]),
     ("`12`, `12元` and 十二元", [
         ("12", "十二元", True), ("十二元", "12", True), ("十二元", "12元", True), ("三个", "3", True),
@@ -249,6 +253,7 @@ def test_each_switch_of_a_row_turns_one_of_its_examples(line: list[str], example
 
 
 UNDECIDED = [
+    (r"10\text{ mi}", r"16.1\text{ km}", r"17.1\text{ km}"), (r"N\theta", r"N(\theta)", "ab"),
     (r"\{-3,3\}", "|x|=3", "|x|=4"), ("x+7", "x (mod 7)", "x+8"), ("|z|^2", r"z\bar z", "3"),
     ("x (mod 7)", "x+7", "5 (mod 8)"), (r"\ln 2", r"\log 2", r"\log 3"),
     ("x=2或x=3", "x=2且x=3", "x=2或x=4"), ("x=7, y=3", "7或3", "3, 7"),

@@ -145,12 +145,13 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
 
     The list is empty if the sides measure different things, such as a length and an area.
     """
-    if reference.op == "quantity" or answer.op == "quantity":
-        return _without_units(reference, answer, rules)
-    if reference.op == "pct" or answer.op == "pct":
-        return _without_percent(reference, answer, rules)
-    if reference.op == "deg" or answer.op == "deg":
-        return _without_degrees(reference, answer, rules)
+    for op, values in (("quantity", _without_unit), ("pct", _without_percent), ("deg", _without_degrees)):
+        if reference.op == answer.op == op:
+            return _in_one_unit(reference, answer) if op == "quantity" else [(reference.args[0], answer.args[0])]
+        if reference.op == op:
+            return values(reference, answer, rules, False)
+        if answer.op == op:
+            return [(bare, value) for value, bare in values(answer, reference, rules, True)]
     if allows(rules, "degrees_dropped"):
         bare = without_degree_signs(reference), without_degree_signs(answer)
         # Two readings only if one side alone has degree signs; signs on both sides count.
@@ -265,27 +266,21 @@ def _function_values(node: Node) -> frozenset[Node]:
     return frozenset(here for here in walk(node) if here.op == "apply")
 
 
-def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """Return pairs (reference, answer) of plain numbers for two answers of which at least one has a unit.
+def _without_unit(quantity: Node, bare: Node, rules: GradeRules, swapped: bool) -> list[tuple[Node, Node]]:
+    """Return pairs (value of the quantity, value of the other side) for a quantity beside a side without a unit.
 
-    The answers are equal if the numbers of one pair are. Of two units, the list is empty if they exclude each other, or
-    if one is unknown and the other side does not name it too. Of one unit, it is empty if the rules let none be
-    dropped, or if the words behind the number are part of the answer: "is wrong", but not "apples".
+    The list is empty if the rules let no unit be dropped, or if the words behind the number are part of the answer: "is
+    wrong", but not "apples". bare: may have a degree or percent sign. swapped: the quantity is the answer.
     """
-    if reference.op == answer.op == "quantity":
-        return _in_one_unit(reference, answer)
     if not allows(rules, "units_dropped"):
         return []
-    # One side has no unit: `bare`, which may have a degree or percent sign.
-    quantity, bare = (reference, answer) if reference.op == "quantity" else (answer, reference)
     inner, name = quantity.args
     measure = unit_of(name)  # None: the name is no known unit
     if bare.op == "deg" and measure is not None and measure.dimension == _ANGLE:
-        in_radians = Node("div", (Node("mul", (bare.args[0], PI)), num(180)))
-        return [(inner, in_radians) if quantity is reference else (in_radians, inner)]
+        return [(inner, Node("div", (Node("mul", (bare.args[0], PI)), num(180))))]
     if bare.op == "deg" and measure is not None and measure.dimension in _TEMPERATURES:
-        return [(inner, bare.args[0]) if quantity is reference else (bare.args[0], inner)]
-    if measure is not None and not measure.dimension and bare is reference:
+        return [(inner, bare.args[0])]
+    if measure is not None and not measure.dimension and swapped:
         return []  # a unit without a dimension: 3倍, three times as much, is not the 3 of the reference
     # Beside a length or mass, a percent or degree sign is a unit too, and a different one.
     if bare.op in ("pct", "deg"):
@@ -294,17 +289,13 @@ def _without_units(reference: Node, answer: Node, rules: GradeRules) -> list[tup
     # `5 (five)` repeats its number; any other number in words would change it.
     if named is not None and inner != num(named):
         return []
-    if (
-        measure is None
-        and named is None
-        and not is_counted(name, singular=inner == num(1))
-        and (bare is reference or changes_number(name))
-    ):
+    is_counting = measure is not None or named is not None or is_counted(name, singular=inner == num(1))
+    if not is_counting and (swapped or changes_number(name)):
         return []  # words that are part of the answer, such as "is wrong"; a reference's own words are its unit
     values = [inner]
     if measure is not None and measure.dimension == _DOLLARS and measure.factor != 1:
         values.append(_multiply(inner, measure.factor))  # 50 cents are 0.50 (dollars)
-    return [(value, bare) if quantity is reference else (bare, value) for value in values]
+    return [(value, bare) for value in values]
 
 
 def _in_one_unit(reference: Node, answer: Node) -> list[tuple[Node, Node]]:
@@ -347,36 +338,24 @@ def measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
     return units[0], units[1]
 
 
-def _without_percent(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """Return pairs as `_without_units` does, for percent signs: 50% beside a bare value may be read as 50 or as 0.5."""
-    if reference.op == answer.op == "pct":
-        return [(reference.args[0], answer.args[0])]
-    sign_first = reference.op == "pct"
-    signed, bare = (reference, answer) if sign_first else (answer, reference)
-    values = []
-    if allows(rules, "percent_dropped"):
-        values.append(signed.args[0])
-    if allows(rules, "percent_value"):
-        values.append(_multiply(signed.args[0], Fraction(1, 100)))
-    return [(value, bare) if sign_first else (bare, value) for value in values]
+def _without_percent(signed: Node, bare: Node, rules: GradeRules, _swapped: bool) -> list[tuple[Node, Node]]:
+    """Return pairs as `_without_unit` does: 50% beside a bare value may be read as 50 or as 0.5."""
+    readings = {"percent_dropped": signed.args[0], "percent_value": _multiply(signed.args[0], Fraction(1, 100))}
+    return [(value, bare) for name, value in readings.items() if allows(rules, name)]
 
 
-def _without_degrees(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
-    """Return pairs as `_without_units` does, for degree signs: 30° beside a bare value is read as 30, and also as π/6
-    if that value has π or an inverse trigonometric function.
+def _without_degrees(signed: Node, bare: Node, rules: GradeRules, _swapped: bool) -> list[tuple[Node, Node]]:
+    """Return pairs as `_without_unit` does: 30° beside a bare value is read as 30, and also as π/6 if that value has π
+    or an inverse trigonometric function.
     """
-    if reference.op == answer.op == "deg":
-        return [(reference.args[0], answer.args[0])]
-    sign_first = reference.op == "deg"
-    signed, bare = (reference, answer) if sign_first else (answer, reference)
     if any(here.op == "deg" for here in walk(bare)):
-        return [(reference, answer)]  # 180° - 45°
+        return [(signed, bare)]  # 180° - 45°
     values = []
     if allows(rules, "degrees_dropped") and PI not in walk(signed.args[0]):  # π/4 is no angle in degrees
         values.append(signed.args[0])
     if allows(rules, "degrees_radians") and any(here == PI or _gives_angle(here) for here in walk(bare)):
         values.append(Node("div", (Node("mul", (signed.args[0], PI)), num(180))))
-    return [(value, bare) if sign_first else (bare, value) for value in values]
+    return [(value, bare) for value in values]
 
 
 def _gives_angle(node: Node) -> bool:
