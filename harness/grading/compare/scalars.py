@@ -177,17 +177,22 @@ def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Compar
             result = _same_as_written(first, second, rules)
             if result.equal:
                 return Comparison(True, "units")
-            # Letters that would be a unit of another dimension may be no unit.
-            results.append(result if result.rule != "units" else Comparison(None, "units"))
+            # Letters of the answer that would be a unit of another dimension may be no unit.
+            is_open = result.rule == "units" and answer.op != "quantity"
+            results.append(Comparison(None, "units") if is_open else result)
     return min(results, key=lambda result: result.equal is None) if named and results else None
 
 
 def _differ_in_prefix(first: Node, second: Node) -> bool:
     """Whether two quantities have the same unit with two prefixes, such as mA and A, which end in the same letter."""
-    if first.op != "quantity" or second.op != "quantity" or first.args[1][-1] != second.args[1][-1]:
-        return False
-    mine, theirs = unit_of(first.args[1]), unit_of(second.args[1])
-    return mine is not None and theirs is not None and mine.dimension == theirs.dimension and mine != theirs
+    return _ratio(first, second) not in (None, 1) and first.args[1][-1] == second.args[1][-1]
+
+
+def _ratio(first: Node, second: Node) -> Fraction | None:
+    """Return the ratio of the units of two quantities; None if a side is none, or they measure different things."""
+    units = [unit_of(side.args[1]) if side.op == "quantity" else None for side in (first, second)]
+    mine, theirs = units
+    return None if mine is None or theirs is None or mine.dimension != theirs.dimension else mine.factor / theirs.factor
 
 
 def _as_quantities(node: Node) -> list[Node]:
@@ -493,17 +498,11 @@ _CONVERTED = Comparison(None, "rounded", ("the answer is the reference in anothe
 
 def _rounds_when_converted(reference: Node, answer: Node) -> bool:
     """Whether two quantities differ by a rounding to three digits, in units whose ratio is no power of ten: mi, km."""
-    if reference.op != "quantity" or answer.op != "quantity":
+    ratio = _ratio(reference, answer)
+    if ratio is None or {*str(ratio.numerator), *str(ratio.denominator)} <= {"0", "1"}:
         return False
-    (number, name), (answer_number, answer_name) = reference.args, answer.args
-    mine, theirs = unit_of(name), unit_of(answer_name)
-    if mine is None or theirs is None or mine.dimension != theirs.dimension:
-        return False
-    ratio = mine.factor / theirs.factor
-    left, right = _decimal(number, exact(number)), _decimal(answer_number, exact(answer_number))
-    if left is None or right is None or {*str(ratio.numerator), *str(ratio.denominator)} <= {"0", "1"}:
-        return False
-    return 200 * abs(left * ratio - right) <= abs(right)
+    left, right = (_decimal(side.args[0], exact(side.args[0])) for side in (reference, answer))
+    return left is not None and right is not None and 200 * abs(left * ratio - right) <= abs(right)
 
 
 def _may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None) -> bool:
