@@ -9,7 +9,8 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
-from itertools import takewhile, zip_longest
+from itertools import takewhile
+from statistics import NormalDist
 from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
 from harness.scoring import gate
 from harness.scoring.measures import n_cut
+from harness.scoring.nights import Deviations, learnt_deviation
 from harness.scoring.stats import Array, effective_samples
 from harness.scoring.tally import CORRECT, UNDECIDED, QuestionTally
 
@@ -38,11 +40,8 @@ HALTED = ("missing", "stopped", "probe")
 PASSING = frozenset({"pass", "same", "waived"})
 """States of a critical benchmark with which a gate passes."""
 
-TEACHING = ("pass", "undecided")
-"""States of a run that may teach by how much runs differ. Of the runs that passed alone, the deviation would come out
-too small, since a sound model's low accuracies would be missing; with all that failed, a lasting loss would soon count
-as deviation (`nights_of`).
-"""
+DECIDED: dict[State, float] = {"pass": 1.0, "undecided": 0.03, "fail": 0.0, "waived": 0.0}
+"""States of a run of which the samples say something → how well they agree with an unchanged model."""
 
 EXCESS = 1.5
 """A decision says so if runs differ by more than this multiple of what the policy states."""
@@ -69,7 +68,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     answers were wrong, and right; absent if there are none. copies: samples repeat each other, and count as one.
     variance: of the sampling error. deviation: of runs, beyond sampling; known_runs: former runs that taught it. odd:
     the accuracy stands out from the run before, and teaches nothing. key: digests of the reference, and of model,
-    settings and engine; of another key no run teaches. why: one line for a person.
+    settings and engine; of another key no run teaches. closed: hardly any further samples could decide, so none are
+    asked for. limits: the accuracies up to which its look fails, and from which on it passes. why: a line for a person.
     """
 
     benchmark: str
@@ -88,6 +88,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     copies: bool = False
     odd: bool = False
     key: str = ""
+    closed: bool = False
+    limits: tuple[float, float] | None = None
 
     @property
     def label(self) -> str:
@@ -97,7 +99,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_open(self) -> bool:
         """Whether more samples may change the state."""
-        return self.state in HALTED or (self.state == "undecided" and self.rounds < self.max_rounds)
+        return self.state in HALTED or (self.state == "undecided" and self.rounds < self.max_rounds and not self.closed)
 
 
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,21 +139,17 @@ Halt = tuple[State, str]
 
 
 def nights_of(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checked]:
-    """The former runs of this key that teach by how much runs differ, in order: those in a state of `TEACHING`, and
-    those that failed, did not stand out from the run before, and were followed by one in a state of `TEACHING`.
-    """
+    """The former runs of this key whose samples were decided on, in order; none that is forgotten."""
     checks = [check for entry in history if not entry.forgotten for check in entry.checks]
-    of_key = [each for each in checks if (each.benchmark, each.key) == (benchmark, key) and key]
-    return [
-        check for check, after in zip_longest(of_key, of_key[1:])
-        if check.state in TEACHING or (check.state == "fail" and not check.odd and after and after.state in TEACHING)
-    ]  # fmt: skip
+    return [each for each in checks if (each.benchmark, each.key) == (benchmark, key) and key and each.state in DECIDED]
 
 
-def deviation_of(policy: Policy, nights: Sequence[Checked]) -> gate.Deviations:
-    """By how much runs differ beyond sampling, by the policy and by these former runs (`nights_of`)."""
-    accuracies = tuple(night.accuracy or 0.0 for night in nights)
-    return gate.learnt_deviation(accuracies, tuple(night.variance for night in nights), policy.run_deviation / 100)
+def deviation_of(policy: Policy, nights: Sequence[Checked]) -> Deviations:
+    """What these former runs show (`nights_of`), with the policy's deviation of runs."""
+    return learnt_deviation(
+        tuple(night.accuracy or 0.0 for night in nights), tuple(night.variance for night in nights),
+        policy.run_deviation / 100, tuple(DECIDED[night.state] for night in nights),
+    )  # fmt: skip
 
 
 def reference_key(watched: Watched, baseline: ScoredRun | None) -> str:
@@ -231,7 +229,7 @@ def decide(
             n_questions.get(name),
         )  # fmt: skip
         check = msgspec.structs.replace(check, key=key)
-        if check.state in (*TEACHING, "fail") and nights and deviation_of(policy, [*nights, check]).odd[-1]:
+        if check.state in DECIDED and nights and deviation_of(policy, [*nights, check]).odd[-1]:
             apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
             why = f"{check.why}; {apart} points from the run before stand out, and teach no deviation of runs"
             check = msgspec.structs.replace(check, odd=True, why=why)
@@ -243,7 +241,7 @@ def decide(
         if stopped and policy.run.get("canary", True) and check.state != "pass":
             why = f"{stopped[0]} (options belong under `run` of the policy)"
             check = msgspec.structs.replace(check, state="canary", why=why)
-        if halt is not None and check.state in ("undecided", "missing"):
+        if halt is not None and check.state in ("undecided", "missing") and not check.closed:
             check = msgspec.structs.replace(check, state=halt[0], why=halt[1])
         if name in baselines and check.state in ("fail", "undecided", "truncated"):
             changed = _changed(name, baselines[name], runs[0])
@@ -255,7 +253,7 @@ def decide(
     if not sampled:
         figures = [msgspec.structs.replace(line, why=f"without samples; {line.why}") for line in figures]
     critical_states = {check.state for check in checks if check.tier == "critical"}
-    critical_states |= {line.state for line in figures if line.tier == "critical"}
+    critical_states |= {line.state for line in figures if line.tier == "critical" and not line.waits}
     verdict: Literal["pass", "fail", "undecided"] = "undecided"
     if "fail" in critical_states:
         verdict = "fail"
@@ -288,7 +286,7 @@ def _with_waivers(check: C, policy: Policy, today: date) -> C:
 
 def _check(
     policy: Policy, name: str, runs: Sequence[ScoredBenchmark], compared: Mapping[str, QuestionTally],
-    deviations: gate.Deviations, n_questions: int | None,
+    deviations: Deviations, n_questions: int | None,
 ) -> Checked:  # fmt: skip
     """The decision on one benchmark by the samples alone.
 
@@ -304,12 +302,7 @@ def _check(
     looks = gate.planned(n_whole, watched.max_samples) if len(of_runs) == 1 else (1.0,)
     rules = rules_of(policy, watched, looks)
     lacking = _lacking(runs, of_runs, compared, n_questions)
-    unlooked = "no look has all its samples" if of_runs else "the runs hold no samples of it"
-    check = Checked(
-        benchmark=name, tier=watched.tier, state="missing", accuracy=None, reference=(watched.floor or 0.0) / 100,
-        loss=watched.loss_of((watched.floor or 0.0) / 100), rounds=0, max_rounds=watched.max_samples, variance=0.0,
-        deviation=deviations.sd, known_runs=deviations.known, why=lacking or unlooked,
-    )  # fmt: skip
+    check = _missing(name, watched, deviations, lacking or ("no look has all its samples" * bool(of_runs)))
     if not of_runs or (lacking and not compared):
         return check
 
@@ -326,43 +319,77 @@ def _check(
         parts = [each.first(n_rounds if len(of_runs) == 1 else len(each.right)) for each in verdicts_of(n)]
         right, undecided, counts = (np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True))
         rounds = look if len(of_runs) == 1 else sum(len(each.right) for each in verdicts_of(n))
-        held = [compared[each] for each in ids[:n] if compared]
-        reference, runs_of = reference_of(watched, n_whole, held), float(len(of_runs))
+        held, runs_of = [compared[each] for each in ids[:n] if compared], float(len(of_runs))
+        best, reference, share = _references(watched, n_whole, held, (right, counts), deviations if look >= 1 else None)
         loss, total = watched.loss_of(reference.value), float(effective_samples(counts))
-        # At the low end all undecided answers of the run are wrong and those of a baseline right; else the reverse.
-        best = reference_of(watched, n_whole, held, undecided_right=True)
+        all_rounds = 1 + (watched.max_samples - 1) * verdicts_of(n)[0].fresh
+        most = float(effective_samples(all_rounds)) if len(of_runs) == 1 else total
+        # Where all further samples are copies, this look is the last.
+        is_last = look > 1 and most < 1.01 * total
+        number = len(looks) - 1 if is_last else number
         low = gate.look_at(right, counts, number, rules, best, loss, deviations, runs_of)
-        high = low
-        if undecided.any() or best.value != reference.value:
-            high = gate.look_at(right + undecided, counts, number, rules, reference, loss, deviations, runs_of)
+        high = gate.look_at(right + undecided, counts, number, rules, reference, loss, deviations, runs_of)
         state: State = "fail" if high[0] else "pass" if low[1] else "undecided"
         bounds = float((right / counts).mean()), float(((right + undecided) / counts).mean())
-        copies = float(counts.sum()) < 0.99 * n * math.ceil(rounds)
-        single = bounds[0] * (1 - bounds[0]) * float(gate.share_of(right, counts, reference))
-        limit = limit_of(single, total, reference, deviations.sd, runs_of)
+        copies = most < 0.99 * n * (watched.max_samples if len(of_runs) == 1 else rounds)
+        single, ends = bounds[0] * (1 - bounds[0]) * share, (total, most)
+        futile = is_last or gate.is_futile(bounds, share, ends, rules, (best, reference), loss, deviations)
+        closed = state == "undecided" and look >= 1 and futile
+        gap = best.value - reference.value + bounds[1] - bounds[0]
+        errors = Errors(single, most, reference, deviations.sd, gap, runs_of)
+        limit = remedy_of(errors, policy, watched, n_whole, loss, copies=copies)
         if not compared and look <= 1 and len(of_runs) == 1:
             # Beside a floor one sample of each question hides f; a part of the questions errs as a whole, too.
             single *= 1 - look / 2
         check = msgspec.structs.replace(
             check, state=state, accuracy=bounds[0], reference=reference.value, variance=single / total, loss=loss,
-            rounds=rounds, bounds=bounds if undecided.any() else None, copies=copies,
+            rounds=rounds, bounds=bounds if undecided.any() else None, copies=copies, closed=closed,
+            limits=gate.limits(share, total, rules, number, (best, reference), loss, deviations, runs_of),
             why=_in_words(
                 watched, state, bounds, reference, loss, round(n * rounds / min(look, 1)), limit,
-                turns=state == "undecided" and bool(low[0] or high[1]), copied=copies,
+                turns=state == "undecided" and bool(low[0] or high[1]), copied=copies, closed=closed and not is_last,
             ),
         )  # fmt: skip
-        if state != "undecided":
+        if state != "undecided" or closed:
             break
     sampled = [item for rows in of_runs for item in rows.values() if item.n]
     return check if check.state == "missing" else _cut(check, watched, sampled, compared.values())
 
 
+def _missing(name: str, watched: Watched, deviations: Deviations, why: str) -> Checked:
+    """The check before any look."""
+    floor = (watched.floor or 0.0) / 100
+    return Checked(
+        benchmark=name, tier=watched.tier, state="missing", accuracy=None, reference=floor, loss=watched.loss_of(floor),
+        rounds=0, max_rounds=watched.max_samples, variance=0.0, deviation=deviations.sd, known_runs=deviations.known,
+        why=why or "the runs hold no samples of it",
+    )  # fmt: skip
+
+
+def _references(
+    watched: Watched, n_questions: int, baseline: Sequence[QuestionTally], counted: tuple[Array, Array],
+    deviations: Deviations | None,
+) -> tuple[gate.Reference, gate.Reference, float]:  # fmt: skip
+    """The reference for undecided answers at the low end, where all of the run are wrong and those of a baseline right;
+    that for the high end, where it is the reverse; and the share f. deviations: None for a part of the questions.
+    """
+    reference = reference_of(watched, n_questions, baseline)
+    best = reference_of(watched, n_questions, baseline, undecided_right=True)
+    share = float(gate.share_of(*counted, reference))
+    if deviations is not None and best.value == reference.value:
+        best = reference = gate.corrected(reference, share, watched.loss_of(reference.value), deviations)
+    return best, reference, share
+
+
 class Verdicts(NamedTuple):
-    """The complete rounds of one run. right, undecided: (rounds, Q). worth: (Q,), the share of independent samples."""
+    """The complete rounds of one run. right, undecided: (rounds, Q). worth: (Q,), the share of independent samples.
+    fresh: (Q,), that of the samples after the first.
+    """
 
     right: NDArray[np.bool_]
     undecided: NDArray[np.bool_]
     worth: Array
+    fresh: Array
 
     @classmethod
     def of(cls, items: Sequence[QuestionTally], n: int) -> Verdicts:
@@ -372,7 +399,8 @@ class Verdicts(NamedTuple):
         n_rounds = min(map(len, verdicts)) if len(items) == n else 0
         signs = np.array([each[:n_rounds] for each in verdicts], dtype=np.uint8).reshape(len(items), n_rounds).T
         independent = [item.independent / max(1, item.n) for item in items]
-        return cls(signs & CORRECT > 0, signs & UNDECIDED > 0, np.array(independent))
+        fresh = [(max(1, item.independent) - 1) / (item.n - 1) if item.n > 1 else 1.0 for item in items]
+        return cls(signs & CORRECT > 0, signs & UNDECIDED > 0, np.array(independent), np.array(fresh))
 
     def first(self, n_rounds: int) -> tuple[Array, Array, Array]:
         """Right, undecided and independent samples of each question in the first rounds; see `counted`."""
@@ -434,27 +462,75 @@ def _cut(
     return msgspec.structs.replace(check, state="truncated", why=why)
 
 
-def limit_of(single: float, total: float, reference: gate.Reference, sd: float, runs: float = 1.0) -> str:
-    """The largest part of the error, and the others, in words. single: variance of a sample; sd: of runs."""
-    parts = {
-        "runs differ": sd * math.sqrt(1 / runs + reference.runs),
-        "sampling": math.sqrt(single / total),
-        "the baseline" if reference.correct is not None else "the floor": math.sqrt(
-            single / reference.samples + reference.variance
-        ),
-    }
+SEQUENTIAL = 1.15
+"""Factor of the error that the planned looks and an unlucky reference cost beside a single look."""
+
+
+class Errors(NamedTuple):
+    """What keeps a benchmark from being decided. single: variance of one sample. total: independent samples, at most.
+    sd: of runs. gap: by how much undecided answers may move the difference. runs: of this state.
+    """
+
+    single: float
+    total: float
+    reference: gate.Reference
+    sd: float
+    gap: float = 0.0
+    runs: float = 1.0
+
+    def parts(self) -> dict[str, float]:
+        """The variances, by name."""
+        of_reference = self.single / self.reference.samples + self.reference.variance
+        return {
+            "runs differ": self.sd**2 * (1 / self.runs + self.reference.runs), "sampling": self.single / self.total,
+            "the baseline" if self.reference.correct is not None else "the floor": of_reference,
+        }  # fmt: skip
+
+
+def remedy_of(
+    errors: Errors, policy: Policy, watched: Watched, n_questions: int, loss: float, *, copies: bool
+) -> str:  # fmt: skip
+    """The largest error, the others, and the one change that finds the loss with the wanted power; in words."""
+    normal, (alarm, missed) = NormalDist().inv_cdf, (policy.false_alarm / 100 / policy.critical, 1 - policy.power / 100)
+    z = SEQUENTIAL * (normal(1 - alarm) + normal(1 - missed))
+    parts, of_one = errors.parts(), errors.single / n_questions
+    whole = sum(parts.values())
+    runs, sampling, of_reference = parts.values()
+    room = (max(0.0, loss - errors.gap) / z) ** 2  # the variance at which the loss is found
+    ways = []
+    if errors.gap and whole <= (loss / z) ** 2:
+        ways.append("a judge for the undecided answers")
+    if copies and whole - sampling + of_one / watched.max_samples <= room:
+        ways.append("samples that differ: a temperature above 0, a server that takes seeds, no cache of replies")
+    if not copies and room > whole - sampling:
+        n = math.ceil(of_one / (room - whole + sampling))
+        ways += [f"max_samples: {n}"] * (n > watched.max_samples)
+    if room > whole - of_reference and of_reference:
+        n = math.ceil(of_one / (room - whole + of_reference))
+        ways.append(
+            f"{count_noun(n, 'sample')} of each question in the baseline"
+            if watched.floor is None
+            else f"floor_samples: {n}"
+        )
+    if runs and (n := next((n for n in range(2, 9) if whole - (runs + sampling) * (1 - 1 / n) <= room), 0)):
+        ways.append(f"{n} RUNs, which are averaged")
+    least = z * math.sqrt(whole) + errors.gap
+    ways.append(
+        f"a loss of {count_points(in_percent(least))}" if least > loss else "another night: this one is unlucky"
+    )
     first, *others = sorted(parts, key=lambda name: -parts[name])
-    rest = ", ".join(f"{name} {in_percent(parts[name])}" for name in others if parts[name])
-    mend = {"runs differ": "several runs", "sampling": "more max_samples"}.get(first, f"more samples of {first}")
-    return f"the largest error is: {first} by {in_percent(parts[first])} points ({rest}): {mend} or a larger loss help"
+    rest = ", ".join(f"{name} {in_percent(math.sqrt(parts[name]))}" for name in others if parts[name])
+    return (
+        f"the largest error is: {first} by {in_percent(math.sqrt(parts[first]))} points ({rest}); what helps: {ways[0]}"
+    )
 
 
 def _in_words(
     watched: Watched, state: State, bounds: tuple[float, float], reference: gate.Reference, loss: float, n_samples: int,
-    limit: str, *, turns: bool, copied: bool,
+    limit: str, *, turns: bool, copied: bool, closed: bool,
 ) -> str:  # fmt: skip
-    """The decision in one line for a person. turns: whether undecided answers could turn it. limit: `limit_of`. copied:
-    whether copies are among the samples.
+    """The decision in one line for a person. turns: whether undecided answers could turn it. limit: `remedy_of`.
+    copied: whether copies are among the samples. closed: as in `Checked`.
     """
     what = "the floor" if watched.floor is not None else "the baseline"
     line = (
@@ -463,10 +539,11 @@ def _in_words(
     )
     if copied:
         line += ", of which copies count as one"
+    more = ", and further rounds would hardly tell" * closed
     if bounds[1] > bounds[0]:
         line += f"; {in_percent(bounds[1])} if all undecided answers were right"
     if turns:
         line += ": what is undecided could turn the verdict: let a judge decide, or read them with `harness show`"
     elif state == "undecided":
-        line += f": a loss of {count_points(in_percent(loss))} is neither seen nor excluded; {limit}"
+        line += f": a loss of {count_points(in_percent(loss))} is neither seen nor excluded{more}; {limit}"
     return line

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial
-from statistics import NormalDist, fmean, stdev
+from functools import partial
+from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-import numpy as np
 
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.gates.policy import FigureLine, FigureName, Policy
 from harness.reports.scored import ScoredRun, read_without_grades
-from harness.scoring.stats import t_two_sided
+from harness.scoring.nights import learnt_deviation, reach
 
 MIN_RUNS = 5
 """Fewest former runs by which the spread between runs is known."""
@@ -30,17 +29,14 @@ DEFAULTS = {"acceptance_length": 0.026, "tokens_per_second": 0.03}
 four runs, and of several of speed at 8 requests or more. For the other figures no history is public.
 """
 
-MAX_RUNS = 30
-"""Most former runs that count, the latest."""
+HEAVY, SPAN = 0.5, 3.0
+"""Chance that runs differ by a heavy-tailed law, until the history tells; range of the logarithms of a figure."""
 
 IN_FLIGHT = "requests in flight"
 """The word for a run's concurrency."""
 
 MIN_IN_FLIGHT = 8
 """Below so many requests at a time, tokens a second differ between runs by up to 20 %."""
-
-LEAST_SPREAD = 1e-4
-"""Smallest spread that is believed: figures are printed to so many digits."""
 
 HISTORY = "history"
 """The baseline of a line that is held against the mean of its former runs."""
@@ -69,6 +65,7 @@ class FigureCheck(msgspec.Struct, frozen=True, kw_only=True):
     known_runs: int = 0
     key: str = ""
     why: str = ""
+    waits: bool = False
 
     @property
     def label(self) -> str:
@@ -118,28 +115,6 @@ def figure_of(run: ScoredRun, benchmark: str, name: FigureName) -> Figure:
     return Figure(value, share if name == "acceptance_length" else "", load)
 
 
-@lru_cache(maxsize=256)
-def factor(freedom: int, chance: float) -> float:
-    """How many standard deviations a run exceeds with this chance, in one direction: Student's t; of a normal value for
-    0 degrees of freedom, which stand for a deviation that is no estimate.
-    """
-    if not freedom:
-        return NormalDist().inv_cdf(1 - chance)
-    low, high = 0.0, 1e4
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if t_two_sided(middle, freedom) > 2 * chance else (low, middle)
-    return high
-
-
-@lru_cache(maxsize=256)
-def findable(freedom: int, false_alarm: float, power: float) -> float:
-    """The loss, in true standard deviations, that is found with this power: by simulation."""
-    rng = np.random.default_rng(1)
-    deviations = np.sqrt(rng.chisquare(freedom, 200_000) / freedom) if freedom else np.ones(200_000)
-    return float(np.quantile(factor(freedom, false_alarm) * deviations - rng.standard_normal(200_000), power))
-
-
 def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[FigureCheck]) -> list[FigureCheck]:
     """The decisions on all lines; without runs, what each can find. history: checks of the former gates that teach.
 
@@ -154,39 +129,48 @@ def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[Fig
             of_line = [each for each in former if (each.benchmark, each.figure) == (benchmark, name)]
             key = codec.digest([name, figures[0].load])[:12] if figures else of_line[-1].key if of_line else ""
             check = FigureCheck(benchmark=benchmark, figure=name, tier=watched.tier, key=key)
-            alike = [each for each in of_line if each.key == key and each.state in ("pass", "undecided")]
-            values = [each.value for each in alike if each.value is not None and each.value > 0]
-            checks.append(_decided(check, policy, line, figures, baseline, values[-MAX_RUNS:]))
+            alike = [each for each in of_line if each.key == key and (each.value or 0) > 0]
+            checks.append(_decided(check, policy, line, figures, baseline, alike))
     return checks
 
 
 def _decided(
     check: FigureCheck, policy: Policy, line: FigureLine, figures: Sequence[Figure], baseline: Figure | None,
-    former: Sequence[float],
+    former: Sequence[FigureCheck],
 ) -> FigureCheck:  # fmt: skip
     """The check with its state. figures: of the runs; empty before any. baseline: of a run. former: of runs alike."""
     alarm, power = policy.false_alarm / 100 / policy.critical, policy.power / 100
     sign = -1 if line.ceiling or (line.baseline and check.figure in RISING) else 1  # +1: worse when it falls
-    limit, of_limit = line.floor or line.ceiling or (baseline and baseline.value), float(baseline is not None)
-    sd, freedom, by = DEFAULTS.get(check.figure), 0, f"the usual spread, until {MIN_RUNS} runs alike are in the history"
-    few = check.figure == "tokens_per_second" and figures and (figures[0].load.get(IN_FLIGHT) or 0) < MIN_IN_FLIGHT
-    if few or line.baseline == HISTORY:
-        sd = None
-    if len(former) >= MIN_RUNS:
-        logs = [math.log(value) for value in former]
-        sd, freedom, by = max(LEAST_SPREAD, stdev(logs)), len(former) - 1, f"{len(former)} former runs alike"
-        if line.baseline == HISTORY:
-            limit, of_limit = math.exp(fmean(logs)), 1 / len(former)
-    reach, least = math.inf, None
-    finds = f"by how much runs differ is unknown: it takes {MIN_RUNS} runs alike, and the history has {len(former)}"
-    if sd is not None:
-        reach = sd * math.sqrt(1 / max(1, len(figures)) + of_limit)
-        least = -sign * math.expm1(-sign * findable(freedom, alarm, power) * reach)
+    limit, usual = line.floor or line.ceiling or (baseline and baseline.value), DEFAULTS.get(check.figure)
+    if check.figure == "tokens_per_second" and figures and (figures[0].load.get(IN_FLIGHT) or 0) < MIN_IN_FLIGHT:
+        usual = None
+    accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)
+    stated_sd = usual if sum(accepted) < MIN_RUNS else None
+    learnt = learnt_deviation(
+        tuple(sign * math.log(each.value or 1) for each in former), (0.0,) * len(former), stated_sd, accepted,
+        HEAVY, 0.0, SPAN,
+    )  # fmt: skip
+    spread = learnt.variances * (1 / max(1, len(figures)) + (baseline is not None))
+    by = (
+        f"{learnt.known} former runs alike" if learnt.known else "the usual spread, until runs alike are in the history"
+    )
+    if is_history := line.baseline == HISTORY:
+        spread = spread + learnt.doubts
+    unknown = learnt.known < MIN_RUNS and (is_history or usual is None)
+    least, finds = (
+        None,
+        f"by how much runs differ is unknown: it takes {MIN_RUNS} runs alike, and the history has {learnt.known}",
+    )
+    if not unknown:
+        if is_history:
+            limit = math.exp(sign * learnt.level)
+        bounds = reach(learnt.weights, spread, alarm), reach(learnt.weights, spread, 1 - power)
+        least = -sign * math.expm1(-sign * sum(bounds))
         finds = f"a {'fall' if sign > 0 else 'rise'} of {least:.1%} can be found, by {by}"
     # The mean of several runs is no further run, and teaches nothing.
     value = figures[0].value if len(figures) == 1 else None
     stated = partial(
-        msgspec.structs.replace, check, reference=limit, findable=least, known_runs=len(former), value=value
+        msgspec.structs.replace, check, reference=limit, findable=least, known_runs=learnt.known, value=value
     )
     sides = [*figures, *([baseline] if baseline else [])]
     if not figures:
@@ -194,13 +178,14 @@ def _decided(
     if other := {each for side in sides for each, value in side.load.items() if figures[0].load.get(each) != value}:
         return stated(why=f"not compared, since there are other {', '.join(sorted(other))}")
     if limit is None or not all((side.value or 0) > 0 for side in sides):
-        return stated(why=f"unknown: {next((side.why for side in sides if not side.value), finds)}")
+        why = next((side.why for side in sides if not side.value), finds)
+        return stated(why=f"unknown: {why}", waits=unknown and is_history and all(side.value for side in sides))
     mean = math.exp(fmean(math.log(each.value) for each in figures if each.value))
     beyond, allowed = sign * math.log(limit / mean), -sign * math.log1p(-sign * (line.share or 0.0))
     state: Literal["pass", "fail", "undecided"] = "undecided"
-    if beyond > factor(freedom, alarm) * reach:
+    if not unknown and beyond > bounds[0]:
         state = "fail"
-    elif beyond <= (0.0 if line.share is None else allowed - factor(freedom, 1 - power) * reach):
+    elif not unknown and beyond <= (0.0 if line.share is None else allowed - bounds[1]):
         state = "pass"
     what = "a floor" if line.floor else "a ceiling" if line.ceiling else "a baseline"
     why = "; ".join(filter(None, [f"{mean:.4g}, {what} of {limit:.4g}", figures[0].why, finds]))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 from msgspec import UNSET
@@ -30,15 +29,16 @@ from harness.core.nouns import count_noun, count_points, in_percent
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.gates.decide import (
+    Errors,
     Gated,
     Halt,
     decide,
     deviation_of,
     in_order,
-    limit_of,
     nights_of,
     reference_key,
     reference_of,
+    remedy_of,
     rules_of,
     teaching,
 )
@@ -53,6 +53,7 @@ from harness.progress.watching import Watcher
 from harness.reports.scored import ScoredRun, counted_questions, read_runs
 from harness.runs.layout import GATE_PLAN, RESULTS, RunFolder
 from harness.scoring import gate
+from harness.scoring.nights import Deviations
 from harness.scoring.tally import QuestionTally
 
 OnLook = Callable[[Gated], None]
@@ -322,7 +323,7 @@ def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float
     looks = {}
     for check in gated.checks:
         looks[check.benchmark] = check.rounds
-        if check.state in ("undecided", "missing") and check.rounds < check.max_rounds:
+        if check.state in ("undecided", "missing") and check.rounds < check.max_rounds and not check.closed:
             planned = gate.planned(n_questions[check.benchmark], check.max_rounds)
             looks[check.benchmark] = next(look for look in planned if look > check.rounds)
     return looks if any(looks[check.benchmark] > check.rounds for check in gated.checks) else {}
@@ -342,7 +343,7 @@ class Expected:
     n_questions: int
     max_rounds: int
     loss: float
-    deviation: gate.Deviations
+    deviation: Deviations
     forecast: gate.Forecast
     ahead: tuple[tuple[Forecast | None, int], ...]
     limit: str
@@ -391,6 +392,7 @@ def _expected_of(
     if reference.correct is not None and reference.counts is not None:
         share = min(share, float(gate.share_left(reference.correct, reference.counts)))
     loss, plan = watched.loss_of(reference.value), gate.planned(n_questions, watched.max_samples)
+    reference = gate.corrected(reference, share, loss, deviations)
     forecast = gate.forecast(
         n_questions, rules_of(policy, watched, plan), reference, loss, policy.power / 100, deviations, share,
         high - low, copies=copies, repeats=1000,
@@ -403,32 +405,16 @@ def _expected_of(
     mend = ""
     if forecast.findable is None or forecast.findable > loss:
         known = ["copies count as one sample"] * copies + ["undecided answers may be right or wrong"] * (high > low)
-        n = 0 if known else _samples_needed(policy, name, reference, n_questions, deviations.sd, share)
-        ways = [f"max_samples: {n}"] if n > watched.max_samples else []
-        ways += [] if forecast.findable is None else [f"a loss of {count_points(in_percent(forecast.findable))}"]
-        mend = (" or ".join(ways) or "no loss") + (f" (as in earlier runs, {' and '.join(known)})" if known else "")
-    single = share * reference.value * (1 - reference.value)
+        least = forecast.findable
+        mend = "no loss" if least is None else f"a loss of {count_points(in_percent(least))}"
+        mend += f" (as in earlier runs, {' and '.join(known)})" if known else ""
+    most = float(n_questions * (1 if copies else watched.max_samples))
+    errors = Errors(share * reference.value * (1 - reference.value), most, reference, deviations.sd, high - low)
     return Expected(
         benchmark=name, n_questions=n_questions, max_rounds=watched.max_samples, loss=loss, deviation=deviations,
         forecast=forecast, ahead=ahead, mend=mend,
-        limit=limit_of(single, float(n_questions * (1 if copies else watched.max_samples)), reference, deviations.sd),
+        limit=remedy_of(errors, policy, watched, n_questions, loss, copies=copies),
     )  # fmt: skip
-
-
-SEQUENTIAL = 1.15
-"""Factor of the error that the planned looks and an unlucky reference cost beside a single look."""
-
-
-def _samples_needed(
-    policy: Policy, name: str, reference: gate.Reference, n_questions: int, sd: float, share: float
-) -> int:
-    """About how many samples of each question find the loss with the wanted power; 0 if none do."""
-    watched, normal = policy.benchmarks[name], NormalDist().inv_cdf
-    single = share * reference.value * (1 - reference.value) / n_questions
-    z = normal(1 - policy.false_alarm / 100 / policy.critical) + normal(policy.power / 100)
-    room = (watched.loss_of(reference.value) / z / SEQUENTIAL) ** 2
-    room -= sd**2 * (1 + reference.runs) + reference.variance + single * n_questions / reference.samples
-    return max(2, math.ceil(single / room)) if room > 0 else 0
 
 
 def _latest_run(benchmark: str, history: Sequence[Gated]) -> Path | None:

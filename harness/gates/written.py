@@ -168,7 +168,8 @@ COLOURS = {"pass": SERIES[0], "fail": SERIES[1], "waived": SERIES[4]}
 
 CAPTION = (
     "Points: runs with 95 % intervals of sampling and deviation; filled: taught the deviation of runs, hollow: not. "
-    "Blue passed, red failed, ochre was waived, grey is undecided. Line: the reference; dashed: with the loss."
+    "Blue passed, red failed, ochre was waived, grey is undecided. Line: the reference. A night fails at or below the "
+    "red dashes, and passes at or above the blue ones (the limits of the look that decided)."
 )
 
 
@@ -180,9 +181,10 @@ def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
         return None
     taught = [id(check) for check in nights_of(benchmark, shown[-1][1].key, entries) if not check.odd]
     marks: list[Mark] = []
-    for colour, dash, share in ((AXIS, "", 0), (SERIES[1], "4 3", 1)):
+    for colour, dash, of in ((AXIS, "", -1), (SERIES[1], "4 3", 0), (SERIES[0], "4 3", 1)):
         ends = [(number + half, check) for number, (_, check) in enumerate(shown) for half in (-0.5, 0.5)]
-        marks.append(Stroke([(x, check.reference - share * check.loss) for x, check in ends], colour, 1, dash=dash))
+        drawn = [(x, check.reference if of < 0 else _limits(check)[of]) for x, check in ends]
+        marks.append(Stroke(drawn, colour, 1, dash=dash))
     for number, (entry, check) in enumerate(shown):
         colour, (low, high) = COLOURS.get(check.state, AXIS), _interval(check)
         marks.append(Stroke([(number, low), (number, high)], colour, 1.5, 0.6))
@@ -190,7 +192,7 @@ def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
         size = max(0.5, min(1.0, 30 / len(shown)))
         at = (number, check.accuracy or 0.0)
         marks.append(Dot(at, colour, size=size, hollow=id(check) not in taught, title=title))
-    seen = [end for _, check in shown for end in (*_interval(check), check.reference, check.reference - check.loss)]
+    seen = [end for _, check in shown for end in (*_interval(check), check.reference, *_limits(check))]
     low, high = min(seen), max(seen)
     days = [(number, visible(entry.sampled[:10], 10)) for number, (entry, _) in enumerate(shown)]
     return Plot(
@@ -212,6 +214,11 @@ def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
         ),
         marks=marks,
     )
+
+
+def _limits(check: Checked) -> tuple[float, float]:
+    """Up to which accuracy the look fails, and from which on it passes; of old gates, the reference and its loss."""
+    return check.limits or (check.reference - check.loss, check.reference)
 
 
 def _interval(check: Checked) -> tuple[float, float]:

@@ -2,8 +2,8 @@
 
 **Two tests at planned looks.** After each look the observed accuracy is tested against the reference r ("fail" if it is
 too low for a truth of r) and against r − loss ("pass" if it is too high for a truth of r − loss). Each look has nominal
-levels. Those of "fail" spend false_alarm / number of critical benchmarks over the looks as t²; those of "pass" spend
-the chance of missing the loss as t^0.6 (`race.boundaries`; Lan and DeMets 1983, Biometrika 70:659). The levels are
+levels. Those of "fail" spend false_alarm / number of critical benchmarks over the looks as t^0.6; those of "pass" so
+spend the chance of missing the loss (`race.boundaries`; Lan and DeMets 1983, Biometrika 70:659). The levels are
 those of independent increments. What all looks of a run share (the reference's error, the run's own deviation) makes
 the looks more alike, and by Slepian's inequality (1962, Bell Syst. Tech. J. 41:463) that only lowers the chance that
 any of them errs. Each test holds whether or not the other one stops the run.
@@ -18,11 +18,10 @@ Science 16:101).
 **An unlucky reference** errs by the same amount every night. So the level of "fail" is also at least half of its mean
 over the tenth of references that err most, at the estimate of b: these alarm at most twice as often as is allowed.
 
-**Deviation of runs.** b has a prior: its logarithm is like Student's about the policy's value. Each night that did not
-fail moves it: the accuracy is normal about a level that drifts (Kalman 1960, J. Basic Eng. 82:35), with the variance of
-the level, of sampling and b² or, in one night of thirty, anything (Box and Tiao 1968, Biometrika 55:119), where the
-level begins anew. So neither a step up nor a slow change is taken for deviation. A level of a test is its mean over the
-posterior.
+**Deviation of runs.** `nights` learns it. A level of a test is its mean over what is possible for it.
+
+**Futility.** A look that leaves a benchmark open also asks whether the rest could decide (`is_futile`). Samples that
+would only copy those that are there make a look the last one: it has that one's levels.
 
 **f** comes from the samples themselves where questions have two or more. In the first round it comes from the baseline,
 raised by a tenth, and is not below the distance of the samples from the baseline's rates.
@@ -44,20 +43,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.scoring.nights import Deviations, upper_tail
+from harness.scoring.nights import learnt_deviation as learnt_deviation
 from harness.scoring.race import MAX_LOOKS, boundaries, planned_looks
 from harness.scoring.stats import Array, effective_samples, sampling_variance_of_mean
-
-STATED_FACTOR = math.log(1.4)
-"""The policy's deviation of runs is right within a factor of 1.4 in two of three gates: deviation of its logarithm."""
-
-STATED_FREEDOM = 3.0
-"""Degrees of freedom of the logarithm's distribution, Student's: few policies are wrong by much, but some are."""
-
-ODD_SHARE, ODD_RANGE = 0.03, 0.3
-"""Fraction of nights that stand out from the night before, and the range of accuracies over which they lie."""
-
-DRIFT = 0.002
-"""By how much the level of sound nights may move from one to the next, standard deviation."""
 
 SHARE_MARGIN = 1.1
 """Factor by which the share f of a baseline is raised before it stands for that of a candidate."""
@@ -71,55 +60,23 @@ MIN_PART = 100
 MISSED_AT_LOOKS = 0.8
 """Part of the chance of missing the loss that a false "pass" may use; the rest is for "undecided"."""
 
-_DEVIATIONS = np.geomspace(0.0005, 0.2, 18)
-"""Deviations of runs over which a level is averaged, fractions."""
+SPENDING = 0.6
+"""The levels of the looks up to the fraction t of all rounds share t to this power of their chance: most gates are
+decided early, and what later looks were to spend is lost.
+"""
+
+FEWEST_NIGHTS, TOLERATED, UNLUCKY_ERRORS = 3, 0.25, 1.64
+"""Former nights that correct a reference: how many it takes, by what part of the loss an accepted model may differ from
+it (standard deviation), and by how many errors of the reference they move it at most.
+"""
+
+FUTILE_ERRORS = 1.6
+"""By how many standard errors the samples to come may differ from those that are there, before sampling is futile."""
 
 _UNLUCKY, _UNLUCKY_WEIGHTS = np.array([1.3487, 1.6449, 2.2803]), np.array([5, 8, 5]) / 18
 """Normal quantiles of 91.1, 95 and 98.9 %, and weights, whose mean is that of the tenth of references that err most
 (Gauss and Legendre).
 """
-
-
-class Deviations(NamedTuple):
-    """The deviation of runs beyond sampling: possible variances, with weights that sum to 1.
-
-    known: former nights that taught it. sd: the estimate, a fraction. odd: whether each former night stands out from
-    the one before, so that it taught nothing.
-    """
-
-    variances: Array
-    weights: Array
-    sd: float
-    known: int = 0
-    odd: tuple[bool, ...] = ()
-
-
-@lru_cache(maxsize=256)  # each look of a gate asks again
-def learnt_deviation(accuracies: tuple[float, ...], sampling: tuple[float, ...], stated: float) -> Deviations:
-    """The deviation of runs by the policy's value and by former nights.
-
-    accuracies: of each former night, in order. sampling: the variance of each one's sampling error. stated: the
-    policy's deviation, a fraction.
-    """
-    variances, odd = _DEVIATIONS**2, math.log(ODD_SHARE / ODD_RANGE)
-    apart = np.log(_DEVIATIONS / max(stated, _DEVIATIONS[0])) / STATED_FACTOR
-    weight = -(STATED_FREEDOM + 1) / 2 * np.log1p(apart**2 / STATED_FREEDOM)
-    # For each deviation: the level of the nights so far, its variance, and by how much a night is no odd one.
-    level, doubt, usual = np.zeros_like(variances), np.zeros_like(variances), []
-    for number, (accuracy, variance) in enumerate(zip(accuracies, sampling, strict=True)):
-        own, doubt, gain = variances + variance, doubt + DRIFT**2, np.ones_like(variances)
-        if number:
-            total = doubt + own
-            density = np.log((1 - ODD_SHARE) / np.sqrt(2 * np.pi * total)) - (accuracy - level) ** 2 / total / 2
-            weight += np.logaddexp(density, odd)
-            usual.append(density - odd)
-            gain = np.where(density > odd, doubt / total, 1.0)
-        level, doubt = level + gain * (accuracy - level), gain * own
-    weights = np.exp(weight - weight.max())
-    weights /= weights.sum()
-    flags = (False, *(float(weights @ (1 / (1 + np.exp(each)))) > 1 / 2 for each in usual))[: len(accuracies)]
-    sd = math.exp(float(np.log(_DEVIATIONS) @ weights))
-    return Deviations(variances, weights, sd, len(flags) - sum(flags), flags)
 
 
 class Reference(NamedTuple):
@@ -134,6 +91,22 @@ class Reference(NamedTuple):
     runs: float = 0.0
     correct: Array | None = None
     counts: Array | None = None
+
+
+def corrected(reference: Reference, share: float, loss: float, deviations: Deviations) -> Reference:
+    """The reference with what former nights say of it: their accepted level, within what the reference may err by.
+
+    share: f. That level may itself be worse or better than the reference by a part of the loss (`TOLERATED`).
+    """
+    coin = reference.value * (1 - reference.value)
+    error = share * coin / reference.samples + reference.variance + deviations.sd**2 * reference.runs
+    if deviations.known < FEWEST_NIGHTS or not error:
+        return reference
+    of_level = float(np.sum(deviations.weights * deviations.doubts)) + (TOLERATED * loss) ** 2
+    most = UNLUCKY_ERRORS * math.sqrt(error)
+    shift = error / (error + of_level) * (deviations.level - reference.value)
+    value, variance = reference.value + float(np.clip(shift, -most, most)), error * of_level / (error + of_level)
+    return reference._replace(value=value, samples=math.inf, variance=variance, runs=0.0)
 
 
 class Rules(NamedTuple):
@@ -154,8 +127,7 @@ def planned(n_questions: int, most: int) -> tuple[float, ...]:
 def rules(looks: tuple[float, ...], false_alarm: float, missed: float) -> Rules:
     """The levels of these looks. false_alarm, missed: the chances that all looks share."""
     tail = NormalDist().cdf
-    fail = boundaries(looks, 2 * false_alarm)
-    passes = boundaries(looks, 2 * MISSED_AT_LOOKS * missed, 0.6)
+    fail, passes = (boundaries(looks, 2 * each, SPENDING) for each in (false_alarm, MISSED_AT_LOOKS * missed))
     return Rules(looks, tuple(tail(-z) for z in fail), tuple(tail(-z) for z in passes))
 
 
@@ -210,24 +182,15 @@ def level(
     deviance = 2 * (seen * np.log(seen / truth) + (1 - seen) * np.log((1 - seen) / (1 - truth))) * coin
     signed_root = np.where(difference > 0, 1.0, -1.0) * np.sqrt(np.maximum(deviance, 0.0))
     gap = np.minimum(signed_root, difference)[..., None]
-    chance = np.asarray((_upper_tail(gap / np.sqrt(variance)) * deviations.weights).sum(axis=-1))
+    chance = np.asarray((upper_tail(gap / np.sqrt(variance)) * deviations.weights).sum(axis=-1))
     if not below:
         return chance
     # Behind a reference that is too high lies a lower truth, of which samples err by another amount.
     error = np.sqrt(its_sampling + deviations.sd**2 * reference.runs)[..., None] * _UNLUCKY
     lower = np.clip(np.asarray(truth)[..., None] - error, 1e-6, 1.0)
     own = (own_sampling + deviations.sd**2 / runs)[..., None] * np.maximum(1.0, lower * (1 - lower) / coin[..., None])
-    unlucky = _upper_tail((gap - error) / np.sqrt(own)) @ _UNLUCKY_WEIGHTS
+    unlucky = upper_tail((gap - error) / np.sqrt(own)) @ _UNLUCKY_WEIGHTS
     return np.asarray(np.maximum(chance, unlucky / 2))
-
-
-_Z = np.linspace(-9, 9, 3601)
-_LOG_TAIL = np.array([math.log(math.erfc(z / math.sqrt(2)) / 2) for z in _Z.tolist()])
-
-
-def _upper_tail(z: Array) -> Array:
-    """Chance that a standard normal value exceeds z, to 3e-6 of it; that of 9 beyond."""
-    return np.asarray(np.exp(np.interp(z, _Z, _LOG_TAIL)))
 
 
 def look_at(
@@ -244,6 +207,41 @@ def look_at(
     fails = level(accuracy, reference.value, total, share, reference, deviations, runs, below=True) <= plan.fail[look]
     lost = level(accuracy, reference.value - loss, total, share, reference, deviations, runs, below=False)
     return np.asarray(fails), np.asarray(~fails & (lost <= plan.passes[look]))
+
+
+def limits(
+    share: Array | float, total: float, plan: Rules, look: int, references: tuple[Reference, Reference], loss: float,
+    deviations: Deviations, runs: float = 1.0,
+) -> tuple[float, float]:  # fmt: skip
+    """The accuracies up to which a look fails, and from which on it passes; to 0.05 points, from 10 below to 10 above.
+
+    references: if undecided answers count as right, and as wrong.
+    """
+    best, least = references
+    seen, of = np.linspace(-0.1, 0.1, 401).clip(-best.value, 1 - best.value), np.asarray(share)
+    low, high = least.value - loss / 2 + seen, best.value - loss / 2 + seen
+    fails = level(low, least.value, total, of, least, deviations, runs, below=True) <= plan.fail[look]
+    passes = level(high, best.value - loss, total, of, best, deviations, runs, below=False) <= plan.passes[look]
+    return float(low[max(0, fails.sum() - 1)]), float(high[min(400, 401 - passes.sum())])
+
+
+def is_futile(
+    bounds: tuple[float, float], share: Array | float, totals: tuple[float, float], plan: Rules,
+    references: tuple[Reference, Reference], loss: float, deviations: Deviations,
+) -> bool:  # fmt: skip
+    """Whether hardly any samples to come could decide: not if they differed by `FUTILE_ERRORS`, at the last look.
+
+    bounds: the accuracy if undecided answers are wrong, and right; references: for either. totals: independent samples
+    now, and with all rounds.
+    """
+    (low, high), (now, most), (best, least) = bounds, totals, references
+    variance = float(share) * low * (1 - low) * max(0.0, 1 / now - 1 / most)
+    more = FUTILE_ERRORS * math.sqrt(variance)
+    ends = np.asarray(max(high - more, 0.0)), np.asarray(min(low + more, 1.0))
+    common = most, np.asarray(share)
+    fails = level(ends[0], least.value, *common, least, deviations, below=True) <= plan.fail[-1]
+    passes = level(ends[1], best.value - loss, *common, best, deviations, below=False) <= plan.passes[-1]
+    return not (fails or passes)
 
 
 # ---- before it starts

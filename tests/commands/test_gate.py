@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace as Named
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -23,9 +21,10 @@ import pytest
 from bench import simulate_nights
 from harness.core.errors import StoreError, UsageError
 from harness.gates import running, written
-from harness.gates.decide import Gated, nights_of
+from harness.gates.decide import Gated
 from harness.gates.policy import EXAMPLE, read
 from harness.scoring import gate
+from harness.scoring.nights import Deviations, learnt_deviation
 from harness.testing import STALL, FakeServer, Request, Step, completion
 from tests.commands.test_probe_replies import Reader, a_run
 from tests.faults.able import able, sums
@@ -195,15 +194,19 @@ def test_copies_of_a_server_that_ignores_seeds_count_as_one_sample(tmp_path: Pat
         number = int(request.json["messages"][-1]["content"].split()[2])
         return completion("so " * 400 + rf"\boxed{{{number + (number % 5 > 0)}}}", tokens=50)
 
-    variances = []
     for deaf in (False, True):
         with FakeServer(cached if deaf else able(0.8)) as server:
-            policy(tmp_path, server.base_url, benchmark="floor: 79, loss: 1, max_samples: 8")
+            policy(tmp_path, server.base_url, benchmark="floor: 80, loss: 6, max_samples: 24")
             done = harness(tmp_path, "gate", "gate.yaml", "--out", f"run{deaf}", "--json")
         (check,) = json.loads(done.out)["checks"]
-        variances.append(check["variance"])
-        assert (check["rounds"], "copies count as one" in check["why"]) == (8, deaf), done.out
-    assert variances[1] > 6 * variances[0]
+        # Copies tell in the second round, which is then the last one; an open gate whose end is known asks for no more.
+        assert ("copies count as one" in check["why"]) == deaf, done.out
+        assert not deaf or (check["rounds"] <= 2, done.code, "helps: samples that differ" in check["why"]) == (
+            True,
+            4,
+            True,
+        ), done.out
+        assert harness(tmp_path, "gate", "gate.yaml", "--out", f"run{deaf}").code == 2
     foretold = harness(tmp_path, "gate", "gate.yaml", "--dry-run").out
     assert "(as in earlier runs, copies count as one sample)" in foretold, foretold
 
@@ -503,8 +506,8 @@ def test_the_example_is_a_policy(tmp_path: Path) -> None:
     assert read(tmp_path / "gate.yaml").critical == 1
 
 
-def known(sd: float) -> gate.Deviations:
-    return gate.Deviations(np.array([sd * sd]), np.ones(1), sd)
+def known(sd: float) -> Deviations:
+    return Deviations(np.array([sd * sd]), np.ones(1), sd)
 
 
 @pytest.mark.parametrize(("below", "sign"), [(True, 1), (False, -1)])
@@ -522,20 +525,16 @@ def test_nights_move_the_stated_deviation_both_ways_and_steps_do_not() -> None:
     steady, wide = (0.8 + sd * noise for sd in (0.004, 0.02))
     stepped, creeping = steady + 0.05 * (np.arange(30) >= 20), steady - 0.0025 * np.arange(30)
     stated, steady_sd, wide_sd, *others = (
-        gate.learnt_deviation(tuple(nights), tuple(sampling[: len(nights)]), 0.008)
+        learnt_deviation(tuple(nights), tuple(sampling[: len(nights)]), 0.008)
         for nights in ([], steady, wide, stepped, creeping)
     )
     assert stated.sd == pytest.approx(0.008, rel=0.2)
     assert steady_sd.sd < 0.006 < 0.015 < wide_sd.sd
-    assert all(other.sd < 1.5 * steady_sd.sd for other in others)
-    assert (others[0].odd.index(True), sum(others[0].odd), others[0].known) == (20, 1, 29)
-
-
-def test_a_night_that_failed_teaches_if_it_did_not_stand_out_and_the_next_one_did_not_fail() -> None:
-    states = ["pass", "fail", "pass", "fail", "fail", "undecided", "fail odd", "pass", "fail"]
-    checks = [Named(benchmark="b", key="k", state=each.split()[0], odd=" odd" in each) for each in states]
-    entries: Any = [Named(forgotten=False, checks=[check]) for check in checks]
-    assert nights_of("b", "k", entries) == [checks[n] for n in (0, 1, 2, 4, 5, 7)]
+    assert all(other.sd < 1.6 * steady_sd.sd for other in others)
+    # A rise that lasts becomes the accepted state; a fall never does, also where each night of it passed.
+    assert [number for number, odd in enumerate(others[0].odd) if odd] == [20, 21, 22, 23, 24]
+    fallen = learnt_deviation(tuple(steady - 0.05 * (np.arange(30) >= 20)), tuple(sampling), 0.008)
+    assert (fallen.odd.index(True), sum(fallen.odd), fallen.level) == (20, 10, pytest.approx(0.8, abs=0.004))
 
 
 @pytest.mark.parametrize("points", [0.3, 8.0])
