@@ -18,6 +18,9 @@ from harness.runs.line_file import appended_lines
 MAX_FILE_BYTES = 32 * 1024 * 1024
 """Largest size of the file; nothing is written beyond it, and nothing read."""
 
+NO_PAGE = "HTTP 404"
+"""The reason of a server that has no metrics page."""
+
 Series = dict[str, float | None]
 """Labels, as on the page and sorted, without the model's → the value; None if it is no finite number, or several."""
 

@@ -35,6 +35,9 @@ long replies halves the rate of a whole run and says nothing of the server.
 DEAD_DRAFTER = 0.01
 """A drafter of which fewer than this share of the proposed tokens is accepted is as good as off."""
 
+MIN_READINGS = 3
+"""Readings with requests in flight from which a gauge has a mean."""
+
 OFTEN = 0.5
 """A state of the server that holds in more than this share of the readings is named as a cause."""
 
@@ -50,9 +53,9 @@ class EngineFigures(msgspec.Struct, frozen=True, kw_only=True):
     seconds of the sessions; client_tokens_per_s: over the plateau. acceptance_length: tokens a step, of steps with a
     draft; draft_share: their share of all steps of replies. acceptance_rate: accepted of the drafted tokens.
     cache_hit_rate: prompt tokens found in the prefix cache. first_token_s, gap_s: means over requests, and over steps
-    as the engine counts them. running, waiting: means over the readings; kv_cache: the largest share; waiting_share: of
-    the readings, those with a request that waited. concurrency: most requests in flight that the client allowed.
-    remarks: causes and reasons, a sentence each.
+    as the engine counts them. Over the readings with requests in flight: running, waiting: means; kv_cache: the largest
+    share; waiting_share: those with a request that waited. concurrency: most requests in flight that the client
+    allowed. remarks: causes and reasons, a sentence each.
     """
 
     engine: str
@@ -104,9 +107,12 @@ def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
     if name not in names:
         (name,) = names
         remark = f"the page counts under the name {_quote(name)}" if name else ""
-    counted = [page.models.get(name, {}) for page in pages]
-    if len({page.started for page in pages} - {""}) > 1 or any(starmap(_fell, pairwise(counted))):
-        return {}, "the server was restarted while the run went on"
+    counted, starts = [page.models.get(name, {}) for page in pages], [page.started for page in pages]
+    marks, falls = {page.started for page in pages} - {""}, sum(starmap(_fell, pairwise(counted)))
+    if falls >= _rising(counted) or len(marks) < len([mark for mark, _ in groupby(filter(None, starts))]):
+        return {}, "its counters fall and return: several replicas answer at this address in turn; give each its own"
+    if falls or len(marks) > 1:
+        return {}, "the server was restarted while the run went on, or several replicas answer at this address"
     first, last = counted[0], counted[-1]
     quantities = {each: rise(first[each], last[each]) for each in last if each in first and each not in GAUGES}
     for each in APPEARING.get(pages[-1].engine, ()):
@@ -129,18 +135,35 @@ def _fell(before: Mapping[str, Series], after: Mapping[str, Series]) -> bool:
     )  # fmt: skip
 
 
+def _rising(pages: Sequence[Mapping[str, Series]]) -> int:
+    """The least number of servers of which these are the pages in turn, each with counters that never fall."""
+    latest = list[Mapping[str, Series]]()
+    for page in pages:
+        others = [each for each in latest if _fell(each, page)]
+        # Of the servers that it may come from, the one that has counted most.
+        fitting = sorted((each for each in latest if each not in others), key=_tokens)
+        latest = [*others, *fitting[:-1], page]
+    return len(latest)
+
+
+def _tokens(page: Mapping[str, Series]) -> float:
+    """The tokens on a page, as far as they are known."""
+    return sum(filter(None, page.get("tokens", {}).values()))
+
+
 class Moment(NamedTuple):
     """The load between two readings.
 
     minutes: of the run at its end, without pauses between sessions. seconds: its length. tokens: received by the client
-    meanwhile. is_full: nearly all allowed requests were in flight. running, waiting, kv_cache: requests of all
-    endpoints, and the fullest cache, by the pages that were read last; None: unknown.
+    meanwhile. is_full: nearly all allowed requests were in flight. is_idle: none was in flight at its end. running,
+    waiting, kv_cache: requests of all endpoints, and the fullest cache, by their latest pages; None: unknown.
     """
 
     minutes: float
     seconds: float
     tokens: int
     is_full: bool
+    is_idle: bool
     running: float | None
     waiting: float | None
     kv_cache: float | None
@@ -161,7 +184,7 @@ def moments(readings: Iterable[EngineReading]) -> list[Moment]:
                 load = [_gauge([*latest.values()], name) for name in ("running", "waiting", "kv_cache")]
                 passed.append(Moment(
                     begun + line.time / 60, line.time - before.time, line.arrived - before.arrived,
-                    in_flight >= PLATEAU * max(before.concurrency, line.concurrency, 1), *load,
+                    in_flight >= PLATEAU * max(before.concurrency, line.concurrency, 1), not line.in_flight, *load,
                 ))  # fmt: skip
             before = line
         begun = passed[-1].minutes if passed else begun
@@ -233,10 +256,10 @@ def _figures(
         n = count_noun(round(preempted), "request")
         remarks.append(f"the server preempted {n}: fewer in flight, or more memory")
     running, waiting, caches = (
-        [value for moment in load if (value := getattr(moment, name)) is not None]
+        [value for moment in load if not moment.is_idle and (value := getattr(moment, name)) is not None]
         for name in ("running", "waiting", "kv_cache")
     )
-    waited = _ratio(sum(value > 0 for value in waiting), len(waiting))
+    waited = _mean([value > 0 for value in waiting])
     if waited is not None and waited > OFTEN:
         remarks.append(f"in {waited:.0%} of the readings requests waited: the server is full")
     full = [moment for moment in load if moment.is_full]
@@ -248,7 +271,7 @@ def _figures(
         draft_share=_ratio(drafts or None, None if tokens is None or accepted is None else tokens - accepted),
         cache_hit_rate=hit_rate, first_token_s=_ratio(get("first_token_s"), get("first_token_n")),
         gap_s=_ratio(get("gap_s"), get("gap_n")), preempted=None if is_part else preempted,
-        running=_ratio(sum(running), len(running)), waiting=_ratio(sum(waiting), len(waiting)), waiting_share=waited,
+        running=_mean(running), waiting=_mean(waiting), waiting_share=waited,
         kv_cache=max(caches, default=None), concurrency=max(each.concurrency for each in readings),
         remarks=tuple(remarks),
     )  # fmt: skip
@@ -262,6 +285,11 @@ def _sum(values: Sequence[float | None]) -> float | None:
 def _ratio(part: float | None, whole: float | None, plus: float = 0.0) -> float | None:
     """`part` by `whole`, and more; None if one is unknown, or `whole` is 0."""
     return None if part is None or not whole else plus + part / whole
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    """The mean of a gauge; None of fewer than `MIN_READINGS`."""
+    return sum(values) / len(values) if len(values) >= MIN_READINGS else None
 
 
 def _quote(name: str) -> str:

@@ -37,7 +37,7 @@ from harness.runs import (
     questions,
     read_samples,
 )
-from harness.runs.engine_pages import read_engine_pages
+from harness.runs.engine_pages import NO_PAGE, read_engine_pages
 from harness.runs.line_file import hold_lock
 from harness.runs.missing import KeySet, n_planned
 from harness.runs.recorded_settings import max_tokens_sent
@@ -249,7 +249,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         reasoning_tokens=thought.of(rows) if thought.stated else None,
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )
-    model, pages = str(graded.record.identity.get("model")), read_engine_pages(RunFolder(graded.folder.path.parent))
+    model, pages = str(graded.record.identity.get("model")), [*read_engine_pages(RunFolder(graded.folder.path.parent))]
     used, figures = tool_use(observed, graded.counted_rows), engine_figures(pages, model)
     spec_tokens, spec_steps = observed.columns["spec_tokens"], observed.columns["spec_steps"]
     acceptance, with_reasoning = None, None
@@ -271,7 +271,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         judge_errors=graded.judge_errors,
         judging=graded.judging,
         tool=used or msgspec.UNSET,
-        engine=figures if figures is not None and figures.engine else msgspec.UNSET,
+        engine=figures if figures and any(reading.page.why != NO_PAGE for reading in pages) else msgspec.UNSET,
         speculation=acceptance or msgspec.UNSET,
         accuracy_from_reasoning=with_reasoning,
         warnings=(*score.warnings, *warned("calls", [] if used is None else [used.warning(model)])),

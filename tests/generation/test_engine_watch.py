@@ -114,15 +114,20 @@ HOSTILE: dict[str, tuple[Callable[[FakeServer, Request], Iterable[Step]], str]] 
     "reset": (lambda *_: [RESET], "no answer"),
     "closed": (lambda *_: [CLOSE], "no answer"),
     "no HTTP": (lambda *_: [b"SSH-2.0-OpenSSH_9.6\r\n", CLOSE], "no answer"),
-    "not allowed": (lambda *_: [http(401)], "HTTP 401"),
-    "redirects": (lambda *_: [http(307, location="http://127.0.0.1:1/metrics")], "HTTP 307"),
+    "not allowed": (lambda *_: [http(403, b'{"error": "no key"}')], "(HTTP 403: no key)"),
+    "redirects": (
+        lambda *_: [http(307, location="http://127.0.0.2/metrics")], "HTTP 307: redirects to http://127.0.0.2/metrics",
+    ),
+    "redirects to itself": (lambda *_: [http(307, location="/metrics")], "HTTP 307: redirects to /metrics"),
+    "redirects nowhere": (lambda *_: [http(307, location="http://[/")], "no answer"),
     "switched off": (lambda *_: [http(501)], "HTTP 501"),
     "HTML": (lambda *_: [http(200, b"<html>\n<p>vllm:generation_tokens_total 3</p>\n")], "no figures of an engine"),
     "too long": (lambda *_: [http(200, b"# x\n" * 1_100_000)], "longer than 4 MiB"),
     "many series": (
         lambda *_: [http(200, b"".join(b'vllm:generation_tokens{a="%d"} 1\n' % n for n in range(9000)))], "more series",
     ),
-    "a bomb": (lambda *_: [http(200, gzip.compress(b"a" * 10**7), content_encoding="gzip")], "no figures"),
+    "a bomb": (lambda *_: [http(200, gzip.compress(b"a" * 10**8), content_encoding="gzip")], "longer than 4 MiB"),
+    "no gzip": (lambda *_: [http(200, b"vllm:x 1\n", content_encoding="gzip")], "no figures"),
     "only before": (only_first, "only once"),
     "not text": (lambda *_: [http(200, bytes(range(256)) * 99)], "no figures"),
 }  # fmt: skip
@@ -141,6 +146,24 @@ def test_a_page_that_lies_or_hangs_changes_nothing_but_the_figures(
     assert made is not None
     assert (made.tokens, made.acceptance_length, made.own) == (None, None, False)
     assert words in " ".join(made.remarks)
+    (score,) = harness.score(tmp_path / "r", workers=1)
+    assert score.engine
+    assert score.engine.remarks == made.remarks
+
+
+def moved(server: FakeServer, request: Request) -> list[Step]:
+    """A page as mounted in Starlette, behind a proxy that packs what it sends and knows another port."""
+    if request.path == "/metrics":
+        return [http(307, location="http://127.0.0.1:1/metrics/")]
+    return [http(200, gzip.compress(vllm_page(server).encode()), content_encoding="gzip")]
+
+
+def test_a_page_behind_a_redirect_of_its_host_and_packed_against_our_wish_is_read(tmp_path: Path) -> None:
+    with serve(moved) as server:
+        run(tmp_path / "r", server, limit=4)
+    made = figures_of(tmp_path / "r")
+    assert made is not None
+    assert (made.tokens, made.own, made.remarks) == (24.0, True, ())
 
 
 COUNTS: dict[str, tuple[dict[str, object], tuple[int, int] | None]] = {

@@ -199,6 +199,28 @@ def test_sessions_and_endpoints_add_up_and_a_reading_between_shows_a_restart() -
     assert lost.remarks == ("c: it shows no figures (HTTP 404)",)
 
 
+@given(st.lists(st.lists(st.integers(1, 9), min_size=3, max_size=9), min_size=2, max_size=4), st.randoms())
+def test_replicas_that_answer_in_turn_are_not_taken_for_a_restart(rises: list[list[int]], chance: Any) -> None:
+    turns = [n for n, rise in enumerate(rises) for _ in rise]
+    chance.shuffle(turns)
+    turns = [1, 0, 1, 0, *turns]  # the higher one first, so that the counters fall at least twice
+    counts, values = [1000 * n for n in range(len(rises))], list[str]()
+    for n in turns:
+        counts[n] += 1
+        values.append(page_of("vllm", {("tokens", "0"): counts[n]}))
+    made = figures(*values)
+    assert made.tokens is None
+    assert "several replicas answer at this address in turn" in made.remarks[0]
+    marks = ["A", "B", "A"] if len(rises) % 2 else ["A", "A", "B"]
+    marked = [EnginePage("vllm", {MODEL: {"tokens": {"": 5.0 + n}}}, mark) for n, mark in enumerate(marks)]
+    assert ("fall and return" in figures(*marked).remarks[0]) == (marks[-1] == "A")
+
+
+def test_restarts_one_after_another_are_no_replicas() -> None:
+    made = figures(*(page_of("vllm", {("tokens", "0"): tokens}) for tokens in (50, 90, 3, 7, 0, 2)))
+    assert "the server was restarted while the run went on" in made.remarks[0]
+
+
 def test_the_load_is_that_of_all_endpoints_and_speed_counts_at_full_load_only() -> None:
     def reading(endpoint: str, time: float, in_flight: int, arrived: int, waiting: int) -> EngineReading:
         page = parse(f"vllm:num_requests_running {in_flight // 2}\nvllm:num_requests_waiting {waiting}\n")
@@ -216,6 +238,8 @@ def test_the_load_is_that_of_all_endpoints_and_speed_counts_at_full_load_only() 
     assert len(load_plots(moments(busy))) == 2
     assert max(len(plot.rows) for plot in load_plots(moments(tail))) <= 2 * MOMENTS.stop
     assert load_plots(moments(busy[:2])) == []
+    for few in (busy[:6], [reading("a", 10.0 * n, 0, 1000 * n, 0) for n in range(9)]):  # two readings; an idle client
+        assert (of(few).running, of(few).waiting, of(few).waiting_share, of(few).remarks[1:]) == (None, None, None, ())
 
 
 def test_ranks_that_share_the_work_and_priorities_count_once() -> None:

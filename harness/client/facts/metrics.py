@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import partial
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import httpx
 
 from harness.client.address.endpoint import Endpoint, quote_safely, redact, secrets_of
+from harness.client.protocol.failures import error_words, unpacked
 from harness.core import http_get
 from harness.core.inert import visible
 from harness.runs.engine_pages import EnginePage
@@ -58,19 +61,31 @@ def read(client: httpx.Client, endpoint: Endpoint) -> EnginePage:
     for path in PATHS:
         try:
             url = endpoint.over_http(endpoint.root + path)
-            page = http_get.get(client, url, max_bytes=MAX_PAGE_BYTES, body_s=PAGE_S, transient=())
+            page = _get(client, url)
+            body = unpacked(page.body, page.headers, MAX_PAGE_BYTES + 1)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
             return EnginePage(why=why or f"no answer ({quote_safely(str(error), secrets) or type(error).__name__})")
         if page.status != 200:
-            why = why or f"HTTP {page.status}"
-        elif not page.whole:
+            words = f"redirects to {page.location}" if page.location else error_words(body)
+            said = f": {quote_safely(words, secrets)}" if words and page.status != 404 else ""
+            why = why or f"HTTP {page.status}{said}"
+        elif not page.whole or len(body) > MAX_PAGE_BYTES:
             return EnginePage(why=f"longer than {MAX_PAGE_BYTES >> 20} MiB, or slower than {PAGE_S:g} s")
         else:
             started = page.headers.get("process-start-time-unix", "")
-            if not (figures := parse(redact(page.body.decode("utf-8", "replace"), secrets), started)).why:
+            if not (figures := parse(redact(body.decode("utf-8", "replace"), secrets), started)).why:
                 return figures
             why = why or figures.why
     return EnginePage(why=why)
+
+
+def _get(client: httpx.Client, url: str) -> http_get.Page:
+    """The page at `url`. A redirect to another path of its host is followed once, at the same address: `/metrics/`."""
+    ask = partial(http_get.get, client, max_bytes=MAX_PAGE_BYTES, body_s=PAGE_S, transient=())
+    page, asked = ask(url), urlsplit(url)
+    target = urlsplit(urljoin(url, page.location))
+    same_host = page.location and target.hostname == asked.hostname
+    return ask(urlunsplit(asked._replace(path=target.path, query=target.query))) if same_host else page
 
 
 def parse(text: str, started: str = "") -> EnginePage:

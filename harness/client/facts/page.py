@@ -18,6 +18,7 @@ import httpx
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
 from harness.client.interface import request_head
+from harness.client.protocol.failures import unpacked
 from harness.core import http_get
 from harness.core.errors import ServerError
 from harness.core.http_get import Page
@@ -131,7 +132,7 @@ def _get(
     if page.location:
         to = quote_safely(page.location, secrets)
         raise ServerError(f"{url} redirects to {to}; give that address as base_url")
-    return page
+    return page._replace(body=unpacked(page.body, page.headers, max_bytes))
 
 
 def _no_connection(error: Exception, endpoint: Endpoint, address: str) -> ServerError:

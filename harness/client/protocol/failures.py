@@ -192,7 +192,7 @@ def failure_of_status(
             f"HTTP {status}: redirects to {target}; no redirect is followed: give that address itself",
             status=status,
         )
-    body = _decompress(body, headers.get("content-encoding", ""))
+    body = unpacked(body, headers, MAX_ERROR_BODY_BYTES)
     error = _decoded(body)
     words = _words(error) or _plain(body)
     return _failure(f"HTTP {status}", error, words, status, headers, secrets, now)
@@ -328,13 +328,13 @@ def _validation_error(item: dict[str, Any]) -> str:
     return f"{'.'.join(names)}: {message}" if names else message
 
 
-def _decompress(body: bytes, content_encoding: str) -> bytes:
-    """An error body, unpacked if it is gzip or deflate, up to `MAX_ERROR_BODY_BYTES`."""
-    if content_encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
+def unpacked(body: bytes, headers: Mapping[str, str], max_bytes: int) -> bytes:
+    """The body of a reply, unpacked up to `max_bytes` if its headers (names in lower case) call it gzip or deflate."""
+    if headers.get("content-encoding", "").strip().lower() not in ("gzip", "x-gzip", "deflate"):
         return body
     try:
         # 47 is 32 + 15: zlib itself tells gzip from deflate by the header.
-        return zlib.decompressobj(wbits=47).decompress(body, MAX_ERROR_BODY_BYTES)
+        return zlib.decompressobj(wbits=47).decompress(body, max_bytes)
     except zlib.error:
         return b"(an unreadable compressed body)"
 
