@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
@@ -58,7 +58,7 @@ class Prompt(Part):
 
     template: of the user's message. system: the system message; None: none is sent. examples: worked examples, as
     earlier messages (chat) or as text before the question (completions); their questions go through the same template.
-    used_by: who publishes scores with this prompt.
+    mark: stands behind the letter of a choice. used_by: who publishes scores with this prompt.
     """
 
     model_config = ConfigDict(strict=True)
@@ -67,12 +67,14 @@ class Prompt(Part):
     template: _Template = "{question}"
     system: _Text | None = None
     examples: Annotated[tuple[Example, ...], Field(strict=False)] = ()
+    mark: Literal[")", "."] = ")"
     used_by: str = ""
 
     @property
     def template_digest(self) -> str:
         """SHA-256 of everything that the prompt adds to a question."""
-        return digest([self.template, self.system, [[e.question, e.answer] for e in self.examples]])
+        mark = [] if self.mark == ")" else [self.mark]  # stored runs know no other
+        return digest([self.template, self.system, [[e.question, e.answer] for e in self.examples], *mark])
 
     @property
     def instructs(self) -> bool:
@@ -178,16 +180,16 @@ def bare_text(question: Question, prompt: Prompt | None = None) -> str:
         text = shorter
 
 
-def list_choices(choices: Sequence[str]) -> str:
-    """The options of a question as a prompt shows them, one a line, with their letters."""
+def list_choices(choices: Sequence[str], mark: str = ")") -> str:
+    """The options of a question as a prompt shows them, one a line, with their letters and its `mark`."""
     # A question has at most 26 options; drafts refuses more.
-    return "\n".join(f"{letter}) {option}" for letter, option in zip(ascii_uppercase, choices, strict=False))
+    return "\n".join(f"{letter}{mark} {option}" for letter, option in zip(ascii_uppercase, choices, strict=False))
 
 
 def stem(question: Question, prompt: Prompt | None = None) -> str:
     """The question's bare text without the list of its choices behind it."""
     text = bare_text(question, prompt)
-    listed = list_choices(question.choices).strip()
+    listed = list_choices(question.choices, prompt.mark if prompt else ")").strip()
     return text.removesuffix(listed).strip() or text
 
 

@@ -280,7 +280,7 @@ def _question(draft: Draft, text: str, prompt: Prompt, system: str | None, api: 
 
     system: the system prompt; None: the prompt's own.
     """
-    turns, listed = draft.question.messages[:-1], prompts.list_choices(draft.question.choices)
+    turns, listed = draft.question.messages[:-1], prompts.list_choices(draft.question.choices, prompt.mark)
     try:
         messages, raw = prompts.render(prompt, text, listed, api, system, turns)
     except ValueError as error:

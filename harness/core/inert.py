@@ -29,6 +29,7 @@ _IGNORABLE = re.compile(
 """The letters and marks with Unicode's property Default_Ignorable_Code_Point: they are not shown, and some file systems
 ignore them.
 """
+_SIGNED_NUMBER = re.compile(r"[-+][0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?")
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 
@@ -121,8 +122,9 @@ def check_text(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    """`text` for a CSV cell: an apostrophe goes before what a spreadsheet would run as a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r", "\n") else text
+    """`text` for a CSV cell: an apostrophe goes before what a spreadsheet would run as a formula; a number stays."""
+    may_run = text[:1] in ("=", "+", "-", "@", "\t", "\r", "\n") and not _SIGNED_NUMBER.fullmatch(text)
+    return f"'{text}" if may_run else text
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:

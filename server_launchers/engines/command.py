@@ -39,7 +39,10 @@ class AnyProgram(Engine):
         environments.find_program(spec.extra_flags, "correct its name, or give the path of a program")
         if spec.dp == 1 or spec.device == "cpu":
             return facts
-        return replace(facts, device_ids=accelerators.find(self.runs_on(spec)).ids)
+        ids = accelerators.find(self.runs_on(spec)).ids
+        if not ids and spec.device is None and accelerators.find("ascend").ids:
+            raise LaunchError("name `device=npu`: without it no replica gets a device of its own on this machine")
+        return replace(facts, device_ids=ids)
 
     def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
         """The user's words with `{port}`, `{host}`, `{model}` and `{served_name}` filled in.

@@ -7,6 +7,7 @@ import io
 import sys
 import unicodedata
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -125,8 +126,16 @@ def test_a_quotation_is_bounded(text: str) -> None:
 @settings(max_examples=EXAMPLES)
 def test_a_cell_never_starts_a_formula_and_keeps_its_text(text: str) -> None:
     cell = csv_cell(text)
-    assert cell[:1] not in {"=", "+", "-", "@", "\t", "\r", "\n"}
+    assert cell[:1] not in {"=", "+", "-", "@", "\t", "\r", "\n"} or Decimal(text).is_finite()
     assert cell.removeprefix("'") == text.removeprefix("'")
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=3), st.sampled_from(["", "+", "-"]))
+def test_a_number_stays_a_number_and_arithmetic_does_not(number: Decimal, sign: str) -> None:
+    for text in (f"{sign}{abs(number):f}", f"{sign}{abs(number):.4e}"):
+        assert csv_cell(text) == text
+    for text in (f"{number:+f}+1", f"{number:+f} cm", f"+{number:+f}", f"{number:+f}\n"):
+        assert csv_cell(text) == f"'{text}"
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

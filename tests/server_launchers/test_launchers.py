@@ -282,6 +282,17 @@ def test_replicas_of_any_program_get_the_devices_whose_kind_is_named(
     assert dry("command", dp=8, device=device, extra_flags=("sh", "{port}"))[2].split()[0] == begins
 
 
+def test_replicas_of_any_program_on_ascend_need_the_kind_of_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    described = spec("command", dp=8, extra_flags=("sh", "{port}"))
+    engine = table.engine_of(described)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "")
+    engine.actual_facts(described)  # a machine without any: they compute on the processor
+    monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "0,1,2,3,4,5,6,7")
+    with pytest.raises(LaunchError, match="name `device=npu`"):
+        engine.actual_facts(described)
+
+
 @pytest.mark.parametrize("door", ["serve", "run", "sweep"])
 def test_each_door_s_dry_run_names_what_prevents_a_start_and_the_idle_devices(
     door: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
