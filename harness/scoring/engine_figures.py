@@ -114,7 +114,7 @@ def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
     if falls or len(marks) > 1:
         return {}, "the server was restarted while the run went on, or several replicas answer at this address"
     first, last = counted[0], counted[-1]
-    quantities = {each: rise(first[each], last[each]) for each in last if each in first and each not in GAUGES}
+    quantities = {each: rise(first[each], last.get(each, {})) for each in first if each not in GAUGES}
     for each in APPEARING.get(pages[-1].engine, ()):
         if each not in first and "queries" in quantities:
             quantities[each] = rise({}, last.get(each, {"": 0.0}))

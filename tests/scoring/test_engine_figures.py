@@ -219,6 +219,8 @@ def test_replicas_that_answer_in_turn_are_not_taken_for_a_restart(rises: list[li
 def test_restarts_one_after_another_are_no_replicas() -> None:
     made = figures(*(page_of("vllm", {("tokens", "0"): tokens}) for tokens in (50, 90, 3, 7, 0, 2)))
     assert "the server was restarted while the run went on" in made.remarks[0]
+    gone = figures(page_of("vllm", {("tokens", "0"): 5}), page_of("vllm", {("drafted", "0"): 5}))
+    assert "unknown are tokens: a series is gone" in gone.remarks[0]
 
 
 def test_the_load_is_that_of_all_endpoints_and_speed_counts_at_full_load_only() -> None:
