@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from harness.core import codec
 from harness.core.records import OfferedTool, SentCall
 
 AnyCalls = Literal["none", "some", "schema"]
@@ -62,6 +63,20 @@ def read_reference(reference: Any) -> AcceptedCalls | AnyCalls:
 def written_reference(reference: Any) -> str:
     """A reference as the text that a question stores. Raises `ValueError` as `read_reference` does."""
     return msgspec.json.encode(read_reference(reference)).decode()
+
+
+def examples_of(reference: str) -> tuple[str | None, str]:
+    """A list of calls that a reference accepts, None if its schemas decide, and one that it does not, both as JSON."""
+    accepted, other = read_reference(reference), [{"name": "no tool has this name"}]
+    if isinstance(accepted, str):
+        right = {"none": "[]", "some": codec.encode(other).decode(), "schema": None}[accepted]
+        return right, "[]" if accepted == "some" else codec.encode(other).decode()
+    calls = []
+    for call in accepted.calls:
+        ((name, parameters),) = call.items()
+        stated = {parameter: [each for each in values if each != ""] for parameter, values in parameters.items()}
+        calls.append({"name": wire_name(name), "arguments": {name: each[0] for name, each in stated.items() if each}})
+    return codec.encode(calls).decode(), codec.encode(calls[1:]).decode()
 
 
 def read_tools(value: Any) -> tuple[OfferedTool, ...]:

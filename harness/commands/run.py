@@ -309,7 +309,7 @@ def answer_finder(sets: Sequence[QuestionSet]) -> Answered:
 
         question = questions[task.benchmark, task.question_id]
         if question.kind == "calls":
-            return bool(reply.calls) or "none" in question.references[0][:6]
+            return bool(reply.calls) or question.references == ('"none"',)
         if question.rules.grader != "rules":
             return True
         return find(question, reply.text) is not None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from harness.answers.calls import examples_of, read_calls
 from harness.answers.letters import letter_of
 from harness.core.cores import granted_cores
 from harness.core.records import Question, Sample
@@ -52,10 +53,14 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
     not_distinct: list[tuple[str, str, str]] = []
     unread: list[tuple[str, str]] = []
     programs: list[Question] = []
+    asked_calls: list[Question] = []
     verifiers: set[str] = set()
     for question in map(with_stated, questions):
         if is_elsewhere(question.rules.grader):
             programs.append(question)
+            continue
+        if question.kind == "calls":
+            asked_calls.append(question)
             continue
         if question.rules.grader != RULES:
             verifiers.add(question.rules.grader)  # its reference may say what a reply must fulfil, and be no reply
@@ -73,6 +78,13 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             n_changed += 1
             if grade(question, boxed_sample(question, changed_reference)).verdict == "correct":
                 not_distinct.append((question.question_id, reference, changed_reference))
+    for question, is_right, was_accepted in _by_calls(asked_calls):
+        n_references += is_right
+        n_changed += not is_right
+        if is_right and not was_accepted:
+            not_itself.append((question.question_id, question.references[0]))
+        if was_accepted and not is_right:
+            not_distinct.append((question.question_id, question.references[0], "other calls"))
     for question, is_right, was_accepted in _by_examples(programs):
         if is_right:
             n_references += 1
@@ -88,6 +100,15 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
         n_references=n_references, n_changed=n_changed, verifiers=sorted(verifiers), not_itself=not_itself,
         not_distinct=not_distinct, unread=unread,
     )  # fmt: skip
+
+
+def _by_calls(questions: Sequence[Question]) -> Iterator[tuple[Question, bool, bool]]:
+    """Grade calls that the questions accept, and calls that they do not; yields as `_by_examples`."""
+    for question in questions:
+        for is_right, calls in zip((True, False), examples_of(question.references[0]), strict=True):
+            if calls is not None:
+                sample = pool.sample_of("", read_calls(calls))
+                yield question, is_right, pool.verdict_on(question, sample).correct
 
 
 def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool, bool]]:

@@ -86,7 +86,7 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
 def _unread_reference(question: Question) -> str | None:
     """The question's reference if the rules are to compare it and cannot read it; else None."""
     reference = next(iter(with_stated(question).references), "")
-    by_rules = question.rules.grader == GradeRules().grader and question.kind not in ("choice", "text")
+    by_rules = question.rules.grader == GradeRules().grader and question.kind not in ("choice", "text", "calls")
     if not by_rules or _PLAIN.fullmatch(reference):
         return None
     from harness.grading.compare.equivalence import is_unread  # Imported late: most references are numbers.

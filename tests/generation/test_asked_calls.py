@@ -83,6 +83,12 @@ def test_questions_that_offer_tools_are_asked_stored_and_graded(tmp_path: Path, 
     assert '"The weather of a city."' in shown, "the printed request offers the tool"
 
 
+def test_the_doctor_tries_calls_that_are_accepted_and_others(tmp_path: Path) -> None:
+    tried = command(tmp_path, "doctor", "--benchmark", questions_file(tmp_path))
+    assert tried.code == 0
+    assert [*tried.out.split()][-5:] == ["asked", "6", "6/6", "8/8", "passed"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
