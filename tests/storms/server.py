@@ -35,6 +35,7 @@ from harness.testing import (
 )
 
 MODEL = "storm"
+N_CALLS = 3  # of the tool, in a sample that is offered one
 LONGEST_PAUSE = 0.06  # seconds between two pieces of a reply
 
 
@@ -54,8 +55,18 @@ def said(messages: object, seed: int) -> tuple[str, str, str]:
 
 def events_of(request: Request) -> Iterator[bytes]:
     """The events of the reply, `[DONE]` left out; with ids of tokens where those are asked for."""
-    body = request.json
-    thought, text, finish = said(prompt_of(body), body.get("seed", 0))
+    body, prompt = request.json, prompt_of(request.json)
+    if isinstance(prompt, list) and body.get("tools"):
+        # What it says depends on no output of the tool, which a killed interpreter changes.
+        n_called = sum(turn["role"] == "tool" for turn in prompt)
+        if n_called < N_CALLS:
+            code = json.dumps({"code": f"n = globals().get('n', 0) + 1\nn + {n_called}"})
+            call = {"index": 0, "id": "c", "type": "function", "function": {"name": "python", "arguments": code}}
+            yield delta(tool_calls=[call])
+            yield delta(finish="tool_calls", usage={"prompt_tokens": 20, "completion_tokens": 5})
+            return
+        prompt = prompt[:1]
+    thought, text, finish = said(prompt, body.get("seed", 0))
     step, n = max(1, len(text) // 4), len(thought.split()) + len(text.split())
     texts = [text[offset : offset + step] for offset in range(0, len(text), step)]
     if request.path in BY_PARTS:

@@ -160,6 +160,12 @@ CAMPAIGNS: dict[str, Campaign] = {
         server=True,
     ),
     "judge": Campaign(_judged, stored=False, server=True, told=True),
+    "run with a tool": Campaign(
+        _run_by("--tool", "python,seconds=20"),
+        stored=False,
+        server=True,
+        varies=True,
+    ),
     "merge": Campaign(_only("merge", "half-1", "half-2", "--out", "joined")),
     "score": Campaign(_scored()),
     "score again": Campaign(_scored("--k", "2", "--answer-from-reasoning")),
@@ -220,6 +226,7 @@ OFTEN = (
     "run by messages",
     "gateway",
     "run served",
+    "run with a tool",
     "shards",
     "race",
     "sweep",
@@ -255,7 +262,7 @@ class Broken(Exception):
 SIGNALS = {signal.SIGKILL: (-9, 137), signal.SIGTERM: (143, -15), signal.SIGHUP: (129, -1)}
 """Signals that end a command, with the exit codes that may follow."""
 
-ENDS = (0, 1, 2, 3, 4)
+ENDS = (0, 1, 2, 3, 4, 5)
 """Exit codes of a command that something disturbed and no signal ended."""
 
 UNEQUAL = ("manifest.json", "log.jsonl", "inflight.jsonl", "run.lock", "opinions.jsonl")
@@ -503,6 +510,22 @@ def killed_below(play: Play, line: Line, seconds: float) -> None:
     ended(play, child, ENDS)
 
 
+def killed_at_birth(play: Play, line: Line, seconds: float) -> None:
+    """The first processes below the command are killed when they appear: sandboxes, interpreters, workers, guards."""
+    del seconds
+    child, seen, n_left = start(play, line), set[int](), play.chance.randint(1, 4)
+    while child.poll() is None and n_left:
+        for process in processes.descendants(child.pid):
+            if n_left and process.pid not in seen:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
+                n_left -= 1
+                play.counts["killed processes"] += 1
+            seen.add(process.pid)
+        time.sleep(0.005)
+    ended(play, child, ENDS)
+
+
 def stopped(play: Play, line: Line, seconds: float) -> None:
     """The whole session stands still for a while, and goes on or is killed."""
     child = start(play, line)
@@ -541,7 +564,7 @@ def restarted_server(play: Play, line: Line, seconds: float) -> None:
 
 TROUBLES = (
     *(killed, killed_at_a_call, failing_disk) * 2,
-    *(killed_below, stopped, jumping_clock, restarted_server),
+    *(killed_below, killed_at_birth, stopped, jumping_clock, restarted_server),
 )
 
 
