@@ -128,7 +128,7 @@ def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[Fig
                 baseline = figure_of(read_without_grades(open_scored(str(line.baseline))), benchmark, name)
             of_line = [each for each in former if (each.benchmark, each.figure) == (benchmark, name)]
             key = codec.digest([name, figures[0].load])[:12] if figures else of_line[-1].key if of_line else ""
-            check = FigureCheck(benchmark=benchmark, figure=name, tier=watched.tier, key=key)
+            check = FigureCheck(benchmark=benchmark, figure=name, tier=line.tier or watched.tier, key=key)
             alike = [each for each in of_line if each.key == key and (each.value or 0) > 0]
             checks.append(_decided(check, policy, line, figures, baseline, alike))
     return checks

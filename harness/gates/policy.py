@@ -24,6 +24,7 @@ EXAMPLE = Path(__file__).with_name("example.yaml")
 
 Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Percent = Annotated[str, Field(pattern=r"^\d{1,2}(\.\d+)? ?%$")]
+Tier = Literal["critical", "supporting", "advisory"]
 Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
@@ -33,13 +34,14 @@ FigureName = Literal["acceptance_length", "tokens_per_second", "first_token_p99"
 
 class FigureLine(Part):
     """A line on a figure: a floor or a ceiling of its true value, or the loss beside a baseline that must be found.
-    baseline: a scored run, or `history`, the mean of the former runs.
+    baseline: a scored run, or `history`, the accepted level of the former runs. tier: None is the benchmark's.
     """
 
     floor: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     ceiling: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     baseline: str | None = None
     loss: Percent | None = None
+    tier: Tier | None = None
 
     @model_validator(mode="after")
     def _one_limit(self) -> FigureLine:
@@ -57,7 +59,7 @@ class FigureLine(Part):
 
 
 class Watched(Part):
-    """One benchmark of a gate. figures: lines on its figures, of the same tier. floor_unit: of the floor's last digit.
+    """One benchmark of a gate. figures: lines on its figures. floor_unit: of the floor's last digit.
     baseline: a run, or `published`. loss: points, or a percentage of the reference, `3 %`. truncated: the percentage of
     replies cut by max_tokens that is still sound; default: what the baseline had, or 5.
     """
@@ -68,7 +70,7 @@ class Watched(Part):
     baseline: str | None = None
     loss: Annotated[float, Field(gt=0, lt=100)] | Percent
     max_samples: Count = 8
-    tier: Literal["critical", "supporting", "advisory"] = "critical"
+    tier: Tier = "critical"
     truncated: Points | None = None
     figures: dict[FigureName, FigureLine] = Field(default_factory=dict)
 
@@ -148,8 +150,9 @@ class Policy(Part):
         """The number of critical benchmarks and of lines on their figures, which share the chance of a false alarm; at
         least 1.
         """
-        critical = [watched for watched in self.benchmarks.values() if watched.tier == "critical"]
-        return max(1, len(critical) + sum(len(watched.figures) for watched in critical))
+        watched = self.benchmarks.values()
+        tiers = [line.tier or each.tier for each in watched for line in each.figures.values()]
+        return max(1, [*tiers, *(each.tier for each in watched)].count("critical"))
 
     def options(self, out: Path | None) -> RunOptions:
         """The options of the run in the folder `out`. Raises `UsageError`."""

@@ -86,6 +86,8 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     assert state({"floor": 2.9})[:2] == (0, "pass")
     assert state({"floor": 3.1})[:2] == (4, "undecided")  # within what runs differ by
     assert state({"floor": 4.0})[:2] == (1, "fail")
+    assert state({"floor": 4.0, "tier": "advisory"})[:2] == (0, "fail")
+    assert state({"baseline": "history", "loss": "5 %"})[:2] == (0, "undecided")  # a first night waits
     assert state({"ceiling": 800.0}, "tokens_per_second")[:2] == (1, "fail")
     assert state({"floor": 2.9}, own=False)[:2] == (4, "undecided")
     code, word, why = state({"floor": 2.9}, acceptance_length=None, remarks=["the server was restarted"])
