@@ -166,6 +166,7 @@ def by_chat(data: bytes) -> list[str]:
     for chunk in client.chat.completions.create(model="m", messages=[], stream=True):
         state.handle_chunk(chunk)
     choice = state.current_completion_snapshot.choices[0]
+    assert choice.finish_reason
     assert isinstance(choice.finish_reason, str)
     return [choice.message.content or ""]
 
@@ -175,7 +176,7 @@ def by_completions(data: bytes) -> list[str]:
     client = openai.OpenAI(api_key="k", base_url="http://h/v1", http_client=answering(data), max_retries=0)
     chunks = client.completions.create(model="m", prompt="q", stream=True)
     choices = [choice for chunk in chunks for choice in chunk.choices if choice.index in (0, None)]
-    assert any(isinstance(choice.finish_reason, str) for choice in choices)
+    assert any(choice.finish_reason and isinstance(choice.finish_reason, str) for choice in choices)
     return ["".join(choice.text or "" for choice in choices)]
 
 

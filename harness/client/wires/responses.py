@@ -158,12 +158,12 @@ class _ResponsesReader(ReplyParts):
             if n and stated and n not in stated and max(stated) > n:
                 raise BadEvent(f"the pieces of its {_NAMES[kind]} have {n} characters, the whole has {max(stated)}")
         last, done = (_joined(each) for each in wholes)
-        for each, parts in zip((last, done), wholes, strict=True):  # a phase may be stated behind the pieces
-            if any(kind == _COMMENTARY for kind, _ in parts) and _lengths(parts)[_TEXT] == came[_TEXT]:
-                self.said = {"text": each.content, "reasoning": each.reasoning}
-        text = dense(last.content or "")  # two equal wholes, of which pieces came twice or not in their order
-        if not self.said and text == dense(done.content or "") and len(text) <= came[_TEXT] <= 2 * len(text):
-            self.said = {"text": last.content}
+        is_twice = dense(last.content or "") == dense(done.content or "")
+        for each, parts in zip((last, done), wholes, strict=True):
+            total, has_phase = _lengths(parts)[_TEXT], any(kind == _COMMENTARY for kind, _ in parts)
+            # Two equal wholes, of which pieces came twice or not in their order; or a phase, stated behind the pieces.
+            if total <= came[_TEXT] <= 2 * total and (is_twice or (has_phase and total == came[_TEXT])):
+                self.said = {"text": each.content, **({"reasoning": each.reasoning} if has_phase else {})}
         delta = max(last, done, key=lambda each: _length(each.content or "", each.reasoning or ""))
         for name in {_NAMES[kind] for kind, n in came.items() if n} | ({"reasoning"} if self._comments else set()):
             setattr(delta, name, None)
