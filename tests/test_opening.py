@@ -34,12 +34,17 @@ OTHERS: dict[str, set[str]] = {
     "harness/cli/main.py": {"os.fdopen"},  # standard streams
     # the package's metadata and code
     "harness/core/about.py": {"metadata.distribution(_DISTRIBUTION).read_text", "path.read_bytes"},
-    "harness/core/cores.py": {"Path('/proc/self/cgroup').read_text", "(folder / 'cpu.max').read_text"},  # the kernel's
+    # the kernel's
+    "harness/core/cores.py": {
+        "Path('/proc/self/cgroup').read_text",
+        "(folder / 'cpu.max').read_text",
+        "file.read_text",
+    },
     "harness/cli/gate.py": {"policies.EXAMPLE.read_text"},  # the example, of the package
     "harness/judges/labels.py": {"(forms_folder() / 'hostile.jsonl').read_bytes"},  # likewise: hostile answers
     "harness/grading/verifier.py": {"source.read_bytes"},  # the module of a trusted verifier
     "harness/extensions/answers/program/carried.py": {"path.read_text"},  # modules of the package
-    "harness/extensions/answers/program/inside/cell.py": {"os.open"},  # in the sandbox
+    "harness/extensions/answers/program/inside/cell.py": {"os.open", "open"},  # in the sandbox, and the kernel's
     "harness/extensions/answers/program/inside/served.py": {"open"},  # likewise: standard streams
 }
 """Modules that open something else, and by which calls. Nothing of it is a file of a run."""

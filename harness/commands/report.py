@@ -17,11 +17,12 @@ from harness.core.errors import StoreError
 from harness.core.inert import visible
 from harness.reports.report import Report
 from harness.reports.report import report as report_of
-from harness.reports.scored import read_without_grades
+from harness.reports.scored import ScoredBenchmark, ScoredRun, read_without_grades
 from harness.reports.settings import checksum_table, failure_table, given_table, run_table
 from harness.runs import Manifest, sweep_cell
 from harness.runs.layout import SHARDS, RunFolder, readable, runs_in
 from harness.runs.merging import unjoined_in_words
+from harness.scoring.comparison import PairedComparison
 from harness.scoring.published import load_published
 
 
@@ -47,9 +48,19 @@ def report(sources: Sequence[Path]) -> Report:
         repeat=lines_again,
         known_as=known_as,
         remarks=remarks,
-        cautions=lambda run, ours, base, theirs, pair: comparison_warnings(Side(run, ours), Side(base, theirs), pair),
+        cautions=_cautions,
         title=visible(sources[0].resolve().name, 200) if of_one_folder else "",
     )
+
+
+def _cautions(
+    run: ScoredRun, ours: ScoredBenchmark, base: ScoredRun, theirs: ScoredBenchmark, paired: PairedComparison
+) -> Sequence[str]:
+    """The warnings that `compare` gives; a sentence where a file that they need cannot be read."""
+    try:
+        return comparison_warnings(Side(run, ours), Side(base, theirs), paired)
+    except StoreError as error:
+        return [f"not all warnings could be made: {error}"]
 
 
 def _place(folder: RunFolder) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.core.errors import StoreError
-from harness.core.files import remove
+from harness.core.files import open_untrusted, remove
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
@@ -107,7 +107,8 @@ class PartialGrades:
             self._file.close()
         if isinstance(error, KeyboardInterrupt):
             if self._file is not None:  # The file says it: the Ctrl-C may have come just after a write.
-                self._n_stored += self._path.read_bytes().count(b"\n", self._size_before)
+                with open_untrusted(self._path) as file:
+                    self._n_stored += file.read().count(b"\n", self._size_before)
             name = visible(self._folder.name, MAX_NAME_CHARS)
             how = "without `fresh` continues" if self._fresh else "continues"
             if self._fresh and not self._n_stored:

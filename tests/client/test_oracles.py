@@ -9,11 +9,9 @@ Streams of ../shared/dialects are mutated where that folder is there, else those
 
 from __future__ import annotations
 
-import datetime
 import functools
 import itertools
 import json
-import os
 import random
 import re
 from collections import Counter
@@ -35,12 +33,11 @@ from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.chat import CHAT, ChoicesReader
 from harness.client.wires.wire import Event
 from harness.core.reply_notes import DOUBTFUL
-from tests.budget import examples
+from tests.budget import SEED, examples
 from tests.client.dialects import recordings
 from tests.client.test_events import facts
 from tests.client.test_wires import CASES, FOLDER, read, responses_stream
 
-SEED = os.environ.get("HARNESS_FUZZ_SEED", datetime.datetime.now(datetime.UTC).date().isoformat())
 MESSAGES: list[dict[str, Any]] = [
     {"type": "message_start", "message": {"id": "m1", "type": "message", "role": "assistant", "model": "m",
                                           "content": [], "stop_reason": None, "usage": {"input_tokens": 3}}},

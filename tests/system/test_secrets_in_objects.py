@@ -24,8 +24,9 @@ from harness.client.wires.chat import CHAT
 from harness.core.errors import ServerError
 from harness.judges.judge import judge_of
 from harness.options.judge import JudgeOptions
+from harness.options.probing import ProbeOptions
 from harness.options.run import RunOptions
-from harness.options.whom import HowWritten, WhichServer
+from harness.options.whom import WhichServer
 from harness.preparing import servers
 from harness.preparing.prepare import prepare
 from harness.probes.probed_endpoint import probed
@@ -91,7 +92,7 @@ def objects(who: Mapping[str, Any], folder: Path, stack: ExitStack) -> dict[str,
     prepared = stack.enter_context(prepare(options, Watcher()))
     judge = JudgeOptions.of(**sent)
     server = judge_of(judge).serve()
-    (subject,) = probed(WhichServer.of(**sent), Watcher(), HowWritten())
+    (subject,) = probed(WhichServer.of(**sent), Watcher(), ProbeOptions())
     reached = servers.find(options)
     return {
         "options": options, "prepared": prepared, "settings": prepared.settings, "asker": prepared.settings.asker,
