@@ -36,7 +36,7 @@ from harness.core.reply_notes import DOUBTFUL
 from tests.budget import SEED, examples
 from tests.client.dialects import recordings
 from tests.client.test_events import facts
-from tests.client.test_wires import CASES, FOLDER, read, responses_stream
+from tests.client.test_wires import CASES, FOLDER, read
 
 MESSAGES: list[dict[str, Any]] = [
     {"type": "message_start", "message": {"id": "m1", "type": "message", "role": "assistant", "model": "m",
@@ -47,6 +47,26 @@ MESSAGES: list[dict[str, Any]] = [
     {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 4}},
     {"type": "message_stop"},
 ]  # fmt: skip
+
+
+PART: dict[str, Any] = {"item_id": "i1", "output_index": 0, "content_index": 0}
+ITEM: dict[str, Any] = {"type": "message", "id": "i1", "role": "assistant", "status": "completed",
+                        "content": [{"type": "output_text", "text": "4∑2.", "annotations": []}]}  # fmt: skip
+WHOLE: dict[str, Any] = {"id": "r1", "object": "response", "model": "m", "created_at": 1, "tools": [],
+                         "parallel_tool_calls": True, "tool_choice": "auto", "error": None}  # fmt: skip
+RESPONSES: list[dict[str, Any]] = [
+    {"type": "response.created", "response": WHOLE | {"status": "in_progress", "output": []}},
+    {"type": "response.output_item.added", "output_index": 0, "item": ITEM | {"status": "in_progress", "content": []}},
+    {"type": "response.content_part.added", **PART, "part": {"type": "output_text", "text": "", "annotations": []}},
+    *({"type": "response.output_text.delta", **PART, "delta": each} for each in "4∑2."),
+    {"type": "response.output_text.done", **PART, "text": "4∑2."},
+    {"type": "response.output_item.done", "output_index": 0, "item": ITEM},
+    {"type": "response.completed", "response": WHOLE | {"status": "completed", "output": [ITEM]}},
+]
+
+
+def named_events(events: list[dict[str, Any]]) -> bytes:
+    return b"".join(b"event: %s\ndata: %s\n\n" % (each["type"].encode(), json.dumps(each).encode()) for each in events)
 
 
 LATE = "r26_text_after_completed.sse"
@@ -60,8 +80,8 @@ def streams(api: str) -> dict[bytes, set[str]]:
     mine = {
         "chat": [each.body for each in of_chat if each.case != "completions"],
         "completions": [each.body for each in of_chat if each.case == "completions"],
-        "responses": [responses_stream({}, item="The answer is 4.")],
-        "messages": [b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in MESSAGES)],
+        "responses": [named_events(RESPONSES)],
+        "messages": [named_events(MESSAGES)],
     }[api]
     of = (case["file"] for case in CASES if (case["api"], case["outcome"]) == (api, "reply"))
     files = [(FOLDER / "streams" / name).read_bytes() for name in of if name[-3:] == "sse" and name != LATE]

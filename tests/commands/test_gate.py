@@ -556,7 +556,7 @@ def test_false_alarms_and_found_losses_keep_the_promise() -> None:
 def test_nights_through_the_command_keep_the_promise() -> None:
     """A few nights of each situation; `make simulate WHAT=nights` plays sixty of sixty repositories."""
     cells = [each for each in simulate_nights.cells() if each.questions < 200]
-    played = [simulate_nights.play(cell, (5, number), 6, ask=False) for number, cell in enumerate(cells)]
+    played = [simulate_nights.play(cell, (5, number), 3, ask=False) for number, cell in enumerate(cells)]
     assert np.mean([each.alarms for each in played]) < 0.04
     surely = [each for each, cell in zip(played, cells, strict=True) if cell.name[:4] in ("step", "runs", "bett")]
     assert all(np.mean([getattr(each, name) for each in surely]) > 0.7 for name in ("found", "passed"))

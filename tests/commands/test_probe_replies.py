@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.core.helpers import Remedy
 from harness.core.records import ServerFacts, Usage
 from harness.probes.points import Pair, expected
 from harness.runs.layout import RunFolder
@@ -326,7 +327,8 @@ def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_p
     assert (refused[0], "has no room for a reply" in refused[1]["came"]) == (2, True)
 
 
-def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path) -> None:
+def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.probes.probed_endpoint.HELPERS", {"probe reads": Remedy(5, 0.01, "untested")})
     a_run(tmp_path)
     broken = Reader("copy", spoil=lambda n: [http(500, {})] if n > 30 else None)
     with FakeServer(Reader()) as base, FakeServer(broken) as copy:

@@ -70,7 +70,8 @@ def test_flags_behind_the_dashes_are_the_engines_own_and_not_what_a_start_is_pla
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.33.0\n")
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/vllm").write_text(f"#!{sys.executable}\n")
+    (tmp_path / "bin/an-python").symlink_to(sys.executable)  # the checkout's path may have a blank
+    (tmp_path / "bin/vllm").write_text(f"#!{tmp_path}/bin/an-python\n")
     (tmp_path / "bin/vllm").chmod(0o755)
     (tmp_path / "config.json").touch()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
