@@ -264,6 +264,12 @@ def several(name: str) -> Check:
     return lambda events, _: len({str(value) for value in named(events, name)}) > 1
 
 
+def pieces_differ(events: list[Any]) -> bool:
+    """Whether the deltas of a Responses stream that have their name make no text that an event states whole."""
+    deltas = (each for each in events if isinstance(each, dict) and each.get("type") == "response.output_text.delta")
+    return "".join(str(each.get("delta")) for each in deltas) not in named(events, "text")
+
+
 def is_damaged(events: list[Any], data: bytes) -> bool:
     """Whether a line is no field, or an event no object."""
     lines = re.split(rb"[\r\n]+", data)
@@ -303,7 +309,8 @@ REFUSALS: list[tuple[str, Check, str]] = [
     ("not an event stream", is_damaged, "with a damaged first line, a body is not taken for a stream"),
     ("an event of the stream is no", is_damaged, "the text of a damaged event would be lost in silence"),
     ("for a block that has not begun", TRUE, "a delta of another block would be joined to this one"),
-    ("characters, the whole has", lacks_deltas, "a delta was lost, and which statement is right cannot be known"),
+    ("characters, the whole has", lambda events, data: lacks_deltas(events, data) or pieces_differ(events),
+     "a delta was lost, and which statement is right cannot be known"),
     ("ended inside an event", TRUE, ""),
     ("ended without a finish reason", TRUE, ""),
     ("it holds no event", TRUE, ""),
