@@ -42,8 +42,8 @@ _PIPE_BYTES = 1 << 20
 _MAX_THREADS = 64
 """Largest number of threads of a program, where the kernel enforces such a bound for the sandbox's user."""
 
-_INTERRUPT_SECONDS = 1.0
-"""Seconds of CPU or sleep in which a call must end that was interrupted."""
+_INTERRUPT_SECONDS = {"cpu": 1.0, "sleep": 5.0}
+"""Seconds of CPU and of sleep in which a call must end that was interrupted. On a busy machine it may wait its turn."""
 
 _CPU_GRACE_SECONDS = 3
 """CPU seconds above a program's limit at which the kernel kills it, in case the supervisor has not done so."""
@@ -290,7 +290,7 @@ class _Supervisor:
         """Interrupt a call that has passed its limit of CPU or sleep; return whether the interpreter lives on."""
         if end not in ("time limit", "sleep limit"):
             return False
-        self._limits |= {name: self._limits[name] + _INTERRUPT_SECONDS for name in ("cpu", "sleep")}
+        self._limits |= {name: self._limits[name] + more for name, more in _INTERRUPT_SECONDS.items()}
         try:
             os.kill(self._pid, signal.SIGINT)
             self._call_end(number, printed, shown, says=False)
