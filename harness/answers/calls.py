@@ -47,10 +47,10 @@ def read_reference(reference: Any) -> AcceptedCalls | AnyCalls:
         return word
     try:
         if isinstance(reference, str):
-            accepted = msgspec.json.decode(reference, type=AcceptedCalls)
+            accepted = codec.decode(reference, AcceptedCalls)
         else:
             accepted = msgspec.convert(reference, AcceptedCalls)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (codec.DecodeError, msgspec.MsgspecError) as error:
         raise ValueError(
             'is not a reference for calls: expected "none", "some", "schema" or '
             f'{{"calls": [{{NAME: {{PARAMETER: [accepted values]}}}}]}} ({error})'
@@ -62,7 +62,7 @@ def read_reference(reference: Any) -> AcceptedCalls | AnyCalls:
 
 def written_reference(reference: Any) -> str:
     """A reference as the text that a question stores. Raises `ValueError` as `read_reference` does."""
-    return msgspec.json.encode(read_reference(reference)).decode()
+    return codec.encode(read_reference(reference)).decode()
 
 
 def examples_of(reference: str) -> tuple[str | None, str]:
@@ -75,7 +75,8 @@ def examples_of(reference: str) -> tuple[str | None, str]:
     for call in accepted.calls:
         ((name, parameters),) = call.items()
         stated = {parameter: [each for each in values if each != ""] for parameter, values in parameters.items()}
-        calls.append({"name": wire_name(name), "arguments": {name: each[0] for name, each in stated.items() if each}})
+        arguments = {parameter: values[0] for parameter, values in stated.items() if values}
+        calls.append({"name": wire_name(name), "arguments": arguments})
     return codec.encode(calls).decode(), codec.encode(calls[1:]).decode()
 
 
@@ -86,14 +87,14 @@ def read_tools(value: Any) -> tuple[OfferedTool, ...]:
     sentence.
     """
     try:
-        listed = msgspec.json.decode(value) if isinstance(value, str | bytes) else value
+        listed = codec.decode(value) if isinstance(value, str | bytes) else value
         bare = [
             each.get("function", each) if isinstance(each, Mapping) else each
             for each in msgspec.convert(listed, list[Any])
         ]
         tools = msgspec.convert(bare, tuple[OfferedTool, ...])
         parameters = [_standard(tool.parameters) for tool in tools]
-    except (msgspec.MsgspecError, TypeError, RecursionError) as error:
+    except (codec.DecodeError, msgspec.MsgspecError, TypeError, RecursionError) as error:
         raise ValueError(f'expected a list of {{"name", "description", "parameters"}} ({error})') from error
     return tuple(
         msgspec.structs.replace(tool, name=wire_name(tool.name), parameters=schema)
@@ -116,31 +117,29 @@ def read_calls(reply: Any) -> tuple[SentCall, ...]:
     Raises `ValueError`: the end of a sentence.
     """
     try:
-        if isinstance(reply, str):
-            reply = msgspec.json.decode(reply)
-        calls = msgspec.convert(reply, tuple[DecodedCall, ...])
-    except (msgspec.MsgspecError, RecursionError) as error:
+        calls = msgspec.convert(codec.decode(reply) if isinstance(reply, str) else reply, tuple[DecodedCall, ...])
+    except (codec.DecodeError, msgspec.MsgspecError) as error:
         raise ValueError(f'expected a list of {{"name", "arguments"}} ({error})') from error
     return tuple(SentCall(name=call.name, arguments=_as_text(call.arguments)) for call in calls)
 
 
 def _as_text(arguments: dict[str, Any] | str) -> str:
-    return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+    return arguments if isinstance(arguments, str) else codec.encode(arguments).decode()
 
 
 def answer_of(calls: Iterable[SentCall]) -> str:
     """The calls of a reply as one text, the same for the same calls: arguments that are JSON are written in one way."""
-    return msgspec.json.encode([_decoded(call) for call in calls]).decode()
+    return codec.encode([_decoded(call) for call in calls]).decode()
 
 
 def calls_in(answer: str) -> Sequence[DecodedCall]:
     """The calls of a text of `answer_of`."""
-    return msgspec.json.decode(answer, type=list[DecodedCall])
+    return codec.decode(answer, list[DecodedCall])
 
 
 def _decoded(call: SentCall) -> DecodedCall:
     """A call with its arguments as an object, as they came if they are none. Without arguments: an empty object."""
     try:
-        return DecodedCall(call.name, msgspec.json.decode(call.arguments.strip() or "{}", type=dict[str, Any]))
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return DecodedCall(call.name, codec.decode(call.arguments.strip() or "{}", dict[str, Any]))
+    except (codec.DecodeError, UnicodeError):
         return DecodedCall(call.name, call.arguments)

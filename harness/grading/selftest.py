@@ -46,21 +46,17 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
 def self_test(questions: Iterable[Question]) -> SelfTest:
     """Run the self-test: grade each reference as an answer to its own question, and then a changed reference.
 
-    Of questions that an extension decides, its example replies are graded instead (`_by_examples`).
+    Of questions about calls, and those that an extension decides, example replies are graded instead (`_by_examples`).
     """
     n_references = n_changed = 0
     not_itself: list[tuple[str, str]] = []
     not_distinct: list[tuple[str, str, str]] = []
     unread: list[tuple[str, str]] = []
-    programs: list[Question] = []
-    asked_calls: list[Question] = []
+    with_examples: list[Question] = []
     verifiers: set[str] = set()
     for question in map(with_stated, questions):
-        if is_elsewhere(question.rules.grader):
-            programs.append(question)
-            continue
-        if question.kind == "calls":
-            asked_calls.append(question)
+        if is_elsewhere(question.rules.grader) or question.kind == "calls":
+            with_examples.append(question)
             continue
         if question.rules.grader != RULES:
             verifiers.add(question.rules.grader)  # its reference may say what a reply must fulfil, and be no reply
@@ -78,53 +74,45 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             n_changed += 1
             if grade(question, boxed_sample(question, changed_reference)).verdict == "correct":
                 not_distinct.append((question.question_id, reference, changed_reference))
-    for question, is_right, was_accepted in _by_calls(asked_calls):
+    for question, is_right, was_accepted in _by_examples(with_examples):
+        name, reference = question.question_id, question.references[0]
         n_references += is_right
         n_changed += not is_right
         if is_right and not was_accepted:
-            not_itself.append((question.question_id, question.references[0]))
-        if was_accepted and not is_right:
-            not_distinct.append((question.question_id, question.references[0], "other calls"))
-    for question, is_right, was_accepted in _by_examples(programs):
-        if is_right:
-            n_references += 1
-            if not was_accepted:
-                not_itself.append((question.question_id, f"the solution of {question.question_id} fails its tests"))
-            continue
-        n_changed += 1
-        if was_accepted:
-            not_distinct.append(
-                (question.question_id, "", f"a program that does nothing passes the tests of {question.question_id}")
-            )
+            fails = f"the solution of {name} fails its tests"
+            not_itself.append((name, reference if question.kind == "calls" else fails))
+        elif was_accepted and not is_right:
+            passes = "", f"a program that does nothing passes the tests of {name}"
+            not_distinct.append((name, *((reference, "other calls") if question.kind == "calls" else passes)))
     return SelfTest(
         n_references=n_references, n_changed=n_changed, verifiers=sorted(verifiers), not_itself=not_itself,
         not_distinct=not_distinct, unread=unread,
     )  # fmt: skip
 
 
-def _by_calls(questions: Sequence[Question]) -> Iterator[tuple[Question, bool, bool]]:
-    """Grade calls that the questions accept, and calls that they do not; yields as `_by_examples`."""
-    for question in questions:
-        for is_right, calls in zip((True, False), examples_of(question.references[0]), strict=True):
-            if calls is not None:
-                sample = pool.sample_of("", read_calls(calls))
-                yield question, is_right, pool.verdict_on(question, sample).correct
-
-
 def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool, bool]]:
-    """Grade the example replies of questions that an extension decides; questions without examples are left out.
+    """Grade the example replies of questions that have some.
 
     Yields (question, whether the reply is right, whether it was graded as right).
     """
-    replies = []
-    for question in questions:
-        examples = require_extension(question.rules.grader).examples(question.references[0])
-        replies += [] if examples is None else [(question, True, examples[0]), (question, False, examples[1])]
+    replies = [(question, *example) for question in questions for example in _examples(question)]
     by_id = {question.question_id: question for question in questions}
-    samples = (_sample(question, text) for question, _, text in replies)
-    grades = pool.grade_all(by_id, samples, workers=granted_cores())
+    grades = pool.grade_all(by_id, (sample for *_, sample in replies), workers=granted_cores())
     for (question, is_right, _), graded in zip(replies, grades, strict=True):
         yield question, is_right, graded.verdict == "correct"
+
+
+def _examples(question: Question) -> Iterator[tuple[bool, Sample]]:
+    """Yield (whether it is right, the reply) of the examples of a question about calls, or of an extension."""
+    if question.kind == "calls":
+        calls = examples_of(question.references[0])
+        samples = [None if text is None else pool.sample_of("", read_calls(text)) for text in calls]
+    else:
+        examples = require_extension(question.rules.grader).examples(question.references[0]) or ()
+        samples = [pool.sample_of(text) for text in examples]
+    for is_right, sample in zip((True, False), samples, strict=False):
+        if sample is not None:
+            yield is_right, msgspec.structs.replace(sample, question_id=question.question_id)
 
 
 def change(reference: str) -> str | None:

@@ -73,6 +73,8 @@ NY = call(city="new york ny")
         ([WEATHER], [call("weather.get", city="New York, NY")], "wrong", "name of a call"),
         ([WEATHER], [{"name": "weather_get", "arguments": '{"city": "New York NY"}'}], "correct", "calls"),
         ([WEATHER], [{"name": "weather_get", "arguments": '{"city": NaN}'}], "wrong", "arguments no JSON"),
+        ([WEATHER], [{"name": "weather_get", "arguments": '{"city": "\ud83d'}], "wrong", "arguments no JSON"),
+        ([WEATHER], [{"name": "weather\ud83d", "arguments": "{}"}], "wrong", "name of a call"),
         ([WEATHER], [NY, NY], "wrong", "number of calls"),
         ([WEATHER], [], "no_answer", "no call"),
         ([NOW], [{"name": "now", "arguments": ""}], "correct", "calls"),

@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import msgspec
-
 from harness.answers.calls import AcceptedCalls, AnyCalls, DecodedCall, wire_name
+from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.records import OfferedTool
 
@@ -58,7 +57,7 @@ def fault_of(
         return Fault("no call", "the reply makes no call")
     if reference == "some":
         return None
-    offered = {wire_name(tool.name): tool for tool in tools}
+    offered = {tool.name: tool for tool in tools}
     if isinstance(reference, AcceptedCalls):
         return _unlike(calls, reference, offered)
     faults = (unfit(call, offered, f"call {number}") for number, call in enumerate(calls, 1))
@@ -113,7 +112,7 @@ def _unlike(calls: Sequence[DecodedCall], reference: AcceptedCalls, offered: Map
     left = list(enumerate(calls, 1))
     for accepted in reference.calls:
         ((name, parameters),) = accepted.items()
-        tool = offered.get(wire_name(name), OfferedTool(name=name))
+        tool = offered.get(wire_name(name), OfferedTool(name=wire_name(name)))
         fault: Fault | None = None
         for entry in left if reference.any_order else left[:1]:
             found = _unlike_one(entry[1], tool, parameters, f"call {entry[0]}")
@@ -129,10 +128,8 @@ def _unlike(calls: Sequence[DecodedCall], reference: AcceptedCalls, offered: Map
 
 def _unlike_one(call: DecodedCall, tool: OfferedTool, accepted: dict[str, list[Any]], where: str) -> Fault | None:
     """Why a call is not the accepted call of `tool`; None if it is."""
-    if call.name != wire_name(tool.name):
-        return Fault(
-            "name of a call", f"{where}: {quoted(call.name)} was called; accepted: {quoted(wire_name(tool.name))}"
-        )
+    if call.name != tool.name:
+        return Fault("name of a call", f"{where}: {quoted(call.name)} was called; accepted: {quoted(tool.name)}")
     if (unread := _unread(call, where)) is not None:
         return unread
     assert isinstance(call.arguments, dict)
@@ -234,7 +231,7 @@ def _are_same_objects(value: list[Any], accepted: Any) -> bool:
 # --- in words
 def _shown(value: Any) -> str:
     """A value as JSON, safe to print."""
-    return quoted(msgspec.json.encode(value).decode())
+    return quoted(codec.encode(value).decode())
 
 
 def _choices(values: list[Any]) -> str:
