@@ -23,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
+from harness.deciding import stats_differences
+from harness.deciding.race import PLANNED_LEVEL, RaceStanding, boundaries, planned_looks
+from harness.deciding.stats_differences import MIN_ROUNDS, next_rounds, reached_error, variance_of_mean
 from harness.gates.race import play
-from harness.scoring import audit, audit_order, stats, stats_differences
+from harness.scoring import audit, audit_order, stats
 from harness.scoring.anomalies import copies_among
 from harness.scoring.measures import mean_of_tokens
-from harness.scoring.race import PLANNED_LEVEL, RaceStanding, boundaries, planned_looks
 from harness.scoring.stats import Z_95, VoteGroup, at_least_of_k, maj_at_k, maj_jackknife, t_factor, without_one
-from harness.scoring.stats_differences import MIN_ROUNDS, next_rounds, reached_error, variance_of_mean
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring import audit, audit_order, measures, stats, stats_differences
+from harness.deciding import stats_differences
+from harness.scoring import audit, audit_order, measures, stats
 
 Array = NDArray[np.float64]
 

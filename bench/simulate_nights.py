@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from harness.core import codec
 from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.records import Question, ServerFacts
+from harness.deciding import gate
 from harness.gates import policy as policies
 from harness.gates import running, written
 from harness.gates.decide import Gated, Halt
@@ -42,7 +43,6 @@ from harness.gates.policy import Policy
 from harness.reports.scored import RunHistory, ScoredBenchmark, ScoredRun
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder
 from harness.runs.manifest import Provenance
-from harness.scoring import gate
 from harness.scoring.anomalies import copies_among
 from harness.scoring.stats import Array
 from harness.scoring.tally import _ROW as ROW

@@ -33,12 +33,12 @@ from bench.schedule import (
     makespan,
 )
 from harness.core.records import Key
+from harness.deciding.race import RaceVerdict
+from harness.deciding.stats_differences import power_factor, score_variance
 from harness.gates.race import play as race
 from harness.generation.dispatch.schedule import Scheduler
 from harness.runs.missing import Task, missing_samples
-from harness.scoring.race import RaceVerdict
 from harness.scoring.stats import Z_95
-from harness.scoring.stats_differences import power_factor, score_variance
 
 LEVEL = 0.05
 """Largest share of false verdicts that a race promises."""

@@ -17,14 +17,14 @@ from harness.commands.imported_runs import open_scored
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
+from harness.deciding.comparison import MeanComparison, PairedComparison
+from harness.deciding.verdicts import Decision, MarginDecision, MeanDecision
 from harness.options.deciding import CompareCommand
 from harness.reports.comparisons import open_points
 from harness.reports.scored import read_runs
 from harness.reports.tables import p_cell
 from harness.runs import RunFolder
 from harness.runs.recorded_settings import difference_in_words, is_checksum
-from harness.scoring.comparison import MeanComparison, PairedComparison
-from harness.scoring.deciding import Decision, MarginDecision, MeanDecision
 from harness.scoring.opened import OpenRun
 from harness.scoring.stats import Interval
 from harness.scoring.table_cells import point_cells, why_narrower

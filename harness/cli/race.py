@@ -16,11 +16,11 @@ from harness.core import codec
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun, in_points
+from harness.deciding.race import RaceStanding
 from harness.gates.race import Raced, race
 from harness.gates.race import candidates as candidates_of
 from harness.options.deciding import RaceRules
 from harness.options.run import RaceCommand
-from harness.scoring.race import RaceStanding
 
 
 def carry_out(options: RaceCommand) -> int:

@@ -12,9 +12,9 @@ from harness.commands.compare import Verified, verify
 from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
+from harness.deciding.comparison_published import PublishedComparison
 from harness.options.deciding import VerifyCommand
 from harness.reports.comparisons import label_of, settings_in_words
-from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.stats import Z_95
 
 MAX_DECIDING = 2

@@ -19,6 +19,10 @@ from harness.commands.imported_runs import open_scored
 from harness.commands.known_questions import known_as
 from harness.core.errors import StoreError, UsageError, near_names
 from harness.core.inert import visible
+from harness.deciding.comparison import PairedComparison, compare_runs, pairs
+from harness.deciding.comparison_published import PublishedComparison, PublishedVerdict, overall_verdict
+from harness.deciding.published import PublishedScore, load_published
+from harness.deciding.verdicts import Decision, RunPair, decide
 from harness.options.deciding import CompareOptions, VerifyOptions
 from harness.reports.comparisons import beside, look_warnings, other_questions, owed_samples, published_of, reported_by
 from harness.reports.figures import ticks_of
@@ -27,13 +31,9 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
-from harness.scoring.comparison import PairedComparison, compare_runs, pairs
-from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict, overall_verdict
-from harness.scoring.deciding import Decision, RunPair, decide
 from harness.scoring.engine_figures import engines_beside
 from harness.scoring.measures import n_cut
 from harness.scoring.opened import OpenRun
-from harness.scoring.published import PublishedScore, load_published
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import accuracy_of
 

@@ -18,10 +18,10 @@ from harness.commands import same_replies
 from harness.commands.baselines import Side
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent, in_points
+from harness.deciding.comparison import PairedComparison, pairs
 from harness.reports.scored import ScoredBenchmark
 from harness.runs.recorded_settings import NAMED_BY, difference_in_words, setting_differences, setting_in_words
 from harness.scoring.audit import Audited, JudgeShift
-from harness.scoring.comparison import PairedComparison, pairs
 from harness.scoring.graded_by import grading_warnings
 from harness.scoring.score import Score
 from harness.scoring.uncertainty import unequal_clusters

@@ -21,17 +21,9 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import Prices, in_percent, prices_in
 from harness.core.records import MAX_SAMPLES
-from harness.generation.forecast import Forecast, forecast
-from harness.options.deciding import PlanOptions
-from harness.reports.plots.pictures import plan_plot
-from harness.reports.plots.plot import write_plots
-from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
-from harness.runs import read_samples
-from harness.runs.layout import imported_at, run_around, run_in_results
-from harness.runs.recorded_settings import recorded_prices
-from harness.scoring.comparison import most_possible
-from harness.scoring.published import load_published
-from harness.scoring.stats_differences import (
+from harness.deciding.comparison import most_possible
+from harness.deciding.published import load_published
+from harness.deciding.stats_differences import (
     MAX_PLANNED,
     DifferenceVariance,
     MarginReach,
@@ -42,6 +34,14 @@ from harness.scoring.stats_differences import (
     planned_variance,
     smoothed_variance,
 )
+from harness.generation.forecast import Forecast, forecast
+from harness.options.deciding import PlanOptions
+from harness.reports.plots.pictures import plan_plot
+from harness.reports.plots.plot import write_plots
+from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
+from harness.runs import read_samples
+from harness.runs.layout import imported_at, run_around, run_in_results
+from harness.runs.recorded_settings import recorded_prices
 from harness.scoring.uncertainty import accuracy
 
 _TESTS = 2

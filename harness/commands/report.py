@@ -15,6 +15,8 @@ from harness.commands.same_replies import remarks
 from harness.core import channel
 from harness.core.errors import StoreError
 from harness.core.inert import visible
+from harness.deciding.comparison import PairedComparison
+from harness.deciding.published import load_published
 from harness.reports.report import Report
 from harness.reports.report import report as report_of
 from harness.reports.scored import ScoredBenchmark, ScoredRun, read_without_grades
@@ -22,8 +24,6 @@ from harness.reports.settings import checksum_table, failure_table, given_table,
 from harness.runs import Manifest, sweep_cell
 from harness.runs.layout import SHARDS, RunFolder, readable, runs_in
 from harness.runs.merging import unjoined_in_words
-from harness.scoring.comparison import PairedComparison
-from harness.scoring.published import load_published
 
 
 def report(sources: Sequence[Path]) -> Report:

@@ -15,13 +15,13 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import Grade
+from harness.deciding.stats_differences import MIN_ROUNDS, next_rounds, reached_error
 from harness.generation.outcome import Outcome
 from harness.grading.verdict import JUDGE_RULE
 from harness.grading.verifier import TO_JUDGE
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
 from harness.scoring.pipeline import grade_run, publish
-from harness.scoring.stats_differences import MIN_ROUNDS, next_rounds, reached_error
 
 if TYPE_CHECKING:
     from harness.benchmarks.questions import QuestionSet

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import msgspec
 
 from harness.core.errors import UsageError
+from harness.deciding.comparison import compare_runs
 from harness.reports.scored import ScoredBenchmark, read_runs
 from harness.runs import RunFolder, questions
-from harness.scoring.comparison import compare_runs
 from harness.scoring.score import Score
 from harness.scoring.twins import TwinDrop, as_one, by_original, original_benchmark
 

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from harness.core import codec
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
+from harness.deciding import gate
+from harness.deciding.nights import Deviations, learnt_deviation
 from harness.gates.figures import OF_A_GATE, FigureCheck, check_lines
 from harness.gates.policy import Policy, Watched
 from harness.generation.dispatch.canary import BEGINNING
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.runs.recorded_settings import difference_in_words, server_differences, setting_differences
-from harness.scoring import gate
 from harness.scoring.measures import n_cut
-from harness.scoring.nights import Deviations, learnt_deviation
 from harness.scoring.stats import Array, effective_samples
 from harness.scoring.tally import CORRECT, UNDECIDED, QuestionTally
 

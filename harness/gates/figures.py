@@ -17,9 +17,9 @@ import msgspec
 
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
+from harness.deciding.nights import learnt_deviation, reach
 from harness.gates.policy import FigureLine, FigureName, Policy
 from harness.reports.scored import ScoredRun, read_without_grades
-from harness.scoring.nights import learnt_deviation, reach
 
 MIN_RUNS = 5
 """Fewest former runs by which the spread between runs is known."""

@@ -16,8 +16,8 @@ from harness.core.inert import visible
 from harness.core.nouns import in_percent
 from harness.core.part import SHORT_NAME, Part
 from harness.core.validation import first_problem
+from harness.deciding.published import load_published, matching
 from harness.options.run import RunOptions
-from harness.scoring.published import load_published, matching
 
 EXAMPLE = Path(__file__).with_name("example.yaml")
 """A policy with comments."""

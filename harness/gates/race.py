@@ -26,6 +26,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
+from harness.deciding.race import RaceStanding, confirm, judge_planned, planned_looks
 from harness.gates.written import settle_plan
 from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Account
@@ -35,7 +36,6 @@ from harness.preparing.prepare import Prepared, prepare
 from harness.preparing.run_questions import default_folder
 from harness.progress.watching import Watcher
 from harness.runs.layout import RACE_PLAN, RunFolder, named_folder
-from harness.scoring.race import RaceStanding, confirm, judge_planned, planned_looks
 
 if TYPE_CHECKING:
     from harness.commands.compare import Caution

@@ -28,6 +28,8 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent
 from harness.core.packed import Packed
 from harness.core.records import Question
+from harness.deciding import gate
+from harness.deciding.nights import Deviations
 from harness.gates.decide import (
     Errors,
     Gated,
@@ -52,8 +54,6 @@ from harness.probes.probe import probe_of_run
 from harness.progress.watching import Watcher
 from harness.reports.scored import ScoredRun, counted_questions, read_runs
 from harness.runs.layout import GATE_PLAN, RESULTS, RunFolder
-from harness.scoring import gate
-from harness.scoring.nights import Deviations
 from harness.scoring.tally import QuestionTally
 
 OnLook = Callable[[Gated], None]

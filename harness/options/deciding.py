@@ -54,7 +54,7 @@ class CompareCommand(CompareOptions, CommandOptions):
     """Scored runs."""
     show_samples: Annotated[bool, Option(flag="samples")] = False
     """Print where two runs differ instead: questions that moved, verdicts that flipped, settings."""
-    as_json: Annotated[bool, prints("a list of the decisions", "list[harness.scoring.deciding:Decision]")] = False
+    as_json: Annotated[bool, prints("a list of the decisions", "list[harness.deciding.verdicts:Decision]")] = False
 
 
 class GateCommand(CommandOptions):

@@ -248,7 +248,7 @@ def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: boo
 
     target: the target error, in points. named: the number of samples is in the benchmark's name, `aime24:64`.
     """
-    from harness.scoring.stats_differences import MIN_ROUNDS  # few runs need it, and it imports numpy
+    from harness.deciding.stats_differences import MIN_ROUNDS  # few runs need it, and it imports numpy
 
     if samples < MIN_ROUNDS:
         more = f"{visible(benchmark, 80)}:{MIN_ROUNDS}" if named else f"`samples` {MIN_ROUNDS}"

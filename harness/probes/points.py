@@ -23,13 +23,13 @@ import msgspec
 
 from harness.core.errors import UsageError
 from harness.core.inert import visible
+from harness.deciding.comparison import PairedComparison
+from harness.deciding.stats_differences import power_factor
 from harness.progress.watching import Watcher
 from harness.runs import line_file
 from harness.runs.layout import RunFolder
 from harness.runs.recorded_settings import difference_in_words, differences_in_curve
-from harness.scoring.comparison import PairedComparison
 from harness.scoring.stats import Z_95, t_factor
-from harness.scoring.stats_differences import power_factor
 
 FOLDER = "likelihood"
 """Name of the folder in a run's for what its replies tell of copies."""

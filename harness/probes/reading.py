@@ -40,6 +40,7 @@ from harness.core.errors import ServerError, UsageError
 from harness.core.files import write_atomically
 from harness.core.inert import quoted, visible
 from harness.core.records import Key, Question, Sample, SampleRecord
+from harness.deciding.comparison import PairedComparison
 from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
 from harness.preparing import own_servers, servers
@@ -54,7 +55,6 @@ from harness.runs import line_file, questions
 from harness.runs.journal import read_samples
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest, changes_of
-from harness.scoring.comparison import PairedComparison
 from harness.scoring.stats import Array
 from harness.scoring.tally import cluster_of
 

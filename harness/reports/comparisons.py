@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, in_percent
+from harness.deciding.comparison_published import PublishedComparison, compare_published, in_order, reported_scores
+from harness.deciding.published import PublishedScore, matching
+from harness.deciding.verdicts import Decision, RunPair, decide
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.settings import by_weight, differing_in_words, settings_beside
 from harness.reports.tables import AT_MOST, Table, note, p_cell, short
 from harness.runs.recorded_settings import in_words
-from harness.scoring.comparison_published import PublishedComparison, compare_published, in_order, reported_scores
-from harness.scoring.deciding import Decision, RunPair, decide
-from harness.scoring.published import PublishedScore, matching
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.scoring.table_cells import ABSENT, percent, point_cells, why_narrower

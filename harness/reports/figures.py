@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.codec import digest
+from harness.deciding.comparison import pairs
+from harness.deciding.comparison_published import PublishedComparison, reported_scores
 from harness.reports.plots.pictures import (
     Labelled,
     PublishedTick,
@@ -24,8 +26,6 @@ from harness.reports.plots.plot import Plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot, steps_of
 from harness.runs.engine_pages import read_engine_pages
-from harness.scoring.comparison import pairs
-from harness.scoring.comparison_published import PublishedComparison, reported_scores
 from harness.scoring.engine_figures import moments
 from harness.scoring.repeats import Counts, repeats_of, sizes_of
 

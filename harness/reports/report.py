@@ -14,6 +14,10 @@ from rich.console import RenderableType
 from harness.core.errors import StoreError, UsageError
 from harness.core.files import remove, write_atomically
 from harness.core.inert import csv_file, visible
+from harness.deciding.comparison import PairedComparison, compare_runs
+from harness.deciding.comparison_published import PublishedComparison
+from harness.deciding.published import PublishedScore
+from harness.deciding.verdicts import RunPair
 from harness.reports.comparisons import (
     beside,
     look_warnings,
@@ -46,10 +50,6 @@ from harness.reports.tables import (
 )
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
-from harness.scoring.comparison import PairedComparison, compare_runs
-from harness.scoring.comparison_published import PublishedComparison
-from harness.scoring.deciding import RunPair
-from harness.scoring.published import PublishedScore
 from harness.scoring.score import Score
 
 Repeat: TypeAlias = Callable[[Manifest, str, Sequence[Score]], Sequence[str]]

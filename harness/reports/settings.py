@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.core.inert import visible
 from harness.core.nouns import duration, usd_in_words
+from harness.deciding.comparison_published import UNKNOWN
 from harness.grading.verifier import RULES
 from harness.presets.sampling import sampling_fields
 from harness.reports.tables import Table, short
@@ -29,7 +30,6 @@ from harness.runs.recorded_settings import (
     setting_in_words,
     settings_by_path,
 )
-from harness.scoring.comparison_published import UNKNOWN
 from harness.scoring.graded_by import graders_in_force, grading_settings
 from harness.scoring.observed import Workload
 

@@ -39,7 +39,7 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
     p_sampling: the same questions and twins, asked again. p_question: other questions of this kind, with other numbers;
     None for a single original. detectable: the smallest true drop that
     these samples find in 80 % of repetitions (the same questions, asked again), None if they find none that is
-    possible. n_missing: see `harness.scoring.comparison.PairedComparison`.
+    possible. n_missing: see `harness.deciding.comparison.PairedComparison`.
     """
 
     original: str

@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from harness.core.inert import visible
+from harness.deciding import comparison_published
+from harness.deciding.comparison_published import PublishedComparison
 from harness.reports import comparisons
 from harness.reports.tables import AT_MOST, engine_cell
-from harness.scoring import comparison_published
-from harness.scoring.comparison_published import PublishedComparison
 from harness.scoring.score import Score
 from harness.scoring.table_cells import ABSENT, accuracy_cell, percent
 from harness.scoring.uncertainty import pass_at
@@ -161,7 +161,7 @@ Text = Callable[[CellResult, int, Notes], str]
 
 Choose = Callable[[Sequence[PublishedComparison], str, str], PublishedComparison | None]
 """Returns the comparison to show, for (a cell's comparisons with published numbers, a metric, the suite's address): a
-function of `harness.scoring.comparison_published`.
+function of `harness.deciding.comparison_published`.
 """
 
 COLUMNS: Mapping[str, tuple[str, Text]] = MappingProxyType(

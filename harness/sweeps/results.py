@@ -18,18 +18,18 @@ from harness.commands.same_replies import remarks
 from harness.core.errors import HarnessError, StoreError, UsageError
 from harness.core.inert import quoted
 from harness.core.nouns import are, count_noun
+from harness.deciding import comparison_published
+from harness.deciding.comparison import PairedComparison, compare_runs, mean_comparison, mean_score
+from harness.deciding.comparison_published import PublishedComparison, PublishedVerdict
+from harness.deciding.published import load_published
+from harness.deciding.stats_differences import holm
+from harness.deciding.verdicts import LEVEL
 from harness.probes.likelihood import Likelihood
 from harness.reports.scored import RunHistory, ScoredBenchmark, read_runs
 from harness.reports.series import settings_apart
 from harness.runs import RunFolder
-from harness.scoring import comparison_published
-from harness.scoring.comparison import PairedComparison, compare_runs, mean_comparison, mean_score
-from harness.scoring.comparison_published import PublishedComparison, PublishedVerdict
-from harness.scoring.deciding import LEVEL
-from harness.scoring.published import load_published
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
-from harness.scoring.stats_differences import holm
 from harness.sweeps import record
 from harness.sweeps.cells import Cell, OtherEntries, Sweep, without
 from harness.sweeps.running import reading_stamp, server_stamp
@@ -48,7 +48,7 @@ class CellResult:
     reason: why the cell has no score, or a score with samples missing; empty if nothing is wrong. against_base: the
     cell minus its base cell; None without a comparison. p: of the difference, for the same questions asked again,
     corrected by Holm. published: comparisons with published scores, the nearest settings first, as
-    `harness.scoring.comparison_published` orders them. standing: the verdict over all of them; None without any. suite:
+    `deciding.comparison_published` orders them. standing: the verdict over all of them; None without any. suite:
     address of the suite's own source; empty without one. other_questions: why scores published under the benchmark's
     name are not compared; empty if they are. remark: that the files of the model or the server's entry are no longer
     those that made the samples, that the step repeats the step before, or that more reasoning made no reply longer;

@@ -18,6 +18,7 @@ from harness.core.errors import StoreError
 from harness.core.files import write_atomically
 from harness.core.inert import csv_file, csv_text
 from harness.core.nouns import count_noun
+from harness.deciding.verdicts import LEVEL
 from harness.probes import points
 from harness.reports.figures import ticks_of
 from harness.reports.formats import to_latex, to_markdown
@@ -26,7 +27,6 @@ from harness.reports.plots.plot import Plot, files_of, write_plots
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.tables import Table, short
 from harness.runs import RunFolder
-from harness.scoring.deciding import LEVEL
 from harness.scoring.table_cells import ABSENT, cells, ends, value_cell, with_interval
 from harness.sweeps.cells import AXES, Sweep
 from harness.sweeps.columns import MARK, Notes, column_heads, column_texts, pass_at_k, published_text, score_text

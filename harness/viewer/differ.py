@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from harness.core.errors import UsageError
 from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Key, VerdictName
+from harness.deciding.comparison import PairedComparison, compare_runs, pairs
 from harness.runs.recorded_settings import in_words, server_differences, setting_differences, setting_in_words
-from harness.scoring.comparison import PairedComparison, compare_runs, pairs
 from harness.scoring.graded_by import grading_differences, grading_settings
 from harness.scoring.opened import OpenBenchmark, OpenRun
 from harness.scoring.table_cells import point_cells

@@ -1,6 +1,6 @@
 """`harness compare` and `harness verify` as a user gives them: verdicts, warnings by name, exit codes of a gate.
 
-For: harness.cli.compare, harness.cli.judge, harness.cli.verify, harness.scoring.comparison,
+For: harness.cli.compare, harness.cli.judge, harness.cli.verify, harness.deciding.comparison,
 harness.viewer.differ, harness.commands.comparison_warnings, harness.reports.comparisons.
 """
 
@@ -20,6 +20,7 @@ import pytest
 import harness as reasoning_harness
 from harness.commands.compare import cautions, compare
 from harness.core.records import Grade, ServerFacts
+from harness.deciding.stats_differences import holm
 from harness.options.deciding import CompareOptions
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import given_table
@@ -28,7 +29,6 @@ from harness.runs.manifest import OUTPUTS, Provenance
 from harness.runs.recorded_settings import difference_in_words, setting_in_words
 from harness.scoring.score import Score
 from harness.scoring.stats import Interval, normal_two_sided
-from harness.scoring.stats_differences import holm
 from tests.commands import judged_runs
 from tests.reports.run_folders import write_run
 from tests.system.command import harness

@@ -19,8 +19,8 @@ import yaml
 from harness.benchmarks import catalogue
 from harness.testing import FakeServer, Request, Step, event, event_stream, models
 from tests.conftest import CHECKOUT
+from tests.deciding.test_deciding_published import Cell, cells
 from tests.pins.held import hold
-from tests.scoring.test_scoring_published import Cell, cells
 from tests.system.command import harness
 
 CARD_FIELDS = ("name", "title", "aliases", "prompt", "samples", "sampling", "training")

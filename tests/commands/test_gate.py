@@ -1,6 +1,6 @@
 """`harness gate`: a sound model passes, a worse one fails, what is open is named, a bad policy is one sentence.
 
-For: harness.scoring.gate, harness.gates, harness.cli.gate.
+For: harness.deciding.gate, harness.gates, harness.cli.gate.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import pytest
 
 from bench import simulate_nights
 from harness.core.errors import StoreError, UsageError
+from harness.deciding import gate
+from harness.deciding.nights import Deviations, learnt_deviation
 from harness.gates import running, written
 from harness.gates.decide import Gated
 from harness.gates.policy import EXAMPLE, read
-from harness.scoring import gate
-from harness.scoring.nights import Deviations, learnt_deviation
 from harness.testing import STALL, FakeServer, Request, Step, completion
 from tests.commands.test_probe_replies import Reader, a_run
 from tests.faults.able import able, sums

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 import harness as reasoning_harness
-from harness.scoring.published import load_published
-from harness.scoring.stats import normal_two_sided, t_two_sided
-from harness.scoring.stats_differences import (
+from harness.deciding.published import load_published
+from harness.deciding.stats_differences import (
     SampleSpread,
     fewest,
     holm,
@@ -26,6 +25,7 @@ from harness.scoring.stats_differences import (
     sampling_difference_limits,
     score_variance,
 )
+from harness.scoring.stats import normal_two_sided, t_two_sided
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
 

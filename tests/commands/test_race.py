@@ -23,12 +23,12 @@ import pytest
 
 from harness.cli import race as race_command
 from harness.commands import run
+from harness.deciding.race import RaceStanding
 from harness.gates.race import candidates, race
 from harness.grading.verdict import JUDGE_RULE
 from harness.options.deciding import RaceRules
 from harness.progress.watching import Collecting
 from harness.runs import RunFolder, grades
-from harness.scoring.race import RaceStanding
 from harness.scoring.stats import Interval
 from harness.testing import FakeServer, Request, Step, completion, models
 from tests.faults.able import able, sums

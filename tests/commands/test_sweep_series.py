@@ -21,6 +21,7 @@ from harness.cli import sweep
 from harness.commands.report import report
 from harness.core.errors import StoreError
 from harness.core.nouns import in_points
+from harness.deciding.stats_differences import holm
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import refuse_other_settings
 from harness.progress.watching import Watcher
@@ -29,7 +30,6 @@ from harness.reports.series import settings_apart
 from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Plan
 from harness.runs.recorded_settings import CHECKSUMS, differences_in_curve
-from harness.scoring.stats_differences import holm
 from harness.sweeps import cells, record, running, table
 from harness.sweeps import whole as sweeps
 from harness.sweeps.cells import Cell, Sweep, plan_of

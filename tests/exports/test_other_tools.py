@@ -21,13 +21,13 @@ from huggingface_hub import parse_eval_result_entries
 
 import harness
 from harness.core.errors import UsageError
+from harness.deciding.published import load_published
 from harness.extensions.published_records import scores_of
 from harness.foreign import outputs
 from harness.presets.tool import tool_of
 from harness.runs import Journal, RunFolder, grades, read_samples
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
-from harness.scoring.published import load_published
 from harness.scoring.score import Score
 from tests.cli.test_again import parsed
 from tests.exports.graded_runs import complete, question, sample, varied, write_run

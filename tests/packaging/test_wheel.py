@@ -64,7 +64,7 @@ def test_the_wheel_works_beside_the_datasets_library(installed: Path, tmp_path: 
     own = Path(beside.stdout.strip()).parent
     assert not list(own.glob("*.yaml"))
     assert not list(own.glob("demo*"))
-    code = "from harness.scoring.published import load_published; print(len(load_published()))"
+    code = "from harness.deciding.published import load_published; print(len(load_published()))"
     published = run(installed, tmp_path, "python", "-c", code)
     assert int(published.stdout) > 10, published.stderr
     graded = run(installed, tmp_path, "harness", "grade", "1/2", r"so \boxed{0.5}")

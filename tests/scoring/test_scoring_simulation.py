@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bench import simulate
+from harness.deciding.stats_differences import reached_error
 from harness.scoring import stats
-from harness.scoring.stats_differences import reached_error
 
 pytestmark = pytest.mark.slow
 

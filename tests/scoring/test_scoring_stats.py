@@ -1,6 +1,6 @@
 """The formulas: a table of numbers worked by hand, brute force for few samples, and what must hold of any samples.
 
-For: harness.scoring.stats, harness.scoring.stats_differences, harness.scoring.repeats.
+For: harness.scoring.stats, harness.deciding.stats_differences, harness.scoring.repeats.
 """
 
 from __future__ import annotations
@@ -16,6 +16,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.deciding.stats_differences import (
+    DifferenceVariance,
+    SampleSpread,
+    fewest,
+    holm,
+    least_variance,
+    mean_difference_limits,
+    planned_variance,
+    power_factor,
+    published_variance,
+    question_difference,
+    sampling_difference_limits,
+    score_variance,
+    smallest_difference,
+    smoothed_variance,
+)
 from harness.scoring import stats
 from harness.scoring.repeats import deviation_limits, repeats_of, rerun_deviation, sizes_of
 from harness.scoring.stats import (
@@ -32,22 +48,6 @@ from harness.scoring.stats import (
     sampling_limits,
     t_factor,
     without_one,
-)
-from harness.scoring.stats_differences import (
-    DifferenceVariance,
-    SampleSpread,
-    fewest,
-    holm,
-    least_variance,
-    mean_difference_limits,
-    planned_variance,
-    power_factor,
-    published_variance,
-    question_difference,
-    sampling_difference_limits,
-    score_variance,
-    smallest_difference,
-    smoothed_variance,
 )
 from tests.budget import examples
 

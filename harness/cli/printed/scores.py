@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.scoring.race import RaceStanding
+from harness.deciding.race import RaceStanding
 from harness.scoring.score import Score
 
 

@@ -1,7 +1,7 @@
 """Says for each comparison of a report which run is better. No I/O.
 
 Holm's correction keeps the chance that any verdict of one report is a false difference at 5 %. It covers one report
-only: repeated looks at growing runs give chance more occasions, and only a race (`scoring.race`) corrects for these.
+only: repeated looks at growing runs give chance more occasions, and only a race (`deciding.race`) corrects for these.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Literal
 
 import msgspec
 
+from harness.deciding.comparison import MeanComparison, PairedComparison, mean_comparison
+from harness.deciding.stats_differences import holm
 from harness.scoring.audit import JudgeShift
-from harness.scoring.comparison import MeanComparison, PairedComparison, mean_comparison
 from harness.scoring.stats import Z_95, Estimate, Interval, normal_two_sided
-from harness.scoring.stats_differences import holm
 
 LEVEL = 0.05
 """A p value below this, after Holm's correction, is called a difference."""

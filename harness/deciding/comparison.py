@@ -22,9 +22,7 @@ import msgspec
 import numpy as np
 
 from harness.core.errors import UsageError
-from harness.scoring.score import Score
-from harness.scoring.stats import Array, Estimate, Interval, IntervalEnds, mean_limits, normal_two_sided, t_two_sided
-from harness.scoring.stats_differences import (
+from harness.deciding.stats_differences import (
     DifferenceVariance,
     difference_variance,
     mean_difference_limits,
@@ -34,6 +32,8 @@ from harness.scoring.stats_differences import (
     smallest_difference,
     variance_of_mean,
 )
+from harness.scoring.score import Score
+from harness.scoring.stats import Array, Estimate, Interval, IntervalEnds, mean_limits, normal_two_sided, t_two_sided
 from harness.scoring.tally import QuestionTally, cluster_numbers, shows_no_spread
 from harness.scoring.uncertainty import Scale, squares_of
 

@@ -43,9 +43,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.scoring.nights import Deviations, upper_tail
-from harness.scoring.nights import learnt_deviation as learnt_deviation
-from harness.scoring.race import MAX_LOOKS, boundaries, planned_looks
+from harness.deciding.nights import Deviations, upper_tail
+from harness.deciding.nights import learnt_deviation as learnt_deviation
+from harness.deciding.race import MAX_LOOKS, boundaries, planned_looks
 from harness.scoring.stats import Array, effective_samples, sampling_variance_of_mean
 
 SHARE_MARGIN = 1.1

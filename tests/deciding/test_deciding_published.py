@@ -3,7 +3,7 @@
 The tables of five projects: each number that their authors print is shipped, digit by digit and with its settings.
 `five_tables.csv` holds the 289 numbers as they are printed, but for the numbers of tries.
 
-For: harness.extensions.published_records, harness.scoring.published.
+For: harness.extensions.published_records, harness.deciding.published.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.core.errors import UsageError
+from harness.deciding.published import PublishedScore, load_published, published_folder, short_name
 from harness.extensions import published_records
-from harness.scoring.published import PublishedScore, load_published, published_folder, short_name
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 
@@ -174,7 +174,7 @@ def test_a_folder_is_read_with_all_below_it_up_to_a_bound(tmp_path: Path, monkey
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "again.yaml").write_bytes((tmp_path / "scores.yaml").read_bytes())
     assert len(load_published(tmp_path)) == 2
-    monkeypatch.setattr("harness.scoring.published.MAX_FILES", 1)
+    monkeypatch.setattr("harness.deciding.published.MAX_FILES", 1)
     with pytest.raises(UsageError, match="holds more than 1 files"):
         load_published(tmp_path)
 
@@ -266,7 +266,7 @@ def test_shipped_accuracies_are_shares_of_the_samples_that_their_sources_state()
     assert sources == {"LLMEval": 1, "POLARIS": 2, "SeerAttention": 2, "sober-reasoning": 9}
 
 
-TABLE = CHECKOUT / "tests" / "scoring" / "five_tables.csv"
+TABLE = CHECKOUT / "tests" / "deciding" / "five_tables.csv"
 
 LONG_COT = "long_thought"
 """The prompt of the row that its table calls `+Long CoT Example`."""

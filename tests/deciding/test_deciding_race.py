@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.deciding.race import RaceStanding, boundaries, change_after, confirm, judge_planned, planned_looks
+from harness.deciding.stats_differences import difference_variance
 from harness.gates.race import play
-from harness.scoring.race import RaceStanding, boundaries, change_after, confirm, judge_planned, planned_looks
 from harness.scoring.stats import Interval
-from harness.scoring.stats_differences import difference_variance
 
 pytestmark = pytest.mark.slow
 

@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.nouns import count_noun, in_points
+from harness.deciding.stats_differences import difference_variance
 from harness.scoring.stats import Interval
-from harness.scoring.stats_differences import difference_variance
 
 PLANNED_LEVEL = 0.045
 """Level that the looks spend, below the promised 5 %: the normal approximation may exceed it by a tenth."""

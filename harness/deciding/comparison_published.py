@@ -35,11 +35,9 @@ import numpy as np
 
 from harness.benchmarks import prompts
 from harness.core.nouns import are, count_noun
-from harness.scoring.comparison import Samples, counted_samples, if_possible
-from harness.scoring.published import PublishedScore
-from harness.scoring.score import Score
-from harness.scoring.stats import Z_95, Estimate, effective_samples, normal_two_sided, sampling_variance_of_mean
-from harness.scoring.stats_differences import (
+from harness.deciding.comparison import Samples, counted_samples, if_possible
+from harness.deciding.published import PublishedScore
+from harness.deciding.stats_differences import (
     FIXED_ROUNDING,
     RANDOM_ROUNDING,
     DifferenceVariance,
@@ -47,6 +45,8 @@ from harness.scoring.stats_differences import (
     published_variance,
     smoothed_variance,
 )
+from harness.scoring.score import Score
+from harness.scoring.stats import Z_95, Estimate, effective_samples, normal_two_sided, sampling_variance_of_mean
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import Draws, maj_at, pass_at
 

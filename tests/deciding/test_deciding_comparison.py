@@ -14,13 +14,9 @@ import pytest
 from harness.benchmarks import catalogue
 from harness.benchmarks.prompts import SYSTEM_PROMPTS
 from harness.core.errors import UsageError
-from harness.reports.comparisons import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
-from harness.reports.tables import AT_MOST
-from harness.scoring.audit import JudgeShift
-from harness.scoring.comparison import compare_runs, pairs
-from harness.scoring.comparison_published import compare_published, in_order
-from harness.scoring.deciding import RunPair, decide
-from harness.scoring.published import (
+from harness.deciding.comparison import compare_runs, pairs
+from harness.deciding.comparison_published import compare_published, in_order
+from harness.deciding.published import (
     PublishedScore,
     Source,
     load_published,
@@ -28,6 +24,10 @@ from harness.scoring.published import (
     published_folder,
     short_name,
 )
+from harness.deciding.verdicts import RunPair, decide
+from harness.reports.comparisons import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
+from harness.reports.tables import AT_MOST
+from harness.scoring.audit import JudgeShift
 from harness.scoring.score import score_benchmark
 from harness.scoring.stats import normal_two_sided, t_two_sided
 from harness.scoring.tally import QuestionTally, tally
