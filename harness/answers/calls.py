@@ -75,9 +75,20 @@ def examples_of(reference: str) -> tuple[str | None, str]:
     for call in accepted.calls:
         ((name, parameters),) = call.items()
         stated = {parameter: [each for each in values if each != ""] for parameter, values in parameters.items()}
-        arguments = {parameter: values[0] for parameter, values in stated.items() if values}
+        arguments = {parameter: _one_of(values[0]) for parameter, values in stated.items() if values}
         calls.append({"name": wire_name(name), "arguments": arguments})
     return codec.encode(calls).decode(), codec.encode(calls[1:]).decode()
+
+
+def _one_of(value: Any) -> Any:
+    """A value that an accepted one stands for: in an object, each key has a list of values."""
+    if isinstance(value, list):
+        return [_one_of(each) if isinstance(each, dict) else each for each in value]
+    if not isinstance(value, dict):
+        return value
+    listed = ((key, each if isinstance(each, list) else [each]) for key, each in value.items())
+    stated = {key: [each for each in values if each != ""] for key, values in listed}
+    return {key: _one_of(values[0]) for key, values in stated.items() if values}
 
 
 def read_tools(value: Any) -> tuple[OfferedTool, ...]:

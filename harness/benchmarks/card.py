@@ -144,7 +144,8 @@ class UrlSource(_Part):
 
     sha256: checksum of the file's bytes. damaged_rows: number of rows in this CSV file that have more or fewer cells
     than its header; they are left out, and a file with another number of them is refused. split: in a JSON file with
-    several lists or mappings of rows, the name of the one to read.
+    several lists or mappings of rows, the name of the one to read. further: more files; a row with the `id` of an
+    earlier row adds its columns to that one.
     """
 
     kind: Literal["url"]
@@ -152,6 +153,7 @@ class UrlSource(_Part):
     sha256: _Checksum
     damaged_rows: Annotated[int, Field(ge=0)] = 0
     split: str | None = None
+    further: Annotated[tuple[UrlSource, ...], Field(strict=False)] = ()
 
 
 class GymSource(_Part):

@@ -11,6 +11,7 @@ columns `question`, `answer`, `id` and `cluster`, and the row's own columns stay
     needles        question (or input), answer (or outputs): a list     the question; answer: {"all": the list}
     nodes          prompt; answer_nodes: a list                         the prompt; answer: the list
     documents      question; documents (or context)                     the question behind its documents
+    bfcl           question: a turn; function; ground_truth             the turn; answer: the accepted calls; category
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import msgspec
 
 from harness.core.inert import quoted
 
-RowForm = Literal["arc", "zebra_grid", "instructions", "versions", "needles", "nodes", "documents"]
+RowForm = Literal["arc", "zebra_grid", "instructions", "versions", "needles", "nodes", "documents", "bfcl"]
 """The name of a form."""
 
 Grid = Annotated[
@@ -251,7 +252,36 @@ class WithDocuments(msgspec.Struct):
         }
 
 
-FormedRow = ArcTask | ZebraGrid | Instructions | Versions | Needles | Nodes | WithDocuments
+CALL_CATEGORIES = frozenset({
+    "simple_python", "multiple", "parallel", "parallel_multiple", "irrelevance", "live_simple", "live_multiple",
+    "live_parallel", "live_parallel_multiple", "live_irrelevance", "live_relevance",
+})  # fmt: skip
+"""Categories of the Berkeley leaderboard that ask for calls in Python, in one turn."""
+
+
+class AcceptedPythonCalls(msgspec.Struct):
+    """A row of the Berkeley Function-Calling Leaderboard. id: its category and a number. question: a list of messages
+    for each turn.
+    """
+
+    id: str
+    question: list[list[Any]]
+    ground_truth: list[Any] | None = None
+
+    def rows(self) -> Iterator[Columns]:
+        """The messages of the one turn, with the accepted calls; in some categories no call, or any."""
+        category = self.id.rpartition("_")[0]
+        if category not in CALL_CATEGORIES or len(self.question) != 1:
+            raise ValueError(f"its id names none of the categories {', '.join(sorted(CALL_CATEGORIES))}")
+        accepted: Any = {"calls": self.ground_truth, "any_order": "parallel" in category}
+        if category.endswith("relevance"):
+            accepted = "none" if category.endswith("irrelevance") else "some"
+        elif not self.ground_truth:
+            raise ValueError("has no ground_truth, which is in the file of the same name in possible_answer/")
+        yield {"question": self.question[0], "answer": accepted, "category": category}
+
+
+FormedRow = ArcTask | ZebraGrid | Instructions | Versions | Needles | Nodes | WithDocuments | AcceptedPythonCalls
 """A row of one form. Its `rows` are asked in its place, each with its new columns only; it raises `ValueError`."""
 
 FORMS: dict[RowForm, type[FormedRow]] = {
@@ -262,6 +292,7 @@ FORMS: dict[RowForm, type[FormedRow]] = {
     "needles": Needles,
     "nodes": Nodes,
     "documents": WithDocuments,
+    "bfcl": AcceptedPythonCalls,
 }
 """Form → the struct that reads its rows."""
 

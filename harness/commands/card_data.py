@@ -24,7 +24,8 @@ class Fetched(NamedTuple):
     """The result of `fetch`: all questions, and what a machine without a network needs.
 
     to_copy: the one file that holds the rows, or the data set's folder in the hub's cache if they are too many for one
-    file or the card lies there, too; None for data that are no set of the hub and no URL's.
+    file or the card lies there, too, or the folder of several files of addresses; None for data that are no set of the
+    hub and no URL's.
     """
 
     questions: QuestionSet
@@ -58,6 +59,7 @@ def fetch(card: Card) -> Fetched:
         from harness.benchmarks.sources import web
 
         to_copy = web.cached_path(source)
+        to_copy = to_copy.parents[1] if source.further else to_copy
     return Fetched(built, to_copy)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +16,21 @@ from typing import Any
 import pytest
 
 import harness
-from harness.answers.calls import DecodedCall, read_reference, read_tools
+from harness.answers.calls import (
+    DecodedCall,
+    answer_of,
+    calls_in,
+    examples_of,
+    read_calls,
+    read_reference,
+    read_tools,
+)
+from harness.benchmarks import catalogue, questions
+from harness.benchmarks.card import UrlSource
+from harness.benchmarks.sources import web
 from harness.core.errors import UsageError
 from harness.grading.compare.calls import fault_of
+from tests.benchmarks.test_benchmarks_cards import SHIPPED
 from tests.conftest import SHARED_DATA
 
 TOOLS = [
@@ -136,11 +149,46 @@ def test_a_mistake_is_one_sentence(options: dict[str, Any], named: str) -> None:
         harness.grade(given["reference"], given["response"], kind="calls", tools=given["tools"])
 
 
-def test_verdicts_are_those_of_the_leaderboards_own_checker() -> None:
-    """HARNESS_BFCL names the unpacked wheel of bfcl-eval (docs/testing.md)."""
-    package, oracle = os.environ.get("HARNESS_BFCL"), SHARED_DATA.parent / "calls" / "oracle.py"
-    if package is None or not oracle.exists():
-        pytest.skip("HARNESS_BFCL names no package of the leaderboard, or there is no ../shared/calls")
+@pytest.fixture
+def package() -> str:
+    """The unpacked wheel of bfcl-eval, which HARNESS_BFCL names (docs/testing.md)."""
+    if (package := os.environ.get("HARNESS_BFCL")) is None:
+        pytest.skip("HARNESS_BFCL names no package of the leaderboard")
+    return package
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name.startswith("bfcl_")])
+def test_a_card_reads_the_leaderboards_files_and_its_answers_are_right(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path))
+    card = catalogue.load(name)
+    assert isinstance(card.source, UrlSource)
+    for source in (card.source, *card.source.further):
+        (kept := web.cached_path(source)).parent.mkdir(parents=True)
+        shutil.copy(Path(package) / "bfcl_eval" / "data" / source.url.partition("/data/")[2], kept)
+    asked = questions.build(card)
+    assert (asked.n_all, asked.notes) == (card.questions, ())
+    wrong = 0
+    for question in asked.questions:
+        right, other = (read_calls(text or "[]") for text in examples_of(question.references[0]))
+        faults = [
+            fault_of(calls_in(answer_of(calls)), read_reference(question.references[0]), question.tools or ())
+            for calls in (right, other)
+        ]
+        wrong += faults[0] is not None
+        assert faults[1] is not None, question.question_id
+    # Values that the leaderboard's own checker refuses, too.
+    assert wrong == {"bfcl_live": 5, "bfcl_parallel_multiple": 2}.get(name, 0)
+    if not card.source.further[1:]:
+        file = Path(package) / "bfcl_eval" / "data" / card.source.url.rpartition("/")[2]
+        assert questions.build(card.with_data(str(file))).rows_digest == asked.rows_digest
+
+
+def test_verdicts_are_those_of_the_leaderboards_own_checker(package: str) -> None:
+    oracle = SHARED_DATA.parent / "calls" / "oracle.py"
+    if not oracle.exists():
+        pytest.skip("there is no ../shared/calls")
     data = Path(package) / "bfcl_eval" / "data"
     asked = subprocess.run([sys.executable, oracle, package], stdout=subprocess.PIPE, check=True, timeout=300)
     cases = [json.loads(line) for line in asked.stdout.splitlines() if line.startswith(b'{"category"')]

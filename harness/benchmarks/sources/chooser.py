@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import chain
 from pathlib import Path
 
 from harness.benchmarks.card import Card, FileSource, HubSource, UrlSource
@@ -27,6 +28,9 @@ def read_source(card: Card) -> Rows:
             return _of_plugin(scheme, source)
         path = local_path(card, source)
         rows = tables.stream(path, source.split, shown=source.path, responses=has_tests)
+        answers = path.parent / "possible_answer" / path.name
+        if card.row_form == "bfcl" and answers.is_file():
+            rows = tables.joined(chain(rows, tables.stream(answers)))
         return Rows(rows, source.path)
     if isinstance(source, HubSource):
         try:

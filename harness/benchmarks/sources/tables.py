@@ -90,6 +90,15 @@ class Rows:
     remedy: str = ""
 
 
+def joined(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows, those of one `id` as one row, at the place of the first."""
+    by_id: dict[str, Row] = {}
+    for row in rows:
+        earlier = by_id.setdefault(repr(row.value.get("id", row.where)), row)
+        earlier.value.update(row.value)
+    yield from by_id.values()
+
+
 def stream(
     path: Path,
     split: str | None = None,

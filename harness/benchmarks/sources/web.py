@@ -29,7 +29,10 @@ MAX_DOWNLOAD_SECONDS = 3600.0
 
 
 def read(source: UrlSource) -> Rows:
-    """The rows of the file, which is downloaded if it is not in the cache. Raises `UsageError`."""
+    """The rows of the file and of further ones, downloaded if they are not in the cache. Raises `UsageError`."""
+    if source.further:
+        files = (source.model_copy(update={"further": ()}), *source.further)
+        return Rows(tables.joined(row for file in files for row in read(file).rows), source.url)
     path = cached_path(source)
     if not is_cached(source):
         data = _download(source)
@@ -42,9 +45,9 @@ def read(source: UrlSource) -> Rows:
 
 
 def is_cached(source: UrlSource) -> bool:
-    """Whether the file is in the cache with the card's checksum."""
+    """Whether all files are in the cache with the card's checksums."""
     with contextlib.suppress(OSError):
-        return checksum(cached_path(source)) == source.sha256
+        return checksum(cached_path(source)) == source.sha256 and all(map(is_cached, source.further))
     return False
 
 
