@@ -79,32 +79,6 @@ def test_a_report_can_be_used_by_everyone_is_legible_and_fits(
     assert texts == []
 
 
-CUT = """
-return [...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).map((one) => ({
-  label: one.getAttribute('aria-label'), role: one.getAttribute('role'), focus: one.tabIndex,
-  layers: getComputedStyle(one).backgroundAttachment,
-}));
-"""
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_table_that_is_cut_shows_a_shadow_and_scrolls_by_keyboard(
-    browser: Browser, pages: dict[str, str], dark: bool
-) -> None:
-    browser.look(width=1280, dark=dark)
-    browser.driver.get(pages["one"])
-    assert browser.script(CUT) == [], "no table is cut on a screen"
-    browser.look(width=400, dark=dark)
-    cut = browser.script(CUT)
-    assert cut
-    for table in cut:
-        assert (table["role"], table["focus"], bool(table["label"])) == ("region", 0, True)
-        assert table["layers"] == "local, local, scroll, scroll"
-    browser.script("document.querySelector('.scroll').focus()")
-    settings = [table["label"] for table in cut if table["label"].startswith(("Settings", "The run"))]
-    assert settings == [], "words are broken before a table of words is cut"
-
-
 COLLIDING = """
 const wrong = [];
 for (const svg of document.querySelectorAll('figure svg')) {

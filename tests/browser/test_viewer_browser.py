@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import shutil
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -15,7 +14,7 @@ import pytest
 
 from harness.core.records import VerdictName
 from harness.presets.grading import GradingOptions
-from harness.runs import Manifest, overrides
+from harness.runs import overrides
 from harness.scoring.pipeline import score_run
 from tests.browser.axe_core import NotInstalled, axe
 from tests.browser.chromium import Browser, Keys, browsing
@@ -172,24 +171,6 @@ def test_each_page_can_be_used_by_everyone_and_fits(
     assert browser.script("return document.documentElement.scrollWidth") <= width
 
 
-def settled(browser: Browser) -> str:
-    """The page's text once its parts, which come one after another, have all come."""
-    text = ""
-    while not text or text != (now := browser.text()):
-        text = browser.text()
-        time.sleep(0.5)
-    return now
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_each_page_says_where_it_is_and_survives_a_reload(browser: Browser, viewer: Viewer, path: str) -> None:
-    browser.open(viewer, path)
-    drawn = settled(browser)
-    assert browser.path() == path
-    browser.driver.refresh()
-    browser.wait(lambda: browser.text() == drawn)
-
-
 # --- reading ---
 def test_a_reader_goes_from_the_runs_to_a_sample_by_keyboard(browser: Browser, viewer: Viewer) -> None:
     browser.open(viewer)
@@ -225,45 +206,6 @@ def test_a_reader_goes_from_the_runs_to_a_sample_by_keyboard(browser: Browser, v
     browser.wait(lambda: browser.path() == "/run/a/sums/q1/s0")
 
 
-def test_one_level_up_is_above_the_address_though_its_page_is_not_drawn_yet(browser: Browser, viewer: Viewer) -> None:
-    for path, above in (("/run/a/sums/q1/s0", "/run/a/sums"), ("/run/a/s1", "/run/a"), ("/run/a", "/")):
-        browser.open(viewer, "/run/a/sums")
-        browser.wait(lambda: browser.all(".questions a.row"))
-        browser.script("history.replaceState(null, '', arguments[0])", path)
-        browser.press("u")
-        browser.wait(lambda above=above: browser.path() == above)
-
-
-KATEX = "return performance.getEntriesByType('resource').filter(one => one.name.includes('/katex.min.')).length"
-
-
-def test_a_page_without_a_formula_does_not_load_what_typesets_them(browser: Browser, viewer: Viewer) -> None:
-    browser.open(viewer, "/")
-    browser.wait(lambda: browser.all("a.row"))
-    settled(browser)
-    assert browser.script(KATEX) == 0
-    browser.open(viewer, "/run/a/sums/q1/s1")
-    browser.wait(lambda: browser.script(KATEX) == 2)
-
-
-VISIBLE = "return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility()).map(e => e.textContent)"
-CUT = "return [...document.querySelectorAll('.excerpt')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
-
-
-def test_paper_has_the_headers_of_sorted_columns_and_whole_questions(browser: Browser, viewer: Viewer) -> None:
-    browser.look(width=700, dark=False)
-    browser.open(viewer, "/")
-    browser.wait(lambda: browser.all("a.row"))
-    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    assert "sums" in browser.script(VISIBLE, "thead button")
-    assert browser.script(VISIBLE, "header") == []
-    browser.open(viewer, "/run/a/sums")
-    browser.wait(lambda: browser.all(".excerpt"))
-    assert browser.script(CUT) == 0
-    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert browser.script(CUT) > 0, "on the screen a question has one line"
-
-
 def test_maths_is_typeset_and_the_answer_is_set_off(browser: Browser, viewer: Viewer) -> None:
     browser.open(viewer, "/run/a/sums/q1/s1")
     browser.wait(lambda: len(browser.all(".sample > .text .katex")) == 3)
@@ -275,30 +217,6 @@ def test_maths_is_typeset_and_the_answer_is_set_off(browser: Browser, viewer: Vi
     browser.wait(lambda: browser.text(".sample > .text") == MATHS)
     assert browser.text(".sample mark.answer") == "42"
     assert browser.path() == "/run/a/sums/q1/s1?maths=off"
-
-
-def test_relations_are_signs_wherever_an_answer_stands_and_display_maths_stays_in_its_row(
-    browser: Browser, viewer: Viewer, results: Path
-) -> None:
-    """KaTeX draws a crossed relation with a glyph of its own font, which is no character that acts."""
-    tall = r"$$x=\begin{cases} 1 & a \neq b\\ 2 & a=b\\ 3 & a \nleq c\end{cases}$$"
-    replies = [RunReply(r"$x \not\equiv 3$, so \boxed{x \neq 2}"), RunReply(r"\boxed{x \leq 2}")]
-    write_run(results / "results" / "signs", {"demo": {"q": RunQuestion(f"{tall} Why?", r"x \neq 2", replies)}})
-    browser.open(viewer, "/run/signs/demo/q/s0")
-    browser.wait(lambda: len(browser.all(".formula.set")) >= 6)
-    assert browser.all(".formula.unset") == []
-    browser.open(viewer, "/run/signs/demo")
-    browser.wait(lambda: browser.all(".questions .excerpt .set") and browser.all(".questions .facts .set"))
-    spilt = "const row = document.querySelector('.questions a.row').getBoundingClientRect();"
-    spilt += "return [...document.querySelectorAll('.questions a.row .set')].filter((one) => "
-    spilt += "one.getBoundingClientRect().bottom > row.bottom + 1).length"
-    assert browser.script(spilt) == 0
-
-
-def test_the_page_of_two_runs_shows_their_accuracies_as_a_picture(browser: Browser, viewer: Viewer) -> None:
-    browser.open(viewer, "/compare/a/b/sums")
-    browser.wait(lambda: browser.script("return document.querySelector('img.picture')?.naturalWidth"))
-    assert browser.script("return document.querySelector('img.picture').naturalWidth") == 384
 
 
 def test_the_list_is_filtered_and_ordered_and_its_address_says_so(browser: Browser, viewer: Viewer) -> None:
@@ -319,17 +237,6 @@ def test_the_list_is_filtered_and_ordered_and_its_address_says_so(browser: Brows
     browser.wait(lambda: browser.path().startswith("/run/a/demo?show=near&is.near+miss=a+box") and ids() == ["q1"])
     browser.open(viewer, "/run/a/demo?show=cut")
     browser.wait(lambda: ids() == ["q2/odd id"])
-
-
-def test_a_search_leads_to_the_sample(browser: Browser, viewer: Viewer) -> None:
-    browser.open(viewer, "/run/a/demo")
-    browser.one("input[name=text]").send_keys("halve", Keys.ENTER)
-    browser.wait(lambda: "1 found" in browser.text("#found"))
-    assert browser.text("#found mark") == "halve"
-    assert browser.script("return document.querySelector('h1, form').compareDocumentPosition(found)") == 4, "below them"
-    browser.one("#found a").click()
-    browser.wait(lambda: browser.path() == "/run/a/demo/q1/s0")
-    browser.wait(lambda: "Sample 0" in browser.text())
 
 
 def test_two_runs_are_picked_compared_and_read_side_by_side(browser: Browser, viewer: Viewer) -> None:
@@ -385,18 +292,6 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     browser.wait(lambda: words in browser.text())
 
 
-def test_a_refusal_that_is_no_json_is_said(browser: Browser, viewer: Viewer, results: Path) -> None:
-    run = write_run(results / "results" / "refused")
-    browser.open(viewer, "/run/refused/demo/q1/s1")
-    browser.one("details[data-key=correct] summary").click()
-    browser.one("form.correct textarea").send_keys("it is right")
-    browser.driver.delete_all_cookies()
-    browser.one("form.correct button").click()
-    browser.wait(lambda: "holds a token" in browser.text("details[data-key=correct] [role=status]"))
-    assert overrides.read(run.benchmark("demo")) == []
-    assert all("403" in complaint for complaint in browser.complaints())
-
-
 def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
     browser: Browser, viewer: Viewer, results: Path
 ) -> None:
@@ -419,35 +314,6 @@ def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
 
 
 # --- names and settings ---
-def test_checksums_are_folded_and_the_settings_that_differ_are_in_words(
-    browser: Browser, viewer: Viewer, results: Path
-) -> None:
-    for name, port in (("one", 8001), ("two", 8002)):
-        run = write_run(results / "results" / name, identity={"prompt_digest": "f" * 64})
-        manifest = Manifest.load(run)
-        manifest.benchmarks["demo"].settings["endpoints"] = [{"base_url": f"http://127.0.0.1:{port}/v1"}]
-        manifest.save(run)
-    browser.open(viewer, "/run/one")
-    folded = browser.wait(lambda: browser.one("details[data-key='Checksums of demo']"))
-    assert folded.get_attribute("open") is None
-    assert "digest" not in browser.text("[aria-label='Settings of demo']")
-    assert "prompt_digest" in browser.text("[aria-label='Checksums of demo']")
-    browser.open(viewer, "/compare/one/two/demo")
-    browser.wait(lambda: "address http://127.0.0.1:8002/v1" in browser.text("[aria-label='Settings that differ']"))
-
-
-def test_a_table_that_is_cut_on_a_phone_shows_a_shadow(browser: Browser, viewer: Viewer, results: Path) -> None:
-    benchmarks = {f"benchmark-{n}": {"q": RunQuestion("?", "42", [RunReply("42")])} for n in range(6)}
-    write_run(results / "results" / "many", benchmarks)
-    browser.look(width=400, dark=False)
-    browser.open(viewer)
-    browser.wait(lambda: "many" in browser.text())
-    box = ".wide[role=region][tabindex='0'][aria-label]"
-    assert browser.script(f'const one = document.querySelector("{box}"); return one.scrollWidth > one.clientWidth')
-    layers = browser.script(f'return getComputedStyle(document.querySelector("{box}")).backgroundAttachment')
-    assert layers == "local, local, scroll, scroll"
-    lines = "return document.querySelector('[data-key=\"sort benchmark-1\"]').getBoundingClientRect().height"
-    assert browser.script(lines) < 30, "a word of a heading is not broken"
 
 
 # --- hostile texts ---
@@ -526,19 +392,6 @@ def test_a_question_whose_id_is_no_utf8_has_a_link_that_works(browser: Browser, 
     assert (override.question_id, override.sample_index) == (odd, 1)
 
 
-def test_a_line_of_ten_million_characters_is_shown_without_its_middle(
-    browser: Browser, viewer: Viewer, results: Path
-) -> None:
-    text = "x" * 5_000_000 + "$y$" * 1_700_000 + r" so $\boxed{42}$"
-    write_run(results / "results" / "line", {"demo": {"q": RunQuestion("?", "42", [RunReply(text, reasoning=text)])}})
-    browser.open(viewer, "/run/line/demo/q/s0")
-    browser.wait(lambda: "characters left out here" in browser.text(".sample > .text"))
-    assert browser.text(".sample mark.answer")
-    browser.press("r")
-    browser.wait(lambda: "characters left out here" in browser.text("details[data-key=reasoning]"))
-    browser.wait(lambda: browser.script("return document.documentElement.scrollWidth") <= 1280)
-
-
 LONG: dict[str, str] = {
     "one word": "Q" * 1_900_000,
     "formulas": r"$\frac12$ " * 150_000,
@@ -577,16 +430,6 @@ def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
     assert "characters left out here" in browser.text(".text")
 
 
-def test_the_whole_of_a_long_question_is_a_link_away(browser: Browser, viewer: Viewer, results: Path) -> None:
-    text = "Q" * 500_000
-    write_run(results / "results" / "whole", {"demo": {"q": RunQuestion(text, "1", [RunReply("1")])}}, scored=False)
-    browser.open(viewer, "/run/whole/demo/q")
-    link = browser.wait(lambda: browser.one("a[href*='part=question']").get_attribute("href"))
-    assert link is not None
-    browser.driver.get(link)
-    assert browser.text("body") == text
-
-
 def test_a_formula_and_a_forged_correction_write_no_character_that_acts(
     browser: Browser, viewer: Viewer, results: Path
 ) -> None:
@@ -601,31 +444,3 @@ def test_a_formula_and_a_forged_correction_write_no_character_that_acts(
     browser.wait(lambda: browser.all(".sample .formula.set"))
     browser.wait(lambda: len(browser.all(".sample .formula.unset")) == 2)
     assert not {"\u202d", "\u202e"} & set(browser.text("body"))
-
-
-def test_the_longest_words_can_be_broken_and_read_as_they_are(browser: Browser, viewer: Viewer) -> None:
-    browser.open(viewer)
-    longest = (
-        "return import('/static/dom.js').then(({ foreign }) => { const shown = foreign(arguments[0]); const words = [];"
-        " const walk = document.createTreeWalker(shown); let word = ''; const end = () => { words.push(word.length);"
-        " word = ''; }; while (walk.nextNode()) { const node = walk.currentNode; if (node.nodeName === 'WBR') end();"
-        " else if (node.nodeType === 3) for (const sign of node.data) /\\s/.test(sign) ? end() : (word += sign);"
-        " } end(); return [Math.max(...words), shown.textContent, shown.querySelectorAll('wbr').length]; })"
-    )
-    word = "ab\U0001d465" * 5000
-    most, shown, _ = browser.script(longest, f"so {word} and\n{word}")
-    assert (most < 300, shown) == (True, f"so {word} and\n{word}")
-    most, shown, _ = browser.script(longest, "a\u202e" * 3000)
-    assert (most < 300, shown) == (True, r"a\u202e" * 3000)
-    _, shown, _ = browser.script(longest, "\x00" * 3000)
-    assert shown == r"\x00" * 200 + " [and 2,800 more of the kind] "
-    prose = "words of common length, and\tone of a hundred: " + "x" * 100
-    assert browser.script(longest, prose) == [100, prose, 0]
-
-
-def test_an_ended_viewer_is_said(browser: Browser, results: Path) -> None:
-    with viewing(results) as running:
-        browser.open(running, "/run/a/sums")
-    browser.wait(lambda: "does not answer" in browser.text("#state"))
-    browser.driver.get("about:blank")
-    assert browser.complaints()  # of the refused connections, which are no fault of the page

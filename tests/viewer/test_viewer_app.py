@@ -25,7 +25,7 @@ from harness.scoring.table_cells import accuracy_cell
 from harness.viewer import pages
 from tests.runs.recorded import append
 from tests.system.command import harness
-from tests.viewer.running import Viewer, answering_here, viewing
+from tests.viewer.running import Viewer, answering_here
 from tests.viewer.small_run import SMALL, RunQuestion, RunReply, sample, write_run
 
 Q1 = {"run": "a", "benchmark": "demo", "question": "q1"}
@@ -156,20 +156,6 @@ def test_runs_questions_samples_votes_reasons_and_raw_texts_are_handed_out(resul
     assert (answer.text, answer.headers["content-type"]) == (SMALL["q1"].text, "text/plain; charset=utf-8")
 
 
-def test_a_vote_whose_samples_have_different_verdicts_by_hand_has_none(results: Path, client: httpx.Client) -> None:
-    replies = [RunReply(f"\\boxed{{{answer}}}") for answer in ("5 pears", "5", "5 pears")]
-    run = write_run(results / "results" / "fruit", {"demo": {"q": RunQuestion("?", "5 apples", replies)}})
-
-    def listed() -> list[tuple[str, int, str | None]]:
-        page = client.get("/api/question", params={"run": "fruit", "benchmark": "demo", "question": "q"}).json()
-        return [(vote["answer"], vote["n"], vote["verdict"]) for vote in page["votes"]]
-
-    assert listed() == [("5 pears", 2, "undecided"), ("5", 1, "correct")]
-    body = correction(run=run.path.name, question="q", sample=0)
-    assert client.post("/api/override", json=body, headers=WRITES).status_code == 200
-    assert listed() == [("5 pears", 2, None), ("5", 1, "correct")]
-
-
 def test_a_very_long_text_comes_without_its_middle_and_raw_with_it(results: Path, client: httpx.Client) -> None:
     text = "é" * 5_000_000 + r" $\boxed{42}$"
     write_run(results / "results" / "long", {"demo": {"q": RunQuestion("?", "42", [RunReply(text)])}})
@@ -240,14 +226,6 @@ def test_an_address_that_is_not_utf_8_is_a_mistake_and_a_blank_value_none(viewer
     assert moved.headers["location"] == "/?q=&sort=cut"
 
 
-def test_a_user_without_a_name_is_nobody(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nameless() -> str:
-        raise KeyError("getpwuid(): uid not found")
-
-    monkeypatch.setattr(overrides.getpass, "getuser", nameless)
-    assert client.get("/api/runs").json()["who"] == ""
-
-
 # --- runs that go on, and runs that are broken ---
 def test_a_run_that_goes_on_is_followed(results: Path, client: httpx.Client) -> None:
     run = write_run(
@@ -275,16 +253,6 @@ def test_a_damaged_file_is_a_sentence_and_the_rest_is_shown(results: Path, clien
     page = client.get("/api/benchmark", params={"run": run.path.name, "benchmark": "demo"}).json()
     (problem,) = page["problems"]
     assert name.rpartition("/")[2] in problem
-
-
-def test_broken_utf8_in_a_record_costs_that_record_only(results: Path, client: httpx.Client) -> None:
-    run = write_run(results / "results" / "utf8")
-    samples = run.path / "demo/samples.jsonl"
-    samples.write_bytes(samples.read_bytes().replace(b"Half", b"H\xfflf"))
-    query = {"run": "utf8", "benchmark": "demo", "question": "q1"}
-    assert "checksum differs" in client.get("/api/sample", params={**query, "sample": "0"}).json()["error"]
-    parts = client.get("/api/sample", params={**query, "sample": "1"}).json()["text"]["parts"]
-    assert parts == [r"It is $\boxed{", "41", "}$."]
 
 
 # --- verdicts by hand ---
@@ -383,14 +351,6 @@ def test_a_folder_without_a_run_and_a_taken_port_are_sentences(tmp_path: Path, v
     assert done.err.startswith(f"harness: --port {viewer.port}: the port is taken on 127.0.0.1")
 
 
-def test_an_empty_folder_waits_for_runs(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    with viewing(tmp_path) as running, running.client() as visitor:
-        assert visitor.get("/api/runs").json()["runs"] == []
-        write_run(tmp_path / "results" / "first", {"demo": SMALL})
-        assert [run["run"] for run in visitor.get("/api/runs").json()["runs"]] == ["first"]
-
-
 def table(page: Any, title: str) -> dict[str, list[str]]:
     """The rows of a table of the page by their first cells."""
     (rows,) = [it["rows"] for it in page["facts"]["tables"] + page["facts"]["folded"] if it["title"] == title]
@@ -420,26 +380,12 @@ def test_the_page_of_a_run_says_settings_and_where_they_come_from(results: Path,
     assert page["prompts"]["demo"]["text"]["parts"][0].startswith("What is")
 
 
-def test_the_page_of_an_unscored_run_says_what_adds_its_times_and_tokens(results: Path, client: httpx.Client) -> None:
-    write_run(results / "results" / "c", scored=False)
-    unscored, scored = (table(client.get(f"/api/run?run={run}").json(), "The run") for run in "ca")
-    assert unscored["times and tokens"] == ["score the run first: `harness score` adds them"]
-    assert "times and tokens" not in scored
-
-
 def test_the_newest_run_comes_first(results: Path, client: httpx.Client) -> None:
     for name, created in (("c", "2026-01-02"), ("d", "2026-03-01"), ("e", "2026-02-01")):
         folder = write_run(results / "results" / name, scored=False)
         manifest = msgspec.structs.replace(Manifest.load(folder), created=f"{created}T00:00:00+00:00")
         manifest.save(folder)
     assert [run["run"] for run in client.get("/api/runs").json()["runs"]][:3] == ["d", "e", "c"]
-
-
-def test_a_damaged_manifest_is_a_sentence(results: Path, client: httpx.Client) -> None:
-    write_run(results / "results" / "c", scored=False).manifest.write_bytes(b"{")
-    for path in ("/api/run", "/api/benchmark"):
-        answer = client.get(path, params={"run": "c", "benchmark": "demo"})
-        assert (answer.status_code, "manifest.json" in answer.json()["error"]) == (409, True)
 
 
 def test_a_question_is_titled_as_its_data_have_it(results: Path, client: httpx.Client) -> None:

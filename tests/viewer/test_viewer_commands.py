@@ -5,7 +5,6 @@ For: harness.cli.compare, harness.cli.show, harness.viewer.rows, harness.viewer.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import msgspec
@@ -13,14 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.records import GradeRules, Key, Message
-from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder, grades, offsets, overrides
-from harness.runs import questions as question_file
+from harness.core.records import Key
+from harness.runs import RunFolder, grades, offsets
 from harness.runs.grades import replace_opinions
 from harness.runs.line_file import write_lines
 from harness.scoring.opened import OpenBenchmark, OpenRun
-from harness.scoring.pipeline import score_run
 from harness.viewer import rows as searching
 from harness.viewer.rows import SampleFilter, matching_samples
 from tests.reports.payloads import PAYLOADS
@@ -54,43 +50,12 @@ def test_a_run_is_shown_as_a_list_of_its_questions(results: Path) -> None:
     assert more == ["67", "%", "2/3", "++-", "q1", "reference", "42", "majority", "42"]
 
 
-def test_what_cannot_be_read_is_said_and_is_no_clean_exit(tmp_path: Path) -> None:
-    write_run(tmp_path / "a")
-    question_file = tmp_path / "a" / "demo" / "questions.jsonl"
-    question_file.unlink()
-    question_file.mkdir()
-    done = harness(tmp_path, "show", "a")
-    assert (done.code, done.err) == (3, "")
-    assert done.out.startswith(f"cannot read {question_file}: not a regular file")
-
-
 def test_a_question_is_shown_with_its_samples_and_votes(results: Path) -> None:
     out = shown(results, "a", "q1")
     assert r"What is $\frac{84}{2}$?" in out
     assert "level Level 5, subject Algebra" in out
     assert "wrong, a box that was not taken as the answer holds the right one" in out
     assert "votes: 42 ×1 (correct), 41 ×1, 43 ×1" in out
-
-
-def test_votes_agree_with_the_verdicts_of_their_samples(tmp_path: Path) -> None:
-    answers = {
-        "area": ("30平方米", ["30米", "30平方米", "30米", "0.3平方分米"]),
-        "volume": ("1.8升", ["1800毫升", "1.8升", "1.8", "1.8米"]),
-        "fruit": ("5个苹果", ["5个梨", "5个苹果", "6个苹果"]),
-    }
-    questions = {
-        name: RunQuestion("?", reference, [RunReply(f"\\boxed{{{answer}}}") for answer in given])
-        for name, (reference, given) in answers.items()
-    }
-    write_run(tmp_path / "a", {"demo": questions})
-    listed = shown(tmp_path, "a")
-    assert re.search(r"25 % 1/4 +-\+-- .* majority 30米$", listed, re.MULTILINE), "the answer that came most often"
-    assert re.search(r"75 % 3/4 +\+\+\+- .* majority 1800毫升$", listed, re.MULTILINE), (
-        "litres and millilitres are one vote"
-    )
-    assert "votes: 30米 ×2, 30平方米 ×1 (correct), 0.3平方分米 ×1" in shown(tmp_path, "a", "area")
-    assert "votes: 1800毫升 ×3 (correct), 1.8米 ×1" in shown(tmp_path, "a", "volume")
-    assert "votes: 5个梨 ×1 (undecided), 5个苹果 ×1 (correct), 6个苹果 ×1" in shown(tmp_path, "a", "fruit")
 
 
 def test_a_sample_is_shown_with_its_answer_its_reasons_and_its_request(results: Path) -> None:
@@ -112,17 +77,6 @@ NOT_STATED = "no box and no “the answer is” states it without a doubt"
 DOUBT = "It is 9 less than 10, so 9 is »1« indeed."
 
 
-def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtered_sample(tmp_path: Path) -> None:
-    examples = (Message("user", "What is 4 + 3?"), Message("assistant", r"\boxed{7}"))
-    asked = RunQuestion("What is 9 / 9?", "1", [RunReply(DOUBT)], before=examples)
-    write_run(tmp_path / "a", {"demo": {"q1": asked}})
-    filtered = shown(tmp_path, "a", "--undecided")
-    assert "[2 messages before the question]\nWhat is 9 / 9?\n" in filtered
-    assert "4 + 3" not in filtered
-    for words in (["q1"], ["q1:0"]):
-        assert "[user] What is 4 + 3?" in shown(tmp_path, "a", *words)
-
-
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -141,29 +95,6 @@ def test_an_undecided_sample_says_why(tmp_path: Path, reply: str, reason: str | 
     assert [line for line in lines if line.startswith("undecided because")] == (
         [] if reason is None else [f"undecided because {reason}"]
     )
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ("1 / 0", "raised ZeroDivisionError (own_words.py:2) in place of True, False or Parts"),
-        ("return 'yes'", "returned str in place of True, False or Parts"),
-        ("pass", "returned None, which leaves the answer to a judge"),
-    ],
-)
-def test_an_undecided_sample_says_what_the_verifier_did(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, reason: str
-) -> None:
-    (tmp_path / "own_words.py").write_text(f"def judge(answer, question):\n    {body}\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setenv("HARNESS_GRADERS", "own_words")
-    run = write_run(tmp_path / "a", {"mine": {"q1": RunQuestion("?", "1", [RunReply(r"\boxed{1}")])}}, scored=False)
-    place = run.benchmark("mine")
-    rules = GradeRules(grader="own_words:judge")
-    write_lines(place.questions, [msgspec.structs.replace(asked, rules=rules) for asked in question_file.read(place)])
-    score_run(run, GradingOptions(workers=1))
-    lines = [line for line in shown(tmp_path, "a", "q1:0").splitlines() if line.startswith("undecided because")]
-    assert lines == [f"undecided because the benchmark's own verifier {reason}"]
 
 
 @pytest.mark.parametrize(
@@ -208,45 +139,10 @@ def test_hostile_texts_reach_the_terminal_as_text(tmp_path: Path) -> None:
     assert r"\x1b]52;c;cm0gLXJm\x07" in outs[2]
 
 
-def test_of_two_sets_of_questions_the_checksums_are_told_apart(tmp_path: Path) -> None:
-    for name in "ab":
-        write_run(tmp_path / name, identity={"dataset_digest": name * 64})
-    assert "dataset_digest: aaaaaaaaaaaa → bbbbbbbbbbbb" in harness(tmp_path, "compare", "a", "b", "--samples").out
-    assert "digest" not in harness(tmp_path, "compare", "a", "a", "--samples").out
-
-
-def test_verdicts_by_hand_count_in_a_comparison(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write_run(tmp_path / name)
-    override = overrides.Override(
-        benchmark="demo", question_id="q1", sample_index=1, verdict="correct", graded="wrong", who="Ada",
-        when="2026-01-01T00:00:00+00:00", why="it is",
-    )  # fmt: skip
-    overrides.append(RunFolder(tmp_path / "b").benchmark("demo"), override)
-    lines = [line.strip() for line in harness(tmp_path, "compare", "a", "b", "--samples").out.splitlines()]
-    assert "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0" in lines
-
-
 def test_differences_of_two_runs_are_said_in_words(results: Path) -> None:
     lines = [" ".join(line.split()) for line in harness(results, "compare", "a", "b", "--samples").out.splitlines()]
     assert lines[1] == "A 33.3 %, B 50.0 % over 2 questions; B better on 1, worse on 0"
     assert {"seed: not set → 7", "q1 33 % of 3 67 % of 3 +33", "1 sample from wrong to correct"} <= {*lines}
-
-
-def test_two_runs_have_the_intervals_of_a_comparison(tmp_path: Path) -> None:
-    right, wrong = r"\boxed{42}", r"\boxed{1}"
-    baseline, other = [right, right, right, wrong, wrong, right], [right, *[wrong] * 4, right]
-    for n_samples in (1, 2):
-        names = [f"{name}{n_samples}" for name in ("a", "b")]
-        for name, texts in zip(names, (baseline, other), strict=True):
-            replies = [[RunReply(f"{name}, {i}: {text}") for i in range(n_samples)] for text in texts]
-            asked = {f"q{n}": RunQuestion("?", "42", of_question) for n, of_question in enumerate(replies)}
-            write_run(tmp_path / name, {"demo": asked})
-        compared = harness(tmp_path, "compare", *names)
-        same, new = (re.split(" {3,}| p ", line)[1].strip() for line in compared.out.splitlines()[1:3])
-        in_words = f"95 %: {same} if both runs asked the same questions again, {new} on new questions of this kind"
-        assert in_words in harness(tmp_path, "compare", *names, "--samples").out
-        assert same.startswith("at most ") == (n_samples == 1)
 
 
 def test_what_a_second_grader_says_otherwise_is_found(tmp_path: Path) -> None:
@@ -317,30 +213,6 @@ def test_samples_are_shown_by_a_column_of_the_questions(tmp_path: Path) -> None:
         done = harness(tmp_path, "show", "a", "--filter", text)
         assert done.code == 2
         assert sentence in done.err
-
-
-@pytest.fixture(scope="module")
-def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the scored file of what students typed."""
-    folder = tmp_path_factory.mktemp("typed")
-    rows = ["name,question,answer,response", "Ann,1 + 1?,2,2", "Ann,2 m + 1 m?,3 m,3 m of rope"]
-    rows += ["Ben,1 + 1?,2,3", "Ben,2 m + 1 m?,3 m,300 cm"]
-    (folder / "typed.csv").write_text("\n".join(rows) + "\n")
-    assert harness(folder, "score", "typed.csv").code == 0
-    return folder
-
-
-@pytest.mark.parametrize("source", ["typed.csv", "typed.csv.scored"])
-def test_the_rows_of_a_scored_file_are_shown_with_their_lines(typed: Path, source: str) -> None:
-    out = shown(typed, source, "--wrong")
-    assert "1 + 1?" in out
-    assert "\nwrong, typed.csv:4\n" in out
-    assert out.endswith("typed: 1 sample\n")
-    assert "typed.csv:3" in shown(typed, source, "--undecided")
-    assert "typed.csv:5" in shown(typed, source, "--grep", "300 cm")
-    assert "typed: 2 questions" in shown(typed, source)
-    (question_id,) = re.findall(r"[0-9a-f]{16}", shown(typed, source).splitlines()[1])
-    assert "curl" not in shown(typed, source, f"{question_id}:1"), "a row of a file has no request"
 
 
 def hits(benchmark: OpenBenchmark, sought: str) -> list[searching.Hit]:

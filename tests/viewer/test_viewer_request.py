@@ -20,7 +20,7 @@ from harness.runs import RunFolder
 from harness.runs.manifest import BenchmarkRecord, Plan
 from harness.scoring.opened import OpenRun
 from harness.testing import FakeServer
-from harness.viewer.printed import curl, template
+from harness.viewer.printed import curl
 from tests.generation.small_runs import question_set, run, run_settings, well
 from tests.reports.payloads import PAYLOADS
 from tests.viewer.small_run import IDENTITY, RunQuestion, RunReply, question, sample
@@ -92,32 +92,3 @@ def test_it_can_be_read_and_cannot_act_on_a_terminal(payload: str) -> None:
 
 def record() -> BenchmarkRecord:
     return BenchmarkRecord(identity=IDENTITY, plan=Plan(samples=1))
-
-
-def test_the_request_is_written_from_every_stored_field() -> None:
-    identity = {
-        "model": "m", "api": "completions",
-        "sampling": {"temperature": 0.6, "max_tokens": 99}, "neutral": {"min_p": 0.0, "temperature": 1.0},
-        "fitted_max_tokens": 77, "chat_template_kwargs": {"enable_thinking": False}, "extra_body": {"top_k": 5},
-    }  # fmt: skip
-    settings = {"stream": True, "stream_usage": False, "max_tokens_field": "max_new", "seed_field": "random_seed"}
-    spelt = template(BenchmarkRecord(identity=identity, plan=Plan(samples=1), settings=settings))
-    asked_question = question("demo", "q", RunQuestion("1+1", "2", []))
-    assert json.loads(spelt.body(asked_question, 3)) == {
-        "model": "m", "stream": True, "temperature": 0.6, "min_p": 0.0, "top_k": 5,
-        "chat_template_kwargs": {"enable_thinking": False}, "max_new": 77, "random_seed": 3,
-        "prompt": asked_question.prompt,
-    }  # fmt: skip
-
-
-def test_what_an_older_run_did_not_store_has_the_usual_value() -> None:
-    asked_question = question("demo", "q", RunQuestion("1+1", "2", []))
-    bare = template(BenchmarkRecord(identity={"sampling": {"max_tokens": 9}}, plan=Plan(samples=1)))
-    assert json.loads(bare.body(asked_question, 3)) == {
-        "model": "", "stream": True, "stream_options": {"include_usage": True}, "max_tokens": 9, "seed": 3,
-        "messages": [{"role": "user", "content": "1+1"}],
-    }  # fmt: skip
-    whole = template(BenchmarkRecord(identity={}, plan=Plan(samples=1), settings={"stream": False}))
-    assert json.loads(whole.body(asked_question)) == {
-        "model": "", "stream": False, "messages": [{"role": "user", "content": "1+1"}],
-    }  # fmt: skip

@@ -6,30 +6,26 @@ For: harness.viewer.printed, harness.viewer.pages.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from harness.benchmarks.judge_forms import Reading
 from harness.core.records import Grade, Key
 from harness.grading.second.judge_messages import JudgeRuling, apply_ruling
 from harness.presets.grading import GradingOptions
-from harness.runs import RunFolder, grades
+from harness.runs import grades
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
 from harness.runs.manifest import Manifest
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.pipeline import score_run
 from harness.viewer.printed import why
-from tests.system.command import harness
 from tests.viewer.small_run import RunQuestion, RunReply, write_run
 
 CARDS = {
     "plain": "{}",
-    "tolerance": "{relative_tolerance: 0.5}",
     "yes": '{grader: "own_words:yes"}',
     "open": '{grader: "own_words:leaves"}',
 }
@@ -119,73 +115,36 @@ def test_steps_end_in_the_stored_verdict_or_say_that_its_rules_are_not_known(cha
     assert ends == set(itertools.product(("correct", "wrong", "undecided"), (True, False)))
 
 
-def test_a_function_that_is_gone_explains_nothing(changing: Changing) -> None:
+CHANGES: list[tuple[dict[str, object], str]] = [
+    *((fields, "graded again by rules/") for fields in (
+        {"verdict": "correct"}, {"rule": "tolerance"}, {"verdict": "undecided", "rule": "time"}, {"grader": "rules/1"},
+        {"grader": "own_words:yes@123456789abc"}, {"reply_checksum": 1},
+    )),
+    ({"basis": ""}, "this verdict was made neither by the rules with which the run began nor by"),
+    ({"reply_checksum": None}, ""),
+    ({}, ""),
+]  # fmt: skip
+"""Fields of a stored grade in place of its own, and how the step begins that says why it is not explained."""
+
+
+def test_only_a_grade_that_today_s_grader_makes_again_is_explained(changing: Changing) -> None:
     changing.began_with("plain")
-    changing.has_card("yes")
-    assert changing.scored().verdict == "correct"
-    changing.module.unlink()
-    sys.modules.pop("own_words", None)
-    steps = changing.why()
-    assert len(steps) == 1, steps
-    assert "own_words" in steps[0]
+    grade = changing.scored()
+    for fields, sentence in CHANGES:
+        write_lines(changing.run.benchmark("numbers").grades, [msgspec.structs.replace(grade, **fields)])
+        steps = changing.why()
+        assert (
+            steps[-1] == "wrong" if not sentence else (steps[0].startswith(sentence), AGAIN in steps[0]) == (True,) * 2
+        )
+        assert not sentence or len(steps) == 1
 
 
-def changed(run: RunFolder, **fields: object) -> None:
-    """Write the stored grade with these fields in place of its own."""
-    place = run.benchmark("numbers")
-    write_lines(place.grades, [msgspec.structs.replace(grade, **fields) for grade in grades.read(place)])
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"verdict": "correct"}, "graded again by rules/"),
-        ({"rule": "tolerance"}, "graded again by rules/"),
-        ({"verdict": "undecided", "rule": "time"}, "graded again by rules/"),
-        ({"grader": "rules/1"}, "graded again by rules/"),
-        ({"grader": "own_words:yes@123456789abc"}, "graded again by rules/"),
-        ({"basis": ""}, "this verdict was made neither by the rules with which the run began nor by"),
-        ({"reply_checksum": 1}, "graded again by rules/"),
-        ({"reply_checksum": None}, None),
-        ({}, None),
-    ],
-)
-def test_only_a_grade_that_today_s_grader_makes_again_is_explained(
-    changing: Changing, fields: dict[str, object], sentence: str | None
-) -> None:
-    changing.began_with("plain")
-    changing.scored()
-    changed(changing.run, **fields)
-    steps = changing.why()
-    if sentence is None:
-        assert steps[-1] == "wrong"
-    else:
-        (step,) = steps
-        assert step.startswith(sentence)
-        assert AGAIN in step
-
-
-@pytest.mark.parametrize(
-    ("rules", "ruling", "in_place"),
-    [("open", "correct", False), ("open", "wrong", False), ("plain", "correct", True), ("plain", "wrong", False)],
-)
-def test_a_judge_s_verdict_is_not_explained_by_the_rules_against_which_it_stands(
-    changing: Changing, rules: str, ruling: Reading, in_place: bool
-) -> None:
-    changing.began_with(rules)
-    judged = apply_ruling(changing.scored(), JudgeRuling(ruling), "judge:judge@verdict", override=True)
-    write_lines(changing.run.benchmark("numbers").grades, [judged])
-    steps = changing.why()
-    assert (steps == ["the rules call the answer wrong, and a judge decided in their place"]) == in_place
-
-
-def test_undecided_samples_of_forgotten_rules_say_so(changing: Changing, tmp_path: Path) -> None:
-    changing.began_with("plain")
-    changing.has_card("open")
-    changing.scored()
-    reasons = {}
-    for now in ("open", None):
-        changing.has_card(now)
-        reasons[now] = harness(tmp_path, "show", "a", "--undecided").out.partition("undecided because ")[2]
-    assert reasons["open"].startswith("the benchmark's own verifier returned None")
-    assert reasons[None].startswith("of rules that are neither those with which the run began nor its card's of now")
+def test_a_judge_s_verdict_is_not_explained_by_the_rules_against_which_it_stands(changing: Changing) -> None:
+    for rules in ("open", "plain"):
+        changing.began_with(rules)
+        grade = changing.scored()
+        for ruling in ("correct", "wrong"):
+            judged = apply_ruling(grade, JudgeRuling(ruling), "judge:judge@verdict", override=True)
+            write_lines(changing.run.benchmark("numbers").grades, [judged])
+            in_place = changing.why() == ["the rules call the answer wrong, and a judge decided in their place"]
+            assert in_place == ((rules, ruling) == ("plain", "correct"))
