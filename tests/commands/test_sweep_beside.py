@@ -7,8 +7,6 @@ harness.runs.sweep_cell, harness.runs.sweep_cell, harness.reports.scored, harnes
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import shutil
@@ -16,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import harness as reasoning_harness
 from harness.benchmarks import catalogue
@@ -33,11 +30,9 @@ from harness.sweeps.results import Results, results
 from harness.testing import FakeServer
 from harness.viewer.pages import Library, benchmark_page, overview
 from tests.commands.test_sweep_runs import answering
-from tests.conftest import CHECKOUT
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
 
-LIMO = "GAIR/LIMO"
 QWEN = "Qwen/Qwen3-4B"
 R1 = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
 
@@ -77,21 +72,6 @@ def budgets(tmp_path: Path, *names: str, **more: Any) -> str:
     return "budgets.yaml"
 
 
-def test_cells_that_a_file_leaves_out_are_gaps_and_have_no_mean(tmp_path: Path) -> None:
-    shipped = yaml.safe_load((CHECKOUT / "datasets/suites/seer4.yaml").read_text("utf-8"))
-    names = ["full", "b1024", "b2048", "b4096", "b6144", "b8192"]
-    found = swept(budgets(tmp_path, *names, **{"except": shipped["except"]}), {})
-    assert len(found.sweep.cells) == 20, "as many as SeerAttention's tables have of a model"
-    heads = {shown.title.partition(":")[0]: shown.columns[1:] for shown in table.tables(found)}
-    assert heads["aime24"] == ("full", "b2048", "b4096", "b6144", "b8192")
-    assert heads["gpqa_diamond"] == ("full", "b1024", "b2048", "b4096", "b6144")
-    assert [mean.point["servers"] for mean in found.aggregates] == ["full", "b2048", "b4096", "b6144"]
-    # One model lacks a column that another has: its cell is a gap, and the next one is not moved.
-    some = {"models": [QWEN, "Qwen/Qwen3-8B"], "except": [{"models": "qwen3-4b", "servers": "b1024"}]}
-    grid = table.tables(swept(budgets(tmp_path, "full", "b1024", "b2048", **some), {}))[0]
-    assert [line[2] == "–" for line in grid.rows] == [True, False]
-
-
 def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -> None:
     cells = {"full__aime24": ("aime24", 30, 64, 0.64), "b2048__aime24": ("aime24", 30, 64, 0.56)}
     found = swept(budgets(tmp_path, "full", "b2048"), {}, **cells)
@@ -115,116 +95,6 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
     assert page["published"].endswith(f": {line.standing}")
     bare = write_run(tmp_path / "bare", model=QWEN, benchmarks=[("aime24", 30, 64)], scored=False)
     assert published_beside(bare, "aime24") == ""
-
-
-@pytest.mark.parametrize(
-    ("suite", "model", "run", "printed"),
-    [
-        # LLMEval has no number of QwQ on MATH-500; others have, at other settings.
-        ("llmeval", "Qwen/QwQ-32B", ("math500", 500, 8, 0.4), {"reported": "–", "verdict": "cannot say"}),
-        ("sglang", R1, ("limo", 8, 0, 0.3), {"pass@1": "missing"}),
-        # AIME24 has no budget of 1,024 in the source: what is left is full attention, which decides nothing.
-        ("b1024", "Qwen3-4B", ("aime24", 30, 64, 0.3), {"b1024": ", reported 71.25 (full attention): cannot say"}),
-        # Zeros stand as the source printed them.
-        ("b8192", "Qwen3-4B", ("aime24", 30, 64, 0.64), {"b8192": ", reported 72.60: not compatible"}),
-    ],
-)
-def test_a_cell_stands_beside_what_the_suite_s_source_reports(
-    tmp_path: Path, suite: str, model: str, run: tuple[str, int, int, float], printed: dict[str, str]
-) -> None:
-    if suite.startswith("b"):
-        found = swept(budgets(tmp_path, suite), {}, **{f"{suite}__aime24": run})
-    else:
-        given = {"model": model, "base_url": "http://127.0.0.1:9"}
-        found = swept(suite, given, **({run[0]: run} if run[2] else {}))
-    shown = next(shown for shown in table.tables(found) if shown.title.startswith(("aime24:", model.split("/")[-1])))
-    cells = row(shown, model if suite.startswith("b") else run[0])
-    assert {head: cells[head][-len(text) :] for head, text in printed.items()} == printed
-
-
-@pytest.mark.parametrize(
-    ("model", "benchmark", "theirs", "others"),
-    [
-        (LIMO, "math500", "94.8", ["open-thoughts 86.6"]),
-        ("open-thoughts/OpenThinker-32B", "math500", "91.2", []),
-        ("Qwen/Qwen2.5-Math-7B-Instruct", "math500", "–", ["rllm 79.8"]),
-    ],
-)
-def test_a_number_is_the_vendor_s_only_if_the_model_is_its_source_s_own(
-    model: str, benchmark: str, theirs: str, others: list[str]
-) -> None:
-    """OpenThoughts measured LIMO, and DeepScaleR a model of Qwen, beside models of their own."""
-    table_of = {"layout": "models", "shown": ["vendor", "sources"]}
-    Path("own.yaml").write_text(
-        json.dumps(
-            {"models": [model], "benchmarks": [{"benchmark": benchmark, "samples": 4}], "table": table_of}
-            | {"run": {"base_url": "http://127.0.0.1:9"}}
-        )
-    )
-    swept_results = swept("own.yaml", {}, math500=(benchmark, 500, 4, 0.9))
-    cells = next(iter(table.tables(swept_results)[0].rows))
-    assert re.sub(r" [\[(].*", "", cells[1]) == theirs
-    sources = [re.sub(r" \(.*?\)", "", source) for source in cells[2].split(" · ")]
-    assert [source for source in others if source in sources] == others
-    assert any(source.startswith("vendor") for source in sources) is (theirs != "–")
-
-
-@pytest.mark.parametrize(
-    ("prompt", "strength", "reported", "verdict"),
-    [
-        ("boxed_prefix", 0.01, "0.0", "compatible"),
-        ("boxed_prefix", 0.4, "0.0", "not compatible"),
-        ("boxed", 0.4, "0.0", "cannot say"),
-        ("boxed_prefix, and a system prompt", 0.4, "0.0", "cannot say"),
-        ("long_thought", 0.03, "3.3", "compatible"),
-        ("long_thought", 0.4, "3.3", "not compatible"),
-    ],
-)
-def test_a_run_stands_beside_the_row_of_its_own_prompt(
-    tmp_path: Path, prompt: str, strength: float, reported: str, verdict: str
-) -> None:
-    given = {"model": "Qwen/Qwen2.5-1.5B-Instruct", "base_url": "http://127.0.0.1:9"}
-    given["prompt"], _, system = prompt.partition(", and ")
-    if system:
-        given["system_prompt"] = system
-    (line,) = [
-        line
-        for shown in table.tables(swept("efficient-reasoning", given, aime24=("aime24", 30, 10, strength)))
-        if "pass@10" in shown.columns
-        for line in shown.rows
-    ]
-    assert (line[2].partition(" ")[0], line[-1]) == (reported, verdict)
-
-
-@pytest.mark.parametrize(
-    ("former", "own", "mean"),
-    [
-        ("", "", "44.5"),
-        ("samples: 8, temperature: 0.0", "samples: 8, temperature: 0.1", "–"),
-        ("[t0.0, t0.3, t0.6]", "[t0.0, t0.3, t0.6, aime24]", "–"),
-    ],
-)
-def test_a_published_mean_over_temperatures_stands_beside_the_mean_alone(
-    tmp_path: Path, former: str, own: str, mean: str
-) -> None:
-    suite = (CHECKOUT / "datasets/suites/aime-preview.yaml").read_text("utf-8")
-    first = "  - {benchmark: aime24, samples: 8, temperature: 0.3}\n"
-    suite = suite.replace(first, "").replace("table:", f"{first}table:")  # The mean's first run has its own score.
-    Path("own.yaml").write_text(suite.replace(former, own))
-    names = ("t0.0", "t0.3", "t0.6")
-    runs = dict.fromkeys(names, ("aime25_i", 15, 8, 0.45)) | {"aime24": ("aime24", 30, 8, 0.56)}
-    found = swept("own.yaml", {"model": LIMO, "base_url": "http://127.0.0.1:9"}, **runs)
-    tables = {shown.title.split(",")[0].partition(" of")[0]: shown for shown in table.tables(found)}
-    assert [row(tables[name], "LIMO")["reported"] for name in ("aime24", *names)] == ["56.3", "–", "–", "–"]
-    of_mean = row(tables["Mean"], "LIMO")
-    of_all = ("aime24",) if "aime24" in own else ()
-    assert list(of_mean)[1:] == [*names, *of_all, "mean", "new questions", *(["reported"] if mean != "–" else [])]
-    assert of_mean.get("reported", "–") == mean
-    (record,) = table.mean_records(found)
-    assert record.reported == (0.445 if mean != "–" else None)
-    (verified,) = verify(found.sweep.folder(found.results[0].cell), VerifyOptions())
-    reasons = {one.published.printed: one.reason for one in verified.comparisons}
-    assert (verified.standing, reasons["44.5"]) == ("cannot say", "it is the mean over several values of temperature")
 
 
 def test_a_damaged_note_of_a_suite_is_refused_and_none_is_no_suite(tmp_path: Path) -> None:
@@ -361,30 +231,3 @@ def test_models_and_benchmarks_are_one_table_with_one_base_wherever_they_are_rea
     swept("two.yaml", {"out": "results/two"})
     paired = next(one for one in reasoning_harness.report("results/two").tables if one.title.startswith("Paired with "))
     assert paired.title.startswith("Paired with qwen3-4b, in points")
-
-
-def test_the_columns_of_a_suite_stand_in_its_csv_and_json_as_printed(tmp_path: Path) -> None:
-    found = swept("llmeval", {"model": "Qwen/QwQ-32B", "out": "results/l"}, aime24=("aime24", 30, 64, 0.745))
-    line = next(line for line in table.records(found) if line.cell.endswith("aime24"))
-    assert set(line.shown) == set(found.sweep.table.shown)
-    heads, *lines = csv.reader(io.StringIO(table.to_csv(found)))
-    values = dict(zip(heads, next(cells for cells in lines if cells[0] == line.cell), strict=True))
-    assert {name: values[f"shown_{name}"] for name in line.shown} == line.shown
-    published = [one.published for result in found.results for one in result.published]
-    printed = next(one.printed for one in published if one.source.title == "LLMEval README")
-    assert any(text.startswith(printed) for text in line.shown.values())
-    assert not re.search(r"\d\.\d{13}", table.to_csv(found).replace(str(line.p), "").replace(str(line.mean_tokens), ""))
-
-
-def test_a_dry_run_says_once_what_cells_have_in_common_and_fits_a_terminal(tmp_path: Path) -> None:
-    models = ", ".join(f"org/model-{n}" for n in range(10))
-    (tmp_path / "many.yaml").write_text(f"models: [{models}]\nbenchmarks: [aime24, demo, math500]\n")
-    shown = harness(tmp_path, "sweep", "many.yaml", "--dry-run").out
-    assert shown.count("temperature 0.6") == 1
-    assert shown.count("max_tokens") == 3, "once a benchmark"
-    assert shown.count("the server of OPENAI_BASE_URL") == 1
-    assert all(f"model-{n}+{name}" in shown for n in range(10) for name in ("aime24", "demo", "math500"))
-    assert max(map(len, shown.splitlines()[:-2])) <= 80
-    (tmp_path / "few.yaml").write_text("models: [org/m]\nbenchmarks: [{benchmark: demo, samples: 1.25}]\n")
-    # 40 × 1.25 are 50 on average: the ids decide which questions have two.
-    assert "53 samples to come" in harness(tmp_path, "sweep", "few.yaml", "--dry-run").out
