@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.core import files
 from harness.core.errors import StoreError
-from harness.core.files import disk_error, remove_leftovers, replacing, write_atomically
+from harness.core.files import disk_error, replacing, write_atomically
 
 
 def test_a_file_is_made_with_its_folders_and_replaced(tmp_path: Path) -> None:
@@ -50,19 +49,6 @@ def test_a_failure_at_any_step_leaves_the_old_file_and_no_rest_and_death_a_whole
     assert died or [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreError, match=r"cannot write .*below: .*/file is not a folder: choose another path$"):
-        write_atomically(tmp_path / "file" / "below", b"")
-
-
-def test_the_refusal_names_the_nearest_place_that_exists(tmp_path: Path) -> None:
-    error = disk_error(tmp_path / "gone" / "file", OSError(errno.EDQUOT, "Disk quota exceeded"))
-    assert str(error).startswith(f"cannot write {tmp_path}/gone/file: Disk quota exceeded (")
-    assert f"MB free at {tmp_path}). Make room" in str(error)
-    assert error.exit_code == 3
-
-
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
 def test_what_may_not_be_written_is_refused_with_the_folder_and_a_way_on(tmp_path: Path, number: int) -> None:
     (tmp_path / "file").write_text("x")
@@ -70,18 +56,6 @@ def test_what_may_not_be_written_is_refused_with_the_folder_and_a_way_on(tmp_pat
     for name in ("file", "new"):
         error = disk_error(tmp_path / name, OSError(number, os.strerror(number)))
         assert (str(error), error.exit_code) == (f"cannot write {tmp_path}/{name}: {way_on}", 3)
-
-
-def test_a_umask_is_obeyed(tmp_path: Path) -> None:
-    before = os.umask(0o077)
-    try:
-        write_atomically(tmp_path / "closed", b"x")
-        os.umask(0o022)
-        write_atomically(tmp_path / "open", b"x")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "closed").stat().st_mode & 0o777 == 0o600
-    assert (tmp_path / "open").stat().st_mode & 0o777 == 0o644
 
 
 def test_what_a_killed_writer_left_is_removed_by_the_next_write_in_the_folder(tmp_path: Path) -> None:
@@ -109,17 +83,3 @@ def test_a_leftover_that_is_no_file_is_left_alone_and_stops_nothing(tmp_path: Pa
     write_atomically(folder / "file", b"x")
     assert elsewhere.read_bytes() == b"precious"
     assert len(list(folder.iterdir())) == 4
-
-
-def test_without_locks_the_age_tells_what_was_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(files.fcntl, "flock", none)
-    fresh, old = (tmp_path / f".file.{digit * 16}.tmp" for digit in "12")
-    for path in (fresh, old):
-        path.write_bytes(b"x")
-    os.utime(old, (0, 0))
-    assert remove_leftovers(tmp_path) == [old]
-    write_atomically(tmp_path / "file", b"x")
-    assert fresh.exists()

@@ -68,12 +68,6 @@ def test_lengths_of_replies_that_really_stopped_suggest_none(replies: Replies) -
     assert sentence(replies) == ""
 
 
-def test_replies_that_say_that_they_were_cut_suggest_none() -> None:
-    replies = free([35, *[40] * 19])
-    assert sentence(replies, ["stop", *["length"] * 19]) == ""
-    assert sentence(replies[1:], ["length"] * 9 + ["stop"] * 10).startswith("10 of 19 replies")
-
-
 def early(lengths: Iterable[tuple[int | None, int | None]], max_tokens: int | None = 2000) -> str:
     """The sentence about cut replies of these lengths, (stated, token events), among 20; empty for none."""
     cuts = Cuts()

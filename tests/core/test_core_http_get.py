@@ -46,16 +46,6 @@ def test_an_answer_that_is_meant_is_taken_at_once(status: int) -> None:
         assert len(server.requests) == 1
 
 
-def test_a_bad_moment_that_lasts_is_told_as_it_is() -> None:
-    with FakeServer(lambda _: [http(503, b"still loading")]) as server:
-        assert get(server).body == b"still loading"
-        assert len(server.requests) == ATTEMPTS
-    with FakeServer(lambda _: [CUT, CLOSE]) as server:
-        with pytest.raises(httpx.RemoteProtocolError):
-            get(server)
-        assert len(server.requests) == ATTEMPTS
-
-
 def test_who_refuses_or_says_nothing_is_not_asked_again() -> None:
     waits: list[float] = []
     with FakeServer(lambda _: [STALL]) as server, httpx.Client(timeout=0.1, trust_env=False) as client:

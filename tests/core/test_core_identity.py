@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
-from harness.core import about, errors
+from harness.core import about
 from harness.core.codec import digest, sample_seed
-from harness.core.files import shipped_folder
 from harness.core.reply_notes import _ENDINGS, ending
 
 
@@ -40,27 +39,6 @@ def test_seeds_are_the_same_for_every_resume_and_differ_between_samples() -> Non
     seeds = {sample_seed(r, q, i) for r in (0, 1) for q in ("a", "b", "a1") for i in range(200)}
     assert len(seeds) == 1200
     assert sample_seed(1, "a", 0) == 337574673
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (errors.HarnessError("x"), 2),
-        (errors.UsageError("x"), 2),
-        (errors.ServerError("x"), 2),
-        (errors.StoreError("x"), 3),
-        (errors.StoppedByRule("x"), 4),
-        (errors.Interrupted("x", 2), 130),
-        (errors.Interrupted("x", 15), 143),
-    ],
-)
-def test_exit_codes(error: errors.HarnessError, code: int) -> None:
-    assert error.exit_code == code
-
-
-def test_a_misspelt_name_is_answered_with_near_ones() -> None:
-    assert errors.near_names("AIMME24", ["aime24", "aime25", "gpqa"]).startswith(" Did you mean aime24")
-    assert errors.near_names("zzz", ["aime24"]) == ""
 
 
 @pytest.mark.parametrize(
@@ -89,43 +67,3 @@ def test_the_front_door_and_the_build_read_the_same_version() -> None:
     read_from = CHECKOUT / project["tool"]["hatch"]["version"]["path"]
     assert read_from.samefile(about.__file__)
     assert harness.__version__ == about.__version__
-
-
-def test_shipped_data_lie_in_the_checkout_or_in_the_package() -> None:
-    assert list(shipped_folder("datasets", "datasets").glob("aime24.yaml"))
-    assert list(shipped_folder("published", "results/published").glob("*.yaml"))
-
-
-@pytest.mark.parametrize(
-    ("own", "xdg", "folder"),
-    [
-        (None, None, "~/.cache/reasoning-harness"),
-        ("", "", "~/.cache/reasoning-harness"),
-        ("/own", None, "/own"),
-        ("~/own", "/xdg", "~/own"),
-        (None, "/xdg", "/xdg/reasoning-harness"),
-        (None, "relative", "~/.cache/reasoning-harness"),
-    ],
-)
-def test_the_folders_of_cache_and_state_are_our_own_else_those_of_xdg(
-    monkeypatch: pytest.MonkeyPatch, own: str | None, xdg: str | None, folder: str
-) -> None:
-    for kind, function, home in (
-        ("CACHE", about.cache_folder, ".cache"),
-        ("STATE", about.state_folder, ".local/state"),
-    ):
-        for name, value in ((f"HARNESS_{kind}", own), (f"XDG_{kind}_HOME", xdg)):
-            if value is None:
-                monkeypatch.delenv(name, raising=False)
-            else:
-                monkeypatch.setenv(name, value)
-        assert function() == Path(folder.replace(".cache", home)).expanduser()
-
-
-def test_two_builds_that_differ_anywhere_have_other_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(about, "_PACKAGE", tmp_path)
-    (tmp_path / "one.py").write_text("X = 1\n")
-    first = about.build()
-    (tmp_path / "one.py").write_text("X = 2\n")
-    assert first.startswith(f"{about.__version__}+")
-    assert about.build() != first

@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 import harness
-from harness.core.errors import UNSET, UsageError, as_keyword
+from harness.core.errors import UsageError
 from harness.core.options import COMMAS, SEED, Option, Options, model_of, options_of
 from harness.core.validation import Problem, first_problem
 from harness.options.score import OutputsOptions
@@ -98,13 +98,6 @@ def test_a_value_that_does_not_fit_is_one_sentence(given: dict[str, Any], senten
     assert sentence in str(refused.value)
 
 
-def test_none_leaves_an_option_as_it_is_but_for_a_seed() -> None:
-    assert dict(Racing.of(step=None, how=None, seed=None)) == dict(Racing(seed=None))
-    assert Racing.of(seed=None).seed is None
-    with pytest.raises(UsageError, match="step"):
-        Racing(step=None)
-
-
 def test_options_are_a_frozen_value() -> None:
     racing = Racing(step=3, key="sk-secret")
     assert racing == Racing(step=3, key="sk-secret") != Racing(step=4, key="sk-secret")
@@ -113,13 +106,6 @@ def test_options_are_a_frozen_value() -> None:
     assert Racing(step=2, out="x").plain == {"out": "x"}
     with pytest.raises(AttributeError, match="frozen"):
         racing.step = 4  # type: ignore[misc]
-
-
-def test_a_class_has_the_options_of_its_bases_first() -> None:
-    assert list(options_of(Racing))[:3] == ["out", "key", "step"]
-    assert options_of(Place).keys() == {"out", "key"}
-    assert options_of(Racing)["how"].choices == ("a", "b")
-    assert options_of(Racing)["ids"].accepts == "Texts | None"
 
 
 _VALUES = (
@@ -143,27 +129,6 @@ def test_what_is_let_in_without_pydantic_is_let_in_by_pydantic_as_it_is(declared
                 continue  # by the check of several options together
             assert taken == checked
             assert type(taken) is type(checked)
-
-
-def test_an_error_shows_the_option_as_a_keyword_and_keeps_its_field() -> None:
-    error = UsageError("expected 1 to 9; or give fit_context=True", field="samples", value="0 x")
-    assert str(error) == error.sentence == "samples='0 x': expected 1 to 9; or give fit_context=True"
-    assert (error.field, error.value) == ("samples", "0 x")
-    assert UsageError("no such card").field is None
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (UNSET, "stop"),
-        (None, "stop=None"),
-        (("a",), "stop=['a']"),
-        (Path("a"), "stop='a'"),
-        ({"a": 1}, "stop={'a': 1}"),
-    ],
-)
-def test_python_sees_a_keyword_argument(value: object, shown: str) -> None:
-    assert as_keyword("stop", value) == shown
 
 
 class Inner(BaseModel):
@@ -218,12 +183,6 @@ def test_what_was_written_reaches_the_terminal_harmless_and_bounded() -> None:
     assert "\x1b" not in sentence
     assert len(sentence) < 500
     assert len(problem({"title": ["y" * 100_000]}).sentence) < 500
-
-
-def test_a_value_that_is_wrong_as_a_whole_has_no_field() -> None:
-    first = problem([1])
-    assert first.field == ""
-    assert first.sentence.endswith("found [1]")
 
 
 def test_no_error_that_repeats_a_refused_value_is_the_cause_of_ours() -> None:

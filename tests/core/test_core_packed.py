@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import tempfile
 import tracemalloc
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from harness.core import packed
 from harness.core.errors import StoreError
 from harness.core.packed import Packed, Picked, Spilled
-from harness.core.records import Key, Message
+from harness.core.records import Message
 from tests.budget import examples
 
 
@@ -29,7 +28,7 @@ def small_blocks() -> Iterator[None]:
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(st.lists(st.text(max_size=5), max_size=120))
+@given(st.lists(st.text(max_size=5), max_size=50))
 def test_it_is_the_list_of_its_records(texts: list[str]) -> None:
     records = [Message(role=str(index), content=text) for index, text in enumerate(texts)]
     kept = Packed(Message, records)
@@ -37,7 +36,7 @@ def test_it_is_the_list_of_its_records(texts: list[str]) -> None:
     assert kept == records
     assert len(kept) == len(records)
     assert [kept[i] for i in range(-len(records), len(records))] == [*records, *records]
-    assert kept[3:90:7] == records[3:90:7]
+    assert kept[3:40:7] == records[3:40:7]
     for outside in (len(records), -len(records) - 1):
         with pytest.raises(IndexError):
             kept[outside]
@@ -57,27 +56,6 @@ def test_what_is_picked_is_what_stands_at_those_places(indices: list[int], data:
     for outside in (len(picked), -len(picked) - 1):
         with pytest.raises(IndexError):
             picked[outside]
-
-
-def test_lone_surrogates_and_line_breaks_come_back_equal() -> None:
-    records = [Message(role="user", content=f"\ud800\n\u2028{index}\r\n") for index in range(100)]
-    assert list(Packed(Message, records)) == records
-    assert Packed(Message, records) != [*records[:-1], Message(role="user", content="")]
-
-
-def test_it_takes_a_fraction_of_the_memory() -> None:
-    def records() -> list[Message]:
-        chance = random.Random(1)
-        return [Message(role="user", content=f"{chance.random()} {'Please reason. ' * 20}") for _ in range(4000)]
-
-    tracemalloc.start()
-    kept = Packed(Message, records())
-    packed_bytes, _ = tracemalloc.get_traced_memory()
-    plain = records()
-    plain_bytes = tracemalloc.get_traced_memory()[0] - packed_bytes
-    tracemalloc.stop()
-    assert 4 * packed_bytes < plain_bytes
-    assert kept == plain
 
 
 def test_records_of_many_bytes_are_packed_however_few_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,17 +84,6 @@ def test_any_place_reads_as_it_was_appended(pieces: list[bytes], held: int, data
             size = data.draw(st.integers(0, len(whole) + 5))
             assert bytes_of.read(begin, size) == whole[begin : begin + size]
         assert len(bytes_of) == len(whole)
-
-
-def test_records_are_the_same_from_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "HELD_BYTES", 1000)
-    records = [Key(f"q{n % 97}", n) for n in range(6000)]
-    sequence = Packed(Key, records)
-    assert list(sequence) == records
-    assert [sequence[at] for at in range(0, 6000, 37)] == records[::37]
-    sequence.append(Key("last", 1))
-    assert sequence[-1] == Key("last", 1)
-    assert len(sequence) == 6001
 
 
 def test_a_full_disk_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,6 @@ from harness.core import yaml_file
 from harness.core.errors import UsageError
 
 
-def test_a_mapping_is_read_with_and_without_a_byte_order_mark(tmp_path: Path) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_bytes(b"a: 1\nb: [x, y]\n")
-    assert yaml_file.read_mapping(path, "prices") == {"a": 1, "b": ["x", "y"]}
-    path.write_bytes(b"\xef\xbb\xbfa: 1\n")
-    assert yaml_file.read_mapping(path, "prices") == {"a": 1}
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
