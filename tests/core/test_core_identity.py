@@ -67,3 +67,16 @@ def test_the_front_door_and_the_build_read_the_same_version() -> None:
     read_from = CHECKOUT / project["tool"]["hatch"]["version"]["path"]
     assert read_from.samefile(about.__file__)
     assert harness.__version__ == about.__version__
+
+
+def test_the_folders_of_cache_and_state_are_our_own_else_those_of_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = "~/.cache/reasoning-harness"
+    cases = ("", "", ours), ("/own", "/xdg", "/own"), ("~/own", "", "~/own"), ("", "relative", ours)
+    for own, xdg, folder in (*cases, ("", "/xdg", "/xdg/reasoning-harness")):
+        for kind, function, home in (
+            ("CACHE", about.cache_folder, ".cache"),
+            ("STATE", about.state_folder, ".local/state"),
+        ):
+            monkeypatch.setenv(f"HARNESS_{kind}", own)
+            monkeypatch.setenv(f"XDG_{kind}_HOME", xdg)
+            assert function() == Path(folder.replace(".cache", home)).expanduser()

@@ -52,33 +52,6 @@ def test_nemo_skills_files_are_the_samples_by_their_number(tmp_path: Path) -> No
     assert (score.n_correct, score.n_questions, score.mean_completion_tokens) == (6, 2, 7)
 
 
-def test_sgl_eval_keeps_its_keys_texts_and_verdicts(tmp_path: Path) -> None:
-    """A row is as sgl-eval's `predictions.py` writes it; its lines stand in the order in which replies ended."""
-
-    def row(n: int, reply: str) -> dict[str, Any]:
-        return {
-            "generation": rf"so \boxed{{{reply}}}", "id": f"aime-{n}", "expected_answer": str(n),
-            "num_generated_tokens": 9, "num_reasoning_tokens": 6, "num_answer_tokens": 3, "problem": "",
-            "predicted_answer": reply, "symbolic_correct": reply == str(n),
-        }  # fmt: skip
-
-    folder = tmp_path / "sgl_eval_aime24_20261121"
-    folder.mkdir()
-    rows = [[row(1, "1"), row(2, "7")], [row(2, "2"), row(1, "1")]]
-    for number, sample_rows in enumerate(rows):
-        (folder / f"output-rs{number}.jsonl").write_text(lines(*sample_rows))
-    score = harness.score(folder, tool="sgl_eval", workers=1, out=tmp_path / "run")[folder.name]
-    assert (score.n_correct, score.n_questions) == (3, 2)
-    (grades,) = (tmp_path / "run").glob("*/grades.jsonl")
-    graded = [json.loads(line) for line in grades.read_text().splitlines()]
-    theirs = {(row["id"], number): row for number, sample_rows in enumerate(rows) for row in sample_rows}
-    verdicts = {key: "correct" if row["symbolic_correct"] else "wrong" for key, row in theirs.items()}
-    assert {(one["question_id"], one["sample_index"]): one["verdict"] for one in graded} == verdicts
-    stored = outputs.read(folder, format="sgl_eval")
-    texts = {(sample.question_id, sample.sample_index): sample.text for _, sample in stored}
-    assert texts == {key: row["generation"] for key, row in theirs.items()}
-
-
 def test_opencompass_predictions(tmp_path: Path) -> None:
     prompt = [{"role": "SYSTEM", "prompt": "s"}, {"role": "HUMAN", "prompt": "1+1?"}]
     rows = {

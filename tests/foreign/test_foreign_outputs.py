@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-import harness
 from harness.benchmarks import questions
 from harness.benchmarks.card import from_file
 from harness.benchmarks.sources.tables import Row
@@ -24,7 +23,6 @@ from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTIO
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
 from harness.foreign import formats, outputs
-from harness.reports.tables import sample_table
 
 Write = Callable[..., Path]
 Pairs = list[tuple[Question, Sample]]
@@ -66,16 +64,6 @@ def test_llmeval_stores_one_text_or_a_list(write_rows: Write) -> None:
         check(pairs)
         assert (shape(pairs), texts(pairs)[0]) == ([n, n], "one")
         assert (pairs[0][0].benchmark, pairs[0][0].references) == ("aime24", ("1",))
-
-
-def test_a_column_without_a_name_says_nothing_of_copies(tmp_path: Path) -> None:
-    """Two tables of three rows, one behind the other, with the index that pandas writes."""
-    path = tmp_path / "rows.csv"
-    replies = [(n, reply) for reply in ("right", "wrong") for n in range(3)]
-    path.write_text(",prompt,gen,answer\n" + "".join(f"{n},{n}+1?,{reply},{n + 1}\n" for n, reply in replies))
-    pairs = read(path)
-    check(pairs)
-    assert (shape(pairs), texts(pairs)) == ([2, 2, 2], ["right"] * 3 + ["wrong"] * 3)
 
 
 @pytest.mark.parametrize(
@@ -147,34 +135,6 @@ def test_a_tools_own_ids_decide_and_must_agree_on_the_reference(write_rows: Writ
     assert shape(read(write_rows(rows))) == [3, 3]
     with pytest.raises(UsageError, match="the question '0' has another reference answer than at"):
         read(write_rows([*rows, llmeval_row("same", 2, "x", doc_id=0)]))
-
-
-def test_without_keys_the_usual_columns_are_found(write_rows: Write) -> None:
-    row = {"question": "p", "response": "so 5", "gold": "5", "finish_reason": "length", "completion_tokens": 7}
-    question, sample = read(write_rows([row]))[0]
-    assert (question.references, question.messages[0].content) == (("5",), "p")
-    assert (sample.text, sample.truncated, sample.usage.completion_tokens) == ("so 5", True, 7)
-
-
-@pytest.mark.parametrize(
-    ("reasons", "cut"),
-    [
-        ({}, None),
-        ({"finish_reason": "length"}, None),
-        ({"finish_reason": ["stop", "length", "length"]}, 4),
-        ({"finish_reason": ["stop", "stop", "stop"]}, 0),
-        ({"finish_reason": ["stop", None, "length"]}, None),
-    ],
-)
-def test_a_list_of_finish_reasons_is_read_and_what_a_file_does_not_say_is_not_known(
-    write_rows: Write, reasons: Any, cut: int | None
-) -> None:
-    """Two questions of three replies; one reason beside three replies says of none why it ended."""
-    rows = [{"question": f"{n}?", "gen": [f"\\boxed{{{n}}}"] * 3, "answer": n} | reasons for n in range(2)]
-    (score,) = harness.score(write_rows(rows), response_key="gen", answer_key="answer", workers=1)
-    assert score.n_truncated == cut
-    assert (score.accuracy_finished is None) is (cut is None)
-    assert sample_table([("run", score)]).rows[0][3] == {None: "–", 0: "0.0", 4: "66.7"}[cut]
 
 
 TEN = {"gen": "x", "answer": 1}
@@ -327,21 +287,6 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
 
 
 @pytest.mark.parametrize(
-    ("row", "format"),
-    [
-        ({"prompt": "p", "gen": "x", "answer": 1}, "llmeval"),
-        ({"question": "p", "generated_responses": ["x"], "gold_answer": 1}, "limo"),
-        ({"doc_id": 0, "doc": {}, "target": "1", "resps": [["x"]]}, "lm_eval"),
-        ({"custom_id": "a", "response": {"body": {}}}, "openai_batch"),
-        ({"custom_id": "a", "response": "a text", "answer": 1}, "columns"),
-        ({"question": "p", "response": "x", "answer": 1}, "columns"),
-    ],
-)
-def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str) -> None:
-    assert formats.recognise(Row("x", row)) == format
-
-
-@pytest.mark.parametrize(
     ("file", "per_question"), [("qwen_math_cot.jsonl", 8), ("nemo_math.jsonl", 3), ("deepscaler_aime24.jsonl", None)]
 )
 def test_real_outputs_come_out_with_their_samples(shared_data: Path, file: str, per_question: int | None) -> None:
@@ -352,23 +297,6 @@ def test_real_outputs_come_out_with_their_samples(shared_data: Path, file: str, 
     assert texts(pairs) == [row["response"] for row in rows]
     if per_question:
         assert Counter(shape(pairs)).most_common(1)[0][0] == per_question
-
-
-def test_pairs_are_read_from_the_file_each_time_and_not_held(write_rows: Write) -> None:
-    path = write_rows([llmeval_row(f"q{n}", 1, f"so {n}") for n in range(3)])
-    pairs = outputs.read(path)
-    assert [sample.text for _, sample in pairs] == [sample.text for _, sample in pairs] == ["so 0", "so 1", "so 2"]
-    path.unlink()
-    with pytest.raises(UsageError):
-        list(pairs)
-
-
-def test_the_content_decides_how_a_table_is_read(tmp_path: Path) -> None:
-    for name in ("typed.txt", "typed", "typed.tsv"):
-        (tmp_path / name).write_text("question\tanswer\tresponse\n1 + 1?\t2\t2\n")
-        assert shape(read(tmp_path / name)) == [1]
-    (tmp_path / "lines.txt").write_text('\n{"question": "1 + 1?", "answer": "2", "response": "2"}\n')
-    assert shape(read(tmp_path / "lines.txt")) == [1]
 
 
 def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
@@ -387,19 +315,6 @@ def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
             assert [name for name, value in uses.items() if value == "7"] == [use], column
 
 
-def test_a_column_of_replies_is_no_reference() -> None:
-    (row,) = formats.by_columns([Row("t.csv:2", {"response": "5"})], (None,) * 4, questions=CARD)
-    assert (row.responses[0].text, row.states_reference) == ("5", False)
-    for cells, message in (
-        ({"no": "1", "answer": "5"}, r"response_key=answer if answer is that of the replies"),
-        ({"no": "1", "name": "5"}, r"the response with response_key$"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            next(iter(formats.by_columns([Row("t.csv:2", cells)], (None,) * 4, questions=CARD)))
-    with pytest.raises(UsageError, match="no usual column for the reference"):  # else each reply is its own reference
-        next(iter(formats.by_columns([Row("t.csv:2", {"question": "1", "response": "5"})], (None,) * 4)))
-
-
 def test_one_question_with_two_references_is_named_with_both_lines(tmp_path: Path) -> None:
     path = tmp_path / "typed.jsonl"
     rows = [{"id": str(n), "problem": "p", "answer": answer, "gen": "1"} for n, answer in enumerate("1213")]
@@ -409,14 +324,6 @@ def test_one_question_with_two_references_is_named_with_both_lines(tmp_path: Pat
     assert outputs.read(path, id_key="id").doubts == ()
     path.write_text("".join(json.dumps({**row, "answer": "1"}) + "\n" for row in rows))
     assert outputs.read(path).doubts == ()
-
-
-def test_a_broken_response_is_refused(tmp_path: Path) -> None:
-    path, row = tmp_path / "set.jsonl", b'{"problem": "p", "answer": "1", "gen": '
-    for response in (b'"a\xff"', b'"a\\x"', b'"a', b"12"):
-        path.write_bytes(row + b'"one"}\n' + row + response + b"}\n")
-        with pytest.raises(UsageError, match=r"set\.jsonl:2"):
-            read(path)
 
 
 @pytest.mark.wide

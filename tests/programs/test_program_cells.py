@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from harness.extensions.answers.program import cells
 from harness.extensions.answers.program.cells import SandboxCell, SandboxFailedError
 from harness.extensions.answers.program.inside import frames
 from tests.patience import PATIENCE_SECONDS
@@ -142,57 +141,3 @@ def test_a_sandbox_that_dies_behind_its_report_is_replaced(cell_of: CellOf) -> N
     assert cell.do(JOB, WORK) == {"report": WORK}
     assert (len(maker.processes), maker.n_ended) == (2, 1)
     assert cell.do(JOB, {"tests": []}) == {"report": {"tests": []}}
-
-
-def test_a_job_that_is_interrupted_ends_its_sandbox(cell_of: CellOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    maker = Maker(good, good)
-    cell = cell_of(maker)
-    with monkeypatch.context() as patched:
-        patched.setattr(SandboxCell, "exchange", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            cell.do(JOB, WORK)
-    assert maker.n_ended == 1
-    assert cell.do(JOB, {"tests": []}) == {"report": {"tests": []}}, "no message of the other job is read"
-
-
-def test_a_job_that_needs_more_gets_another_sandbox(cell_of: CellOf) -> None:
-    maker = Maker(*[good] * 6)
-    cell = cell_of(maker)
-    larger = {**JOB, "limits": {**LIMITS, "memory": 2 << 20}}
-    for job in (JOB, JOB, larger, JOB):
-        assert cell.do(job, WORK) == {"report": WORK}
-    margin = 512 << 20
-    assert maker.memories == [(1 << 20) + (1 << 10) + margin, (2 << 20) + (1 << 10) + margin]
-
-
-def test_a_silent_sandbox_is_stuck_after_a_minute_and_40_times_the_limits(
-    cell_of: CellOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    never = threading.Event()
-
-    def silent(fd: int, job: dict[str, Any]) -> None:
-        never.wait(PATIENCE_SECONDS)
-        raise ConnectionError(f"{fd} {job}")
-
-    deadlines: list[float] = []
-
-    class Poller:
-        """Waits for the first message only."""
-
-        def register(self, fd: int, events: int) -> None:
-            self.fd = fd
-            assert events == cells.select.POLLIN
-
-        def poll(self, milliseconds: float) -> list[int]:
-            deadlines.append(milliseconds)
-            return frames.readable([self.fd], PATIENCE_SECONDS) if milliseconds < 61_000 else []
-
-    monkeypatch.setattr(cells.select, "poll", Poller)
-    cell = cell_of(Maker(silent, silent))
-    with pytest.raises(SandboxFailedError, match=r"the sandbox sent no message for 220 s"):
-        cell.do(JOB, WORK)
-    assert 219_000 < max(deadlines) <= 220_000
-    never.set()

@@ -18,7 +18,6 @@ import pytest
 from harness.core.errors import HelperFailed, UsageError
 from harness.core.helpers import HELPERS, Remedy
 from harness.extensions.answers.program import bubblewrap, cells
-from harness.extensions.answers.program.inside.served import Printed
 from harness.extensions.answers.program.interpreters import LOST, Interpreters
 from harness.presets.tool import PythonTool, code_of, recorded, tool_of
 from tests.budget import thinned
@@ -186,13 +185,3 @@ def test_the_option_says_the_limits_and_refuses_all_else() -> None:
     for text in ("", " ", "{", '{"code": 1}', '{"kode": "1"}', '{"code":"print(6*7)"'):
         with pytest.raises(ValueError):
             code_of(text)
-
-
-def test_the_middle_of_a_long_output_is_left_out() -> None:
-    for n in range(30):
-        shown = Printed(10)
-        for character in "abcdefghijklmnopqrstuvwxyzäöü"[:n]:
-            shown.add(character)
-        whole = "abcdefghijklmnopqrstuvwxyzäöü"[:n]
-        expected = whole if n <= 10 else f"{whole[:5]}\n[… {n - 10} characters left out …]\n{whole[-5:]}"
-        assert shown.text == expected

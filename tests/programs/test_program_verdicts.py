@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
 from harness.extensions.answers.program import bubblewrap, cells
@@ -245,31 +243,3 @@ def test_waiting_for_a_processor_is_no_sleep(tmp_path: Path) -> None:
         supervisor._since = time.monotonic() - 0.3
         assert supervisor._over() == over
         os.close(supervisor._own_schedstat)
-
-
-def test_the_order_of_a_set_is_the_same_in_every_sandbox(cell: SandboxCell) -> None:
-    code = "print(*{str(n) for n in range(50)})"
-    failure = script(cell, code, ("", "")).failure
-    assert failure is not None
-    another = SandboxCell(bubblewrap)
-    assert script(another, code, ("", failure.came)).outcome == "correct"
-    another.close()
-
-
-def test_a_sandbox_that_dies_is_replaced_and_twice_is_undecided(cell: SandboxCell) -> None:
-    class Dying(SandboxCell):
-        def exchange(self, message: dict[str, Any], silence: float) -> dict[str, Any]:
-            assert self._process is not None
-            processes = psutil.Process(self._process.pid).children(recursive=True)
-            self._process.kill()
-            psutil.wait_procs(processes)
-            return super().exchange(message, silence)
-
-    dying = Dying(bubblewrap)
-    decision = script(dying, "print(42)", DOUBLE)
-    dying.close()
-    assert (decision.outcome, decision.rule) == ("undecided", "sandbox")
-    assert cell._process is None or script(cell, "print(42)", DOUBLE).outcome == "correct"
-    if cell._process is not None:
-        cell._process.kill()
-    assert script(cell, "print(42)", DOUBLE).outcome == "correct", "once is made good by another sandbox"
