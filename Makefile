@@ -15,10 +15,10 @@ REPEATS ?= 4000
 JOBS ?= $(shell expr 5 + `getconf _NPROCESSORS_ONLN`)
 PARALLEL = --processes $(JOBS)
 # Tests of `make test-quick`.
-QUICK = $(addprefix tests/, test_house.py core presets preparing benchmarks foreign runs client grading scoring progress)
+QUICK = $(addprefix tests/, test_house.py core presets preparing benchmarks foreign runs client grading scoring deciding progress)
 
-# Every target but the files of $(VENV) is a name, not a file.
-.PHONY: $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
+.PHONY: demo help test test-wide test-quick test-pythons lowest check coverage fuzz mutants storms simulate bench docs \
+  release clean
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
 demo: $(VENV)/.installed-demo
@@ -28,37 +28,26 @@ demo: $(VENV)/.installed-demo
 help:
 	@sed -n 's/^## \([a-zA-Z-]*\): /\1\t/p' Makefile | awk -F '\t' '{ printf "%-18s%s\n", $$1, $$2 }'
 
-# Plain asserts halve the time in which tests are collected. Those that fail run again, with the values of their asserts.
-SUITE = $(PARALLEL) --assert plain --durations 20 || \
-  { code=$$?; [ $$code != 1 ] || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 20; exit $$code; }
-
 ## test: the whole test suite, with the embedded server; then the 20 slowest tests
 test: $(VENV)/.installed-test
-	@$(BIN)/python -m pytest $(SUITE)
+	@tools/suite.sh $(BIN)/python $(PARALLEL)
 
 ## test-wide: what `make test` tries a quarter of: all cases of the generated tests, and the tests marked wide
 test-wide: $(VENV)/.installed-test
-	@export HARNESS_TEST_EXAMPLES=all; $(BIN)/python -m pytest --wide $(SUITE)
+	@HARNESS_TEST_EXAMPLES=all tools/suite.sh $(BIN)/python --wide $(PARALLEL)
 
 ## test-quick: the pure parts, without a server or a process: what to run at each save (about a minute on two cores)
 test-quick: JOBS = $(shell expr 1 + `getconf _NPROCESSORS_ONLN`)
 test-quick: $(VENV)/.installed-test
 	@$(BIN)/python -m pytest $(PARALLEL) -q -m "not server and not fuzz and not slow" $(QUICK)
 
-## test-pythons: test-quick by each further Python from 3.11 to 3.13 that stands on the path or is the system's
+## test-pythons: test-quick with each other Python from 3.11 to 3.13 on the path, and the system's
 test-pythons: $(VENV)/.installed-test
-	@tried=" $$($(BIN)/python -V) "; for python in python3.11 python3.12 python3.13 /usr/bin/python3; do \
-	  version=$$($$python -c 'import ssl, venv' 2>/dev/null && $$python -V) || continue; \
-	  case "$$tried" in *" $$version "*) continue;; esac; tried="$$tried $$version "; \
-	  case "$$version" in "Python 3.1"[123].*) echo "$$version";; *) continue;; esac; \
-	  PIP_COMPILE=0 $(MAKE) VENV="build/$${version#Python }" PYTHON="$$python" test-quick || exit; done
+	@tools/other_pythons.sh $(BIN)/python
 
-# Without the tests of benchmarks, which write tables by a newer pyarrow.
-## lowest: the demo and most of test-quick by the lowest version of each dependency that pyproject.toml allows
+## lowest: the demo and most of test-quick with the lowest version of each dependency that pyproject.toml allows
 lowest:
-	@mkdir -p build && sed -n '/^dependencies/,/^]/p; /^llama-cpp/p; /^report/p' pyproject.toml | \
-	  grep -o '"[a-z][a-z0-9.-]*>=[0-9.]*' | sed 's/"//; s/>=/==/' > build/lowest.txt
-	@PIP_CONSTRAINT=build/lowest.txt $(MAKE) VENV=build/lowest QUICK="$(filter-out tests/benchmarks, $(QUICK))" demo test-quick
+	@tools/lowest_versions.sh $(QUICK)
 
 ## check: format, lint, types, import contracts
 check: $(VENV)/.installed-check
@@ -104,7 +93,7 @@ bench: $(VENV)/.installed-bench
 test-%: $(VENV)/.installed-test
 	@HARNESS_HOSTILE="http openai" HARNESS_TEST_DOCS=1 HARNESS_RAY_SEEDS=$(or $(filter-out 200,$(SEEDS)),20) \
 	  HARNESS_PROGRAM_ATTACKS=$(or $(ATTACKS),1200) $(BIN)/python -m pytest --timeout=7200 \
-	  $(or $(TESTS),$(firstword $(wildcard tests/$(subst -,_,$*) tests/on_$*)))
+	  $(or $(TESTS),$(wildcard tests/$* tests/on_$*))
 
 ## docs: docs/ as a site in build/site; a link that leads nowhere is an error
 docs: $(VENV)-docs/.installed
