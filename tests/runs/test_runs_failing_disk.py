@@ -89,6 +89,19 @@ def stored(run: RunFolder) -> set[str]:
     return set(records)
 
 
+@pytest.mark.parametrize("call", ["read", "write"])
+def test_short_reads_and_writes_change_nothing(call: str, run: RunFolder, library: Path) -> None:
+    run.create()
+    acknowledged, refused = append(run, 0, 3, library, path=run.path, call=call, when=0, errno=0)
+    assert refused == ""
+    assert stored(run) == acknowledged == {f"{name}/{number}" for name in EVERY for number in range(3)}
+    for path in (run.batches, run.benchmark(BENCHMARK).samples):  # a torn tail
+        path.write_bytes(path.read_bytes()[:-9])
+    append(run, 3, 4, library, path=run.path, call=call, when=0, errno=0)
+    left = {f"{name}/{number}" for name in EVERY for number in range(4)} - {"batches/2", "samples/2"}
+    assert stored(run) == left
+
+
 @pytest.mark.parametrize("call", ["read", "write", "fsync"])
 def test_a_disk_that_fails_at_every_call_refuses_every_record(call: str, run: RunFolder, library: Path) -> None:
     run.create()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.interface import Arriving
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import SoFar
+from harness.core.errors import StoreError
 from harness.core.records import SCHEMA_VERSION, Seam
 from harness.generation.dispatch.flight import Flight, Lane, Work
 from harness.generation.dispatch.too_many_requests import Pace
@@ -85,6 +87,17 @@ def test_what_is_no_file_of_ours_is_told_and_a_missing_one_is_none(tmp_path: Pat
     assert "cannot read" in keeping.read_parts(RunFolder(tmp_path)).damage
 
 
+def test_a_planted_link_is_not_written_through(tmp_path: Path) -> None:
+    target = tmp_path / "mine"
+    target.write_text("precious")
+    folder = RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    folder.inflight.symlink_to(target)
+    with pytest.raises(StoreError):
+        keeping.write_parts(folder, PARTS)
+    assert target.read_text() == "precious"
+
+
 class Streams:
     """A keeper's log, its clock, and the text of a reply under way."""
 
@@ -110,6 +123,30 @@ class Streams:
     def stored(self) -> dict[int, str | None]:
         parts = keeping.read_parts(self.folder).partials
         return {task.sample_index: part.text for task, part in parts.items()}
+
+
+def test_parts_are_written_every_half_minute_and_at_the_end(tmp_path: Path) -> None:
+    streams = Streams(tmp_path)
+    streams.begin(0, "So")
+    streams.begin(1, "")
+    streams.now = 29.0
+    streams.keeper.look()
+    assert not streams.folder.inflight.exists()
+    streams.now = 31.0
+    streams.keeper.look()
+    streams.keeper.close()
+    assert streams.stored() == {0: "So"}
+    assert Streams(tmp_path).keeper.partials.keys() == {Task("b", "q", 0)}
+
+
+def test_once_all_samples_are_stored_the_file_is_removed(tmp_path: Path) -> None:
+    streams = Streams(tmp_path)
+    streams.begin(0, "So")
+    streams.keeper.keep_all()
+    streams.keeper.ended(Task("b", "q", 0))
+    streams.keeper.forget(Task("b", "q", 0))
+    streams.keeper.close()
+    assert not streams.folder.inflight.exists()
 
 
 ONWARD = [
@@ -153,3 +190,12 @@ def test_an_endpoint_that_answers_whole_requests_and_fails_a_continuation_is_ask
     streams.keeper.answered(flight(0, continues=False))
     assert not streams.keeper.partials
     assert len(streams.keeper.anew) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_costs_the_salvage_only(tmp_path: Path) -> None:
+    streams = Streams(tmp_path / "run")
+    streams.folder.path.chmod(0o500)
+    streams.begin(0, "So")
+    streams.keeper.close()
+    assert streams.events == ["inflight_given_up"]

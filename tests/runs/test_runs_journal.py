@@ -34,6 +34,7 @@ from harness.runs import (
     record,
 )
 from harness.runs.journal import read_state
+from tests.budget import share_of
 from tests.patience import PATIENCE_SECONDS
 from tests.runs.recorded import BENCHMARK, intact_texts, sample
 
@@ -51,6 +52,15 @@ def store(folder: BenchmarkFolder, *samples: Sample) -> bytes:
 def twenty() -> list[Sample]:
     """Twenty samples of five questions, with text that a careless reader splits."""
     return [sample(f"q{i % 5}", i // 5, f"\u2028{i}\x85\x00\ud800\f") for i in range(20)]
+
+
+def fails(error: int) -> Callable[..., int]:
+    """A system call that fails."""
+
+    def fail(*_: object) -> int:
+        raise OSError(error, os.strerror(error))
+
+    return fail
 
 
 # ---- what is stored
@@ -80,6 +90,24 @@ def test_a_sample_is_synced_within_a_second_and_at_the_end(
         monkeypatch.setattr("harness.runs.journal.SYNC_SECONDS", PATIENCE_SECONDS)
         journal.append(sample("last"))
     assert n_synced[n_before:] == [folder.samples.stat().st_size]
+
+
+def test_threads_may_share_a_journal(folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as opened:
+
+        def work(name: str) -> None:
+            for i in range(200):
+                opened.append(sample(name, i))
+
+        threads = [threading.Thread(target=work, args=(f"q{i}",)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(opened.keys) == 800
+    report = JournalReport()
+    assert len([*read_samples(folder, report=report)]) == 800
+    assert report.n_duplicates == 0
 
 
 @pytest.mark.parametrize(
@@ -117,6 +145,27 @@ def test_a_file_its_name_and_that_of_its_folder_are_on_disk_before_the_first_sam
 
 
 # ---- what is read
+
+
+@pytest.mark.timeout(1800)  # it syncs at every byte: minutes where the disk is busy
+def test_a_cut_at_every_byte_costs_the_torn_record_only(run: RunFolder) -> None:
+    """What kill -9 leaves of an append: at every length of the file."""
+    folder = BenchmarkFolder(BENCHMARK, run.path / "cut")
+    folder.create()
+    data = store(run.benchmark(BENCHMARK), *twenty()[:4])
+    late = sample("late", 0, "appended after the repair")
+    for cut in share_of(range(len(data) + 1)):
+        folder.samples.write_bytes(data[:cut])
+        intact = data[: data.rfind(b"\n", 0, cut) + 1]
+        if data[cut : cut + 1] == b"\n":
+            intact = data[: cut + 1]  # a record that lacks only its newline is whole
+        report = JournalReport()
+        assert {entry.key for entry in read_samples(folder, report=report)} == set(intact_texts(intact)), cut
+        with Journal.open(folder) as journal:
+            assert journal.keys == set(intact_texts(intact)), cut
+            assert journal.report.torn_tail == report.torn_tail == max(0, cut - len(intact))
+            journal.append(late)
+        assert folder.samples.read_bytes() == intact + record.encode(late)
 
 
 @pytest.mark.parametrize("n_chars", [10, 5_000, 300_000])
@@ -248,6 +297,23 @@ def test_a_failing_sync_is_final(folder: BenchmarkFolder, monkeypatch: pytest.Mo
             attempt()
     opened.close()
     assert set(intact_texts(folder.samples.read_bytes())) == {Key("safe", 0)}
+
+
+def test_an_error_inside_a_with_block_is_not_hidden_by_the_journals(
+    folder: BenchmarkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def use() -> None:
+        with Journal.open(folder):
+            monkeypatch.setattr(os, "fdatasync", fails(errno.EIO))
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        use()
+    monkeypatch.undo()
+    opened = Journal.open(folder)
+    monkeypatch.setattr(os, "fdatasync", fails(errno.EIO))
+    with pytest.raises(StoreError, match="Input/output error"):
+        opened.close()
 
 
 CHANGES: dict[str, tuple[Callable[[BenchmarkFolder], object], str]] = {

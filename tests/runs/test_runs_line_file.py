@@ -31,6 +31,7 @@ from harness.runs.line_file import LineFile, append_line, read_appended
 from tests.budget import examples
 from tests.conftest import CHECKOUT
 from tests.runs.recorded import BENCHMARK, FILES, Appended, correct
+from tests.runs.test_runs_lock import descriptors_of
 
 
 @pytest.fixture(params=FILES)
@@ -152,6 +153,21 @@ def test_whatever_stands_there_an_appended_line_stands_alone_and_no_whole_line_i
 # ---- the ledger of batches
 
 
+def test_the_latest_batch_of_a_request_is_known_again(run: RunFolder) -> None:
+    ledger = BatchLedger(run)
+    ledger.planned("one", "http://h/v1", ["a", "b"])
+    ledger.sent("one", "batch_1")
+    ledger.planned("two", "http://h/v1", ["b"])
+    again = BatchLedger(run)
+    holding = again.holding(["a", "b", "c"])
+    assert {ask: (batch.name, batch.id) for ask, batch in holding.items()} == {
+        "a": ("one", "batch_1"),
+        "b": ("two", ""),
+    }
+    again.void("two", "never begun")
+    assert BatchLedger(run).holding(["b"])["b"].name == "one"
+
+
 def test_damage_is_refused_since_it_may_hide_what_was_handed_in(run: RunFolder) -> None:
     ledger = BatchLedger(run)
     ledger.planned("one", "http://h/v1", ["a"])
@@ -191,6 +207,17 @@ def test_a_line_is_appended_and_read_under_its_files_lock(tmp_path: Path, monkey
     assert calls == [(True, fcntl.LOCK_EX | fcntl.LOCK_NB, 0), (True, fcntl.LOCK_UN, 3)]
     assert read_appended(path, dict, "") == [{}]
     assert calls[2:] == [(True, fcntl.LOCK_SH | fcntl.LOCK_NB, 3), (True, fcntl.LOCK_UN, 3)], "as a reader may on NFS"
+
+
+def test_a_closed_file_has_no_descriptor_and_closing_it_again_closes_no_other(tmp_path: Path) -> None:
+    path, other = tmp_path / "log.jsonl", tmp_path / "other"
+    with LineFile(path, durable=False) as file:
+        assert len(descriptors_of(path)) == 1
+    assert descriptors_of(path) == []
+    with other.open("wb"):  # may get the number that the file had
+        file.close()
+        file.close()
+        assert len(descriptors_of(other)) == 1
 
 
 def synced_by(act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> list[bool]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import socket
 import subprocess
@@ -85,6 +86,16 @@ def test_a_run_that_another_process_is_making_is_no_damaged_one(run: RunFolder) 
         RunFolder.open(run)
 
 
+def test_who_asks_for_the_holder_keeps_nobody_from_the_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.create()
+    run.lock.write_text("x" * 2000)
+    with run.lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        monkeypatch.setattr("harness.runs.lock.time.sleep", lambda _seconds: file.close())
+        with locked(run):
+            assert json.loads(run.lock.read_text())["pid"] == os.getpid(), "nothing of a longer former text stays"
+
+
 def descriptors_of(path: Path) -> list[int]:
     """The descriptors of this process that are open on the file."""
     state = path.stat()
@@ -97,6 +108,16 @@ def descriptors_of(path: Path) -> list[int]:
         if (status.st_dev, status.st_ino) == (state.st_dev, state.st_ino):
             numbers.append(int(number.name))
     return numbers
+
+
+def test_a_copied_descriptor_does_not_hold_the_run_beyond_the_release(run: RunFolder) -> None:
+    """As a forked process has it."""
+    with locked(run):
+        copy = os.dup(*descriptors_of(run.lock))
+    with locked(run):
+        assert holder_of(run) is not None
+    os.close(copy)
+    assert descriptors_of(run.lock) == []
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])

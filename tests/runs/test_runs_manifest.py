@@ -9,9 +9,9 @@ import pytest
 
 from harness.core.errors import StoreError
 from harness.core.records import ServerFacts
-from harness.runs import BenchmarkRecord, Difference, Manifest, Plan, RunFolder
+from harness.runs import BenchmarkFolder, BenchmarkRecord, Difference, Journal, Manifest, Plan, RunFolder
 from harness.runs.manifest import Provenance, changes_of, differences
-from tests.runs.recorded import BENCHMARK
+from tests.runs.recorded import BENCHMARK, sample
 
 IDENTITY: dict[str, Any] = {
     "model": "org/model",
@@ -49,6 +49,13 @@ def changed(path: tuple[str, ...], value: Any) -> dict[str, Any]:
 def manifest(identity: dict[str, Any] = IDENTITY, samples: int = 4) -> Manifest:
     empty = Manifest(harness_version="0.1.0", created="2026-01-01T00:00:00+00:00", model="org/model")
     return empty.extend(BENCHMARK, BenchmarkRecord(identity=identity, plan=Plan(samples=samples)))
+
+
+def test_a_new_run_starts_empty_and_says_when(run: RunFolder) -> None:
+    started = Manifest.start(run, model="m", harness_version="9")
+    assert (started.model, started.harness_version, started.benchmarks) == ("m", "9", {})
+    assert started.created.endswith("+00:00")
+    assert not run.path.exists()
 
 
 @pytest.mark.parametrize("path", leaves(IDENTITY), ids=".".join)
@@ -107,6 +114,12 @@ def test_foreign_text_in_a_refusal_is_inert_and_bounded() -> None:
     assert len(str(refused.value)) < 1000
 
 
+def test_another_model_is_refused_even_for_another_benchmark() -> None:
+    identity = {**IDENTITY, "model": "other"}
+    with pytest.raises(StoreError, match='model: "org/model" → "other"'):
+        manifest().extend("another", BenchmarkRecord(identity=identity, plan=Plan(samples=4)))
+
+
 @pytest.mark.parametrize("samples", [1, 4, 64])
 def test_more_or_fewer_samples_change_the_plan_only(samples: int) -> None:
     record = BenchmarkRecord(identity=IDENTITY, plan=Plan(samples=samples, question_ids=["q"]), settings={"a": 1})
@@ -132,6 +145,18 @@ def test_a_manifest_cut_anywhere_is_refused_never_guessed(run: RunFolder) -> Non
         for attempt in (lambda: Manifest.load(run), lambda: Manifest.start(run, model="m", harness_version="1")):
             with pytest.raises(StoreError, match="is damaged"):
                 attempt()
+
+
+def test_a_missing_manifest_beside_samples_is_refused_never_guessed(run: RunFolder, folder: BenchmarkFolder) -> None:
+    with Journal.open(folder) as journal:
+        journal.append(sample())
+    for attempt in (
+        lambda: Manifest.load(run),
+        lambda: Manifest.start(run, model="m", harness_version="1"),
+        lambda: RunFolder.open(run.path),
+    ):
+        with pytest.raises(StoreError, match=r"holds samples but no manifest\.json"):
+            attempt()
 
 
 def test_a_newer_manifest_is_refused_with_its_versions(run: RunFolder) -> None:

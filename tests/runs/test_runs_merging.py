@@ -5,6 +5,7 @@ For: harness.runs.journal, harness.runs.merging.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,19 @@ def session(minute: int) -> RecordedSession:
     return RecordedSession(started=f"2026-01-01T{minute // 60:02}:{minute % 60:02}:00+00:00", endpoints={})
 
 
+def test_endpoints_and_samples_that_never_succeed_are_those_of_all_folders() -> None:
+    joined = joined_manifest(
+        [
+            part("a", settings={"endpoints": ["x", "y"], "never_succeeds": {"q1": "too long"}}),
+            part("b", settings={"endpoints": ["y", "z"], "never_succeeds": {"q1": "long", "q2": "too long"}}),
+        ],
+        False,
+    )
+    has = joined.benchmarks[NAME].settings
+    assert has == {"endpoints": ["x", "y", "z"], "never_succeeds": {"q1": "too long", "q2": "too long"}}
+    assert joined_manifest([part("a", settings=has), part("b")], False).benchmarks[NAME].settings == has
+
+
 def test_the_whole_has_the_earliest_beginning_the_larger_plan_and_the_first_fingerprint() -> None:
     first, second = (Fingerprint(version="1", beginnings=[text], endpoint="e") for text in ("one", "two"))
     none = part("a", plan=Plan(samples=3), created="2026-01-03T00:00:00+00:00")
@@ -237,3 +251,50 @@ def test_questions_stand_in_the_order_of_the_folders(quick_path: Path) -> None:
     merge([shorter, longer], RunFolder(quick_path / "all"))
     ids = [question.question_id for question in questions.read(RunFolder(quick_path / "all").benchmark(NAME))]
     assert ids == ["q2", "q0", "q1"]
+
+
+def test_a_selection_holds_where_all_folders_have_one() -> None:
+    plans = {
+        "ids": Plan(samples=1, question_ids=["q0"]),
+        "more": Plan(samples=1, question_ids=["q1", "q0"]),
+        "all": Plan(samples=1),
+    }
+
+    def joined(*names: str) -> Plan:
+        return joined_manifest([part(name, plan=plans[name]) for name in names], False).benchmarks[NAME].plan
+
+    assert joined("ids", "more").question_ids == ["q0", "q1"]
+    assert joined("ids", "all").question_ids is joined("all", "ids").question_ids is None
+
+
+def test_a_log_that_cannot_be_read_is_one_sentence(quick_path: Path) -> None:
+    run = write(quick_path / "a", [sampled(0, 0)], n_questions=1, planned=1)
+    run.log.unlink()
+    run.log.symlink_to(quick_path / "elsewhere")
+    (quick_path / "elsewhere").write_text("{}\n", "utf-8")
+    with pytest.raises(StoreError, match=r"^cannot read .*log\.jsonl: it is a symbolic link"):
+        merge([run], RunFolder(quick_path / "all"))
+
+
+def test_questions_that_no_folder_holds_are_asked_for(quick_path: Path) -> None:
+    run = write(quick_path / "a", [sampled(0, 0)], n_questions=1, planned=1)
+    run.benchmark(NAME).questions.unlink()
+    run.benchmark(NAME).questions.unlink(missing_ok=True)
+    with pytest.raises(StoreError, match="none of the folders holds the questions of sums"):
+        merge([run], RunFolder(quick_path / "all"))
+
+
+def test_a_merge_stands_in_the_log_and_stands_for_its_folder(quick_path: Path) -> None:
+    run = write(quick_path / "a", [sampled(0, 0)], n_questions=1, planned=1)
+    merged = merge([run], RunFolder(quick_path / "all"))
+    events = [msgspec.json.decode(line) for line in merged.folder.log.read_bytes().splitlines()]
+    (event,) = [event for event in events if event["event"] == "merged"]
+    assert (event["sources"], event["samples"]) == ([str(run.path)], [1])
+    assert os.fspath(merged) == str(quick_path / "all")
+
+
+def test_a_folder_without_the_benchmark_hides_none_behind_it(quick_path: Path) -> None:
+    folders = [write(quick_path / f"{n}", [sampled(0, n)], n_questions=1, planned=3) for n in range(3)]
+    msgspec.structs.replace(Manifest.load(folders[1]), benchmarks={}).save(folders[1])
+    (joined,) = merge(folders, RunFolder(quick_path / "all")).benchmarks
+    assert joined.n_samples == 2

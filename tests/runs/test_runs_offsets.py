@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from harness.runs import RunFolder, read_samples
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.offsets import SampleOffsets, sample_pairs
 from tests.runs.recorded import append
-from tests.viewer.small_run import RunQuestion, RunReply, sample, write_run
+from tests.viewer.small_run import SMALL, RunQuestion, RunReply, sample, write_run
 
 
 @pytest.fixture
@@ -74,6 +75,25 @@ def test_a_line_that_is_still_being_written_does_not_count_until_its_newline(fol
     assert 8 in offsets.of("q2/odd id")
 
 
+def test_a_replaced_journal_is_read_anew(folder: BenchmarkFolder, tmp_path: Path) -> None:
+    offsets = opened(folder)
+    second = write_run(tmp_path / "other", {"demo": {"q1": SMALL["q1"]}}, scored=False).benchmark("demo")
+    shutil.copy(second.samples, tmp_path / "new.jsonl")
+    (tmp_path / "new.jsonl").replace(folder.samples)
+    offsets.refresh()
+    assert offsets.questions() == ["q1"]
+    assert everything(offsets) == list(read_samples(folder))
+
+
+def test_the_first_record_of_a_key_counts(folder: BenchmarkFolder) -> None:
+    line = folder.samples.read_bytes().splitlines(keepends=True)[0]
+    with folder.samples.open("ab") as file:
+        file.write(line)
+    offsets = opened(folder)
+    assert offsets.n_samples == 6
+    assert offsets.of("q1")[0].offset == 0
+
+
 def test_a_damaged_record_is_refused_when_it_is_read(folder: BenchmarkFolder) -> None:
     data = bytearray(folder.samples.read_bytes())
     data[data.index(b"Half")] ^= 1
@@ -81,6 +101,16 @@ def test_a_damaged_record_is_refused_when_it_is_read(folder: BenchmarkFolder) ->
     with pytest.raises(StoreError, match=r"samples\.jsonl, line 1: checksum differs"):
         opened(folder).read(Key("q1", 0))
     assert opened(folder).read(Key("q1", 1)).text == r"It is $\boxed{41}$."
+
+
+def test_no_file_means_no_samples(folder: BenchmarkFolder) -> None:
+    folder.samples.unlink()
+    assert opened(folder).n_samples == 0
+
+
+def test_an_unknown_sample_is_a_sentence(folder: BenchmarkFolder) -> None:
+    with pytest.raises(StoreError, match="holds no sample 7 of question 'q1'"):
+        opened(folder).read(Key("q1", 7))
 
 
 @pytest.mark.parametrize(("most", "of_each"), [(6, [3, 3]), (5, [2, 2]), (2, [2])])

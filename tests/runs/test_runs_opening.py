@@ -8,7 +8,9 @@ For: harness.runs.lock, harness.runs.journal.
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -195,3 +197,14 @@ def test_a_folder_copied_while_the_run_went_on_opens_or_says_why_not(tmp_path: P
             else:
                 assert done.code == 0, (hint, done.err)
                 assert texts(tmp_path / "out") == whole, hint
+
+
+def test_status_of_a_copied_run_does_not_name_the_process_that_holds_the_original(quick_path: Path) -> None:
+    first = RunFolder(quick_path / "run")
+    with locked(first):
+        Manifest.start(first, model="m", harness_version="1").save(first)
+        shutil.copytree(first.path, quick_path / "copy")
+        assert f"process {os.getpid()}" in harness(quick_path, "status", "run").out
+        of_copy = harness(quick_path, "status", "copy")
+    assert of_copy.code == 0
+    assert "process" not in of_copy.out

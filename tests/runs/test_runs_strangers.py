@@ -365,6 +365,26 @@ def test_the_scores_of_other_questions_are_not_shown(
     assert "accuracy" not in done.out
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["intact", "cut", "edited", "gone"])
+def test_neither_status_nor_the_overview_shows_the_score_of_other_questions(
+    how: str, workspace: Path, server: FakeServer
+) -> None:
+    forgery = Forgery(how, lambda folder: None) if how == "intact" else with_other_questions(how)
+    done = meet(workspace, forgery, "status", server)
+    assert ("% right" in done.out) == ("samples (100%)" in done.out) == (how == "intact")
+    assert done.code == (0 if how == "intact" else 3)
+    assert ("questions.jsonl was changed after the run wrote it" in done.err) == (how in ("cut", "edited"))
+    library = Library((workspace / "r",))
+    library.refresh()
+    (run,) = library.runs.values()
+    run.refresh()
+    (benchmark,) = run.benchmarks.values()
+    _ = benchmark.score
+    assert (benchmark.score is not None) == (how == "intact")
+    assert any("questions.jsonl" in problem for problem in benchmark.problems) == (how in ("cut", "edited"))
+
+
 NAMED = {
     "a card": ("run", "PIPE.yaml", "--model", "m", "--base-url", "URL"),
     "a sweep": ("sweep", "PIPE.yaml"),

@@ -5,18 +5,23 @@ For: harness.runs.grades, harness.scoring.journal_grades.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from threading import Timer
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
-from harness.core.records import GradeRules
+import harness
+from harness.core.records import GradeRules, Question, Sample
 from harness.grading.processes import pool
+from harness.grading.verdict import Verdict
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
 from harness.runs.line_file import write_lines
@@ -156,6 +161,14 @@ def test_a_grading_of_all_samples_anew_goes_on_without_the_option_and_reuses_non
     assert not place.fresh_grades.exists()
 
 
+@pytest.mark.slow
+def test_a_second_grading_of_all_samples_anew_reuses_nothing_of_the_first(tmp_path: Path, slow_verifier: Path) -> None:
+    run = run_of(tmp_path / "run", 40)
+    interrupted(run, 25, GradingOptions(workers=1, fresh=True))
+    assert graded_by(run, GradingOptions(workers=1, fresh=True)) == 40
+    assert not run.benchmark(NAME).fresh_grades.exists()
+
+
 def test_fast_grades_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Grading them anew takes less time than keeping them; a bound of 5 stands for the thousands that a second has."""
     monkeypatch.setattr(pool, "MAX_KEPT", 5)
@@ -207,3 +220,38 @@ def test_grades_behind_a_slow_one_are_kept_too(tmp_path: Path, slow_verifier: Pa
     assert f"made up: {n_kept} stored; the same command continues" in err, err
     assert kept
     assert 0 not in kept
+
+
+class _Sandbox:
+    """Stands for an extension that decides in other processes: the verdict on sample 0 comes last, after 3 s."""
+
+    name = "sandbox/1"
+
+    def __init__(self) -> None:
+        self._right = dataclasses.replace(harness.grade("7", r"\boxed{7}"), grader=self.name)
+
+    def ask(self, _question: Question, sample: Sample) -> Future[Verdict]:
+        future: Future[Verdict] = Future()
+        Timer(3.0 if sample.sample_index == 0 else 0.0, future.set_result, [self._right]).start()
+        return future
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.slow
+def test_verdicts_of_an_extension_are_kept_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "is_elsewhere", lambda grader: grader == "sandbox")
+    monkeypatch.setattr(pool, "require_extension", lambda _: SimpleNamespace(start=lambda *_: _Sandbox()))
+    samples = [sample(index, rf"\boxed{{{index}}}", "") for index in range(5)]
+    run = run_with(tmp_path / "run", samples, rules=GradeRules(grader="sandbox"))
+    kept_before: list[int] = []
+
+    def on_graded(_name: str, _n: int) -> None:
+        kept_before.extend(grade.sample_index for grade in grades.read_file(partial(run)))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score_run(run, GradingOptions(workers=1), on_graded)
+    assert kept_before == [1, 2, 3, 4]
+    assert graded_by(run, GradingOptions(workers=1)) == 0

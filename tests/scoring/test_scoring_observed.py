@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from harness.core.packed import Packed
 from harness.core.records import Grade, Question, Sample, Seam, Timing, Usage
 from harness.presets.grading import GradingOptions
+from harness.reports.report import report
+from harness.reports.tables import endpoint_table
 from harness.runs import RunFolder, grades, read_samples
 from harness.runs.line_file import write_lines
 from harness.scoring.journal_grades import basis
@@ -280,3 +282,25 @@ def test_each_endpoint_has_its_shares_and_those_that_its_questions_lead_one_to_e
     assert (first.tokens_per_s, second.tokens_per_s) == (50.0, 25.0)
     assert first.accuracy.sampling.low < 1.0 == first.accuracy.sampling.high
     assert (first.accuracy.at_most, second.accuracy.at_most) == (False, True)
+
+
+@pytest.mark.slow
+def test_the_endpoints_of_a_run_stand_in_score_and_table(tmp_path: Path) -> None:
+    run = stored(tmp_path / "run", [question(f"q{q}") for q in range(30)], drawn({A: 0.6, B: 0.6, C: 0.3}, seed=1), 16)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert [*score.endpoints] == [A, B, C]
+    table = endpoint_table([("run", score)])
+    assert table is not None
+    low, high = score.endpoints[C].accuracy.sampling or (0.0, 0.0)
+    assert low < 0.3 < high
+    assert {one.accuracy.question for one in score.endpoints.values()} == {None}  # each endpoint has the same questions
+    assert table.rows[2][5] == f"{100 * low:.1f}–{100 * high:.1f}"
+    assert "By endpoint" in report([run]).html()
+
+
+def test_one_endpoint_has_no_table(tmp_path: Path) -> None:
+    asked = [question("q0"), question("q1")]
+    alone = stored(tmp_path / "alone", asked, [sample("q0", 0, A), sample("q1", 0, A, right=False)], 1)
+    (score,) = score_run(alone, GradingOptions(workers=1))
+    assert score.endpoints == {}
+    assert endpoint_table([("run", score)]) is None

@@ -18,12 +18,13 @@ import msgspec
 import pytest
 
 from harness.benchmarks.catalogue import DATA
-from harness.core.errors import StoreError
+from harness.core.errors import StoreError, UsageError
 from harness.core.records import GradeRules, Question, Sample
 from harness.grading.processes import pool
 from harness.presets.grading import GradingOptions
 from harness.reports.tables import accuracy_table
 from harness.runs import Journal, Manifest, RunFolder, grades
+from harness.runs.line_file import write_lines
 from harness.scoring.pipeline import score_run
 from harness.scoring.score import Score
 from tests.budget import examples
@@ -69,6 +70,21 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("returned", "failed"), [("{}[answer]", True), ("False", False), ("None", False)])
+def test_a_verifier_that_raises_on_a_sample_without_a_reply_is_named(
+    tmp_path: Path, own_verifier: Path, returned: str, failed: bool
+) -> None:
+    own_verifier.write_text(f"def judge(answer, question):\n    return True if answer else {returned}\n")
+    rules = GradeRules(grader="own_verifier:judge", whole_reply=True)
+    run = run_with(tmp_path / "run", [sample(0, "seven", ""), sample(1, None, "thinking")], rules=rules)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert [outcome for outcome, _ in graders(run)] == ["correct", "no_answer"]
+    sentence = "raised KeyError (own_verifier.py:2) on 1 sample: counted as wrong"
+    assert (sentence in " ".join(score.verifier_errors)) == failed
+    assert bool(score.verifier_errors) == failed
+
+
+@pytest.mark.slow
 def test_an_answer_that_exceeded_a_deadline_is_graded_anew_under_a_longer_one(
     tmp_path: Path, own_verifier: Path
 ) -> None:
@@ -85,6 +101,18 @@ def test_an_answer_that_exceeded_a_deadline_is_graded_anew_under_a_longer_one(
     go.touch()
     (longer,) = score_run(run, GradingOptions(workers=1, deadline=30))
     assert (longer.n_undecided, longer.accuracy.value, longer.verifier_errors) == (0, 1.0, ())
+
+
+def test_a_verifier_that_broke_is_told_before_a_grade_is_lost(tmp_path: Path, own_verifier: Path) -> None:
+    rules = GradeRules(grader="own_verifier:judge")
+    run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", "")], rules=rules)
+    own_verifier.write_text("def judge(answer, question):\n    return True\n")
+    score_run(run, GradingOptions(workers=1))
+    before = graders(run)
+    own_verifier.write_text("import nothing_of_this_name\n")
+    with pytest.raises(UsageError, match=r"ModuleNotFoundError: .*nothing_of_this_name.* \(own_verifier.py:1\)"):
+        score_run(run, GradingOptions(workers=1))
+    assert graders(run) == before
 
 
 def test_another_version_of_the_grader_grades_again_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,6 +144,17 @@ def test_another_reply_in_place_of_a_graded_one_is_graded_anew_and_no_other_is(t
     assert [outcome for outcome, _ in graders(run)] == ["correct", "wrong"]
     score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     assert graded == [1], "the new grade holds"
+
+
+def test_a_grade_that_does_not_say_which_reply_it_read_is_made_anew(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", "")])
+    score_run(run, GradingOptions(workers=1))
+    place = run.benchmark(NAME)
+    current = [*grades.read(place)]
+    write_lines(place.grades, [msgspec.structs.replace(one, verdict="wrong", reply_checksum=None) for one in current])
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert score.accuracy.value == 1.0
+    assert [*grades.read(place)] == current
 
 
 def second_reader(data: bytes) -> dict[int, str]:
@@ -219,6 +258,14 @@ def test_a_changed_rule_grades_again_at_the_next_score(tmp_path: Path, cards: Pa
         (score,) = score_run(run, GradingOptions(workers=1))
         assert (score.accuracy.value, told(score, "rules of the card as they are now")) == (accuracy, changed)
     assert grades.read(run.benchmark("made up")) == first
+
+
+def test_a_card_that_is_broken_changes_nothing_and_is_told(tmp_path: Path, cards: Path) -> None:
+    run = run_with(tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")])
+    (cards / "made up.yaml").write_text(CARD + "rules: {absolute_tolerance: -1}\n")
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert score.accuracy.value == 0.5
+    assert told(score, "graded by the rules that the run began with")
 
 
 @pytest.mark.parametrize(("settings", "accuracy"), [({}, 1.0), ({DATA: "/data/made up.jsonl"}, 0.5)])

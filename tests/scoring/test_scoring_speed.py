@@ -6,6 +6,7 @@ For: harness.scoring.observed, harness.scoring.measures.
 
 from __future__ import annotations
 
+import csv
 import math
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from harness.core.records import Sample, Timing, Usage
 from harness.presets.grading import GradingOptions
+from harness.reports.formats import to_csv
 from harness.reports.report import report
 from harness.reports.tables import budget_table, speed_table
 from harness.scoring.measures import mean_of_tokens
@@ -101,6 +103,25 @@ def test_thinking_that_was_not_sent_does_not_count_as_speed(
     assert ("visible tokens only" in " ".join(table.notes)) is (hidden is not None)
     first_token = next(value for name, value in facts_of(one) if name == "first token")
     assert first_token == ("60.00 s" if hidden is None else "60.00 s (visible tokens only)")
+
+
+def test_samples_beyond_the_plan_do_not_count(tmp_path: Path) -> None:
+    run = stored(tmp_path, [question("q0")], [timed(i, streamed(0.1)) for i in range(5)], 2)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    assert (score.speed and score.speed.n_samples, score.workload and score.workload.n_samples) == (2, 2)
+
+
+def test_every_format_holds_speed_budgets_and_tokens(tmp_path: Path) -> None:
+    run = stored(tmp_path, [question("q0")], [timed(i, streamed(0.1), 200 * (i + 1)) for i in range(3)], 3)
+    (score,) = score_run(run, GradingOptions(workers=1))
+    of_run = report([run])
+    for document in (of_run.markdown(), of_run.html()):
+        for title in ("Speed of one stream", "Accuracy within a budget", "Tokens of a sample"):
+            assert title in document
+    (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())
+    assert (row["speed_first_token_p50"], row["speed_lag"]) == ("0.1", "0.001")
+    assert float(row["within_256_accuracy"]) == pytest.approx(1 / 3)
+    assert (row["tokens_completion_mean"], row["tokens_completion_p50"]) == ("400.0", "400")
 
 
 def worked(number: int, started: float, total: float, tokens: int | None = 10, *, attempts: int = 1) -> Sample:
