@@ -10,16 +10,27 @@ import contextlib
 import itertools
 import json
 import os
+import random
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from harness.cli import race as race_command
+from harness.commands import run
+from harness.deciding.race import RaceStanding
 from harness.gates.race import candidates, race
-from harness.testing import FakeServer, Request, Step
+from harness.grading.verdict import JUDGE_RULE
+from harness.options.deciding import RaceRules
+from harness.progress.watching import Collecting
+from harness.runs import RunFolder, grades
+from harness.scoring.stats import Interval
+from harness.testing import FakeServer, Request, Step, completion, models
 from tests.faults.able import able, sums
 from tests.system.command import harness
 
@@ -67,6 +78,26 @@ def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(tmp_path
     assert json.loads(harness(tmp_path, "score", "out/tuned", "--json").out)[0]["n_missing"] == 0
 
 
+def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: Path) -> None:
+    """However many looks it has; the next start takes another, since the server may be another by then."""
+
+    def reply(request: Request) -> Iterator[Step]:
+        greedy = request.method == "POST" and request.json["temperature"] == 0
+        return iter(completion("a beginning", tokens=16)) if greedy else able(0.6)(request)
+
+    with FakeServer(reply) as one, FakeServer(reply) as two:
+
+        def n_greedy() -> list[int]:
+            posts = [[request for request in server.requests if request.method == "POST"] for server in (one, two)]
+            return [sum(request.json["temperature"] == 0 for request in each) for each in posts]
+
+        given = [*words(one.base_url, two.base_url), "--fingerprint", "--samples", "6", "--step"]
+        first = harness(tmp_path, *given, "2", "--max-tokens", "64")
+        assert n_greedy() == [8, 8], first.err
+    for path in tmp_path.glob("out/*/manifest.json"):
+        assert json.loads(path.read_text())["benchmarks"]["sums"]["settings"]["fingerprint"] is True
+
+
 def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
     """Equal models stay undecided."""
     with FakeServer(able(0.5)) as one, FakeServer(able(0.5, shift=1)) as second:
@@ -82,6 +113,43 @@ def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
         plan.unlink()
         lost = harness(tmp_path, *given, "4")
         assert (lost.code, "holds samples of a race and no race.json" in lost.err) == (2, True)
+
+
+def murky(request: Request) -> Iterator[Step]:
+    """A model that is always wrong, or so unclear that no rule can tell."""
+    if request.method == "GET":
+        return iter([models("test-model")])
+    rng = random.Random(request.json["seed"])
+    answer = "999" if rng.random() < 0.5 else r"\text{it is what comes after that number}"
+    return completion(rf"Case {rng.random()}: so \boxed{{{answer}}}", tokens=50)
+
+
+@pytest.mark.parametrize("unclear", [True, False])
+def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bool, tmp_path: Path) -> None:
+    with FakeServer(able(0)) as one, FakeServer(murky if unclear else able(0, shift=1)) as second:
+        given = [*words(one.base_url, second.base_url), "--samples", "40", "--margin", "25", "--step", "8"]
+        done = harness(tmp_path, *given)
+        again = harness(tmp_path, *given, "--json")
+    first = done.out.splitlines()[0]
+    for told in (done, again):
+        said = "tuned beside base: undecided answers count as wrong" in " ".join(told.err.split())
+        assert (told.code, said) == (int(unclear), unclear)
+    assert ("undecided (undecided answers may carry the difference from +0.0 to +" in first) == unclear
+    assert first.endswith("equal within the margin") != unclear
+
+
+def test_a_race_whose_runs_a_judge_has_graded_keeps_its_verdicts(tmp_path: Path) -> None:
+    with FakeServer(able(0.3)) as weak, FakeServer(able(0.9, shift=1)) as strong:
+        given = [*words(weak.base_url, strong.base_url), "--samples", "64"]
+        done = harness(tmp_path, *given)
+        files = RunFolder(tmp_path / "out" / "tuned").benchmark("sums")
+        first, *others = grades.read(files)
+        grades.write(files, [msgspec.structs.replace(first, rule=JUDGE_RULE), *others])
+        files.scores.unlink()
+        again = harness(tmp_path, *given)
+    assert (again.code, again.out) == (done.code, done.out)
+    assert "tuned beside base: what a comparison warns of is not known: " in " ".join(again.err.split())
+    assert "is not known" not in done.err
 
 
 def test_a_decided_candidate_samples_no_more(questions: Path, tmp_path: Path) -> None:
@@ -111,6 +179,21 @@ def test_a_race_that_cannot_be_is_refused(
     assert (done.code, words_of_refusal in done.err) == (2, True), done.err
 
 
+def test_a_look_prints_each_candidate_and_counts_one_round_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    waiting = RaceStanding(
+        1, -0.3, Interval(-0.9, -0.1), "undecided", 1, "worse after 1 round, to be confirmed by round 2"
+    )
+    decided = msgspec.structs.replace(waiting, rounds=2, verdict="worse", withheld="")
+    unlooked = msgspec.structs.replace(waiting, rounds=0)
+    for state in (unlooked, waiting, decided):
+        race_command._print_look({"int4": state})
+    assert capsys.readouterr().err.splitlines() == [
+        "  int4: -30.0 points after 1 round, between -90.0 and -10.0: undecided (worse after 1 round, to be confirmed "
+        "by round 2)",
+        "  int4: -30.0 points after 2 rounds, between -90.0 and -10.0: worse",
+    ]
+
+
 def billed(server: FakeServer) -> int:
     """New tokens of all replies of a server: each has 50."""
     return 50 * sum(request.method == "POST" for request in server.requests)
@@ -135,6 +218,27 @@ def test_a_budget_is_for_all_candidates_and_looks_of_one_command_and_the_next_ha
         assert "harness race " in done.err.rpartition("Resume with: ")[2]
         again = harness(tmp_path, *given, *budget)
         assert (again.code, billed(one) + billed(two)) == (4, 3600), again.err
+
+
+def test_each_look_of_a_race_warns_of_what_no_look_before_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Warnings that differ by a number only are the same; candidates that do so are not."""
+    looks = itertools.count()
+    sample_to = run.sample_to
+
+    def warning(*args: Any, **keywords: Any) -> Any:
+        look = next(looks) // 2
+        return replace(sample_to(*args, **keywords), warnings=[f"{look} of 9", *["only the second"] * (look == 1)])
+
+    monkeypatch.setattr(run, "sample_to", warning)
+    watcher = Collecting()
+    with FakeServer(able(0.5)) as server:
+        common = {"data": str(tmp_path / "sums.jsonl"), "base_url": server.base_url, "samples": 3, "canary": False}
+        entrants = candidates([("s1", {}), ("s2", {})], {**common, "out": tmp_path / "out"})
+        race(entrants, RaceRules(step=1), watcher)
+    given = [line for line in watcher.warnings if line.startswith(("s1: ", "s2: "))]
+    assert (next(looks), given) == (6, ["s1: 0 of 9", "s2: 0 of 9", "s1: only the second", "s2: only the second"])
 
 
 def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callable[[Request], Iterator[Step]]:

@@ -21,8 +21,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import harness
+from harness.client.address.endpoint import Endpoint
+from harness.client.batch_service import BatchService
+from harness.client.protocol.failures import RequestFailed
 from harness.generation.batching import loop
 from harness.generation.network.control import order, progress_of
+from harness.progress.watching import Watcher
 from harness.results import Run
 from harness.runs import RunFolder, read_samples
 from harness.testing import CLOSE, FakeServer, Request, Step, http, response
@@ -378,6 +382,11 @@ def test_what_has_no_reply_is_asked_once_more_and_nothing_else_is(
     assert len(provider.batches) == max(n_asked)
 
 
+def test_a_unix_socket_has_no_batches() -> None:
+    with pytest.raises(RequestFailed, match="no unix socket; give the http address of a batch API"):
+        BatchService(Endpoint.parse("unix:/run/none.sock")).look("b")
+
+
 def test_limits_of_the_provider_make_several_batches(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from harness.client.address.providers import Batches, Provider, load
 
@@ -418,6 +427,57 @@ def test_a_batch_that_is_refused_as_a_whole_stops_the_run_in_the_providers_words
         with pytest.raises(harness.ServerError, match=r"Enqueued token limit reached.*concurrency"):
             harness.run(base_url=server.base_url, **asked)
         assert harness.run(base_url=server.base_url, **asked).complete, "the same command asks anew"
+
+
+def test_a_step_that_fails_is_a_line_with_the_next_try(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    monkeypatch.setattr(Watcher, "standing", lambda _, sentence: lines.append(sentence))
+    faults = iter([http(503, b"no room"), http(529, b"no room")])
+
+    def instead(_: BatchProvider, request: Request) -> bytes | None:
+        return next(faults, None) if request.method == "POST" else None
+
+    assert run_on(BatchProvider(instead=instead), asked).complete
+    sizes, *failed = lines
+    assert sizes.startswith(f"handing in {N * M} requests, ")
+    expected = [("503", 1), ("529", 2)]
+    assert failed[:2] == [f"the upload failed (HTTP {status}: no room); tried again in {s} s" for status, s in expected]
+
+
+@pytest.mark.parametrize(("status", "message"), [(401, "no key"), (404, "no such route")])
+def test_a_provider_without_batches_stops_the_run(asked: dict[str, Any], status: int, message: str) -> None:
+    def instead(_: BatchProvider, request: Request) -> bytes | None:
+        return http(status, {"error": {"message": message}}) if request.method == "POST" else None
+
+    with (
+        FakeServer(BatchProvider(instead=instead).answer) as server,
+        pytest.raises(harness.ServerError, match=f"no batch can be made: HTTP {status}: {message}"),
+    ):
+        harness.run(base_url=server.base_url, **asked)
+    with FakeServer(BatchProvider().answer) as server:
+        assert harness.run(base_url=server.base_url, **asked).complete, "nothing had been handed in"
+
+
+def test_more_requests_than_may_be_under_way_are_found_in_the_batch_that_asks_them(asked: dict[str, Any]) -> None:
+    provider = BatchProvider(looks=0)
+    with FakeServer(provider.answer) as server:
+        harness.run(base_url=server.base_url, **asked)
+        (asked["out"] / "sums" / "samples.jsonl").unlink()
+        run = harness.run(base_url=server.base_url, concurrency=2, **asked)
+    assert run.complete
+    assert len(provider.batches) == 1, "all are answered by the batch that asked them first"
+
+
+def test_a_batch_that_the_provider_has_forgotten_is_named_with_the_way_out(asked: dict[str, Any]) -> None:
+    provider = BatchProvider(looks=0)
+    with FakeServer(provider.answer) as server:
+        harness.run(base_url=server.base_url, **asked)
+        (asked["out"] / "sums" / "samples.jsonl").unlink()
+        provider.batches.clear()
+        with pytest.raises(harness.ServerError, match=r"no longer knows the batch batch_0.*remove .*batches\.jsonl"):
+            harness.run(base_url=server.base_url, **asked)
+        (asked["out"] / "batches.jsonl").unlink()
+        assert harness.run(base_url=server.base_url, **asked).complete
 
 
 def test_a_key_reaches_no_message_and_no_file(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,8 @@ from harness.generation.dispatch.flight import SessionPlan
 from harness.generation.run_progress import Account, Spent
 from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage
 from harness.presets.sampling import Sampling
+from harness.runs.layout import RunFolder, RunLog
+from harness.runs.log_events import spent_so_far
 from harness.runs.missing import Owed, Task
 from harness.testing import FakeServer, Request, delta, event_stream
 from tests.generation.small_runs import question_set, run, run_settings, samples_of, well
@@ -157,6 +159,15 @@ def test_the_cost_of_all_sessions_is_summed(tmp_path: Path) -> None:
     assert last.spent_before.plus(last.spent).prompt_tokens == 12 * 9
 
 
+def test_an_end_of_a_session_with_many_words_is_read(tmp_path: Path) -> None:
+    spent = {"prompt_tokens": 7}
+    with RunLog(RunFolder(tmp_path)) as log:
+        log.write("session_ended", notes={"n" * 1000 + str(n): 1 for n in range(500)}, spent=spent)
+    assert list(spent_so_far(RunFolder(tmp_path))) == [spent]
+    former = [{"prompt_tokens": 7, "n_bounded": 1}, {"n_estimated": 2}, {"n_unstated": 4}]
+    assert Spent.of_all(former) == Spent(7, 0, 1 + 2 + 4), "of earlier versions"
+
+
 def test_a_budget_that_pays_for_no_prompt_says_which_would_do(tmp_path: Path) -> None:
     benchmarks = {"sums": BenchmarkSettings(samples=1, sampling=Sampling(max_tokens=48))}
     with FakeServer(well) as server:
@@ -169,6 +180,24 @@ def test_a_budget_that_pays_for_no_prompt_says_which_would_do(tmp_path: Path) ->
         assert "again" not in str(stopped.value), "the same command would end alike"
         (least,) = re.findall(r"at least (\S+),", str(stopped.value))
         assert run(replace(settings, budget_usd=float(least)), question_set(tmp_path, 3)).complete
+
+
+def test_a_session_that_a_budget_stops_tells_its_warnings(tmp_path: Path) -> None:
+    benchmarks = {"sums": BenchmarkSettings(samples=4, sampling=Sampling(max_tokens=7))}
+    warnings: list[str] = []
+
+    def cut(request: Request) -> Iterator[bytes]:
+        return event_stream(delta(f"seed {request.json.get('seed')}"), delta(finish="length"))
+
+    with FakeServer(cut) as server:
+        settings = run_settings(
+            tmp_path / "run", server.base_url, budget_tokens=30, benchmarks=benchmarks, fingerprint=True, canary=False
+        )
+        with pytest.raises(StoppedByRule):
+            run(settings, question_set(tmp_path, 4), on_warning=lambda warning: warnings.append(str(warning)))
+    assert len(warnings) == 2
+    assert warnings[0].startswith("a session with a budget takes no fingerprint")
+    assert warnings[1].startswith("4 of 4 samples (100%) are truncated")
 
 
 @pytest.mark.parametrize("thought", [0, 400])

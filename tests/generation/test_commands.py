@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.plan import forecast_lines
 from harness.core.nouns import Prices
 from harness.core.options import options_of
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.forecast import forecast
+from harness.generation.forecast import Forecast, forecast
 from harness.options.reading import StatusCommand
 from harness.runs import RunFolder, read_samples
-from harness.testing import FakeServer, Request, Step, completion, models
+from harness.testing import FakeServer, Request, Step, completion, http, models
 from tests.faults.able import able, sums
 from tests.generation.small_runs import expected_keys
 from tests.runs import recorded
@@ -45,6 +46,18 @@ def keys_on_disk(folder: Path, name: str = "sums") -> set[tuple[str, int]]:
     return {(s.question_id, s.sample_index) for s in read_samples(RunFolder(folder / "run").benchmark(name))}
 
 
+def test_a_refused_key_names_no_other_variable(tmp_path: Path, harness: Command) -> None:
+    data = sums(tmp_path, 1)
+    with FakeServer(lambda _: [http(401, {"error": {"message": "Incorrect API key"}})]) as server:
+        words = run_words(data, "--base-url", server.base_url, "--samples", "1")
+        refused = harness(*words, "--api-key-env", "PROVIDER_KEY", extra={"PROVIDER_KEY": "sk-wrong"})
+    assert refused.code == 2
+    assert "the key was not accepted: put the right one, without quotes, into the variable that it" in refused.err
+    assert "(see --api-key-env)" in refused.err
+    assert "OPENAI_API_KEY" not in refused.err
+    assert "sk-wrong" not in refused.err
+
+
 def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, harness: Command) -> None:
     data = sums(tmp_path, 8)
     with FakeServer(able(0.9)) as server:
@@ -67,6 +80,20 @@ def test_a_run_ends_at_the_whole_round_that_reaches_the_target(tmp_path: Path, h
     low, high = score["accuracy"]["sampling"]
     assert (high - low) / 2 <= 1.96 * 0.04
     assert (score["n_missing"], score["rounds"], score["samples_per_question"]) == (0, n_rounds, n_rounds)
+
+
+def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, harness: Command) -> None:
+    data = sums(tmp_path, 8)
+    with FakeServer(able(0.5)) as server:
+        words = run_words(data, "--base-url", server.base_url, "--samples", "10")
+        done = harness(*words, "--target-error", "1")
+    assert done.code == 4
+    assert re.search(
+        r"target missed: the sampling error is \d\.\d\d points after 10 samples a question; the target is 1", done.err
+    )
+    assert "--samples would have to be about" in done.err
+    assert "complete" not in done.err
+    assert keys_on_disk(tmp_path) == expected_keys(8, 10)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +125,30 @@ def test_a_target_that_too_few_samples_can_never_show_is_refused_before_any_is_a
         assert expected in " ".join(done.err.split())
         enough = harness(*run_words(data, "--base-url", server.base_url, "--samples", "8", "--target-error", "30"))
     assert (enough.code, "target reached: the sampling error is" in enough.err) == (0, True)
+
+
+def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: Path, harness: Command) -> None:
+    data = sums(tmp_path, 8)
+    with FakeServer(able(1.0)) as server:
+        words = run_words(data, "--base-url", server.base_url, "--samples", "64")
+        done = harness(*words, "--target-error", "2")
+    assert done.code == 0, done.err
+    assert "0.00 points" not in done.err
+    assert len(keys_on_disk(tmp_path)) >= 8 * 8
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        *((value, "--target-error") for value in ("0", "70", "small", "nan")),
+        ("0.01", "--target-error 0.01: it is a fraction, and points are asked for: type 1 for 1 point"),
+    ],
+)
+def test_a_target_that_is_no_number_of_points_is_refused(
+    tmp_path: Path, harness: Command, value: str, message: str
+) -> None:
+    done = harness(*run_words(sums(tmp_path, 1), "--target-error", value))
+    assert (done.code, message in done.err) == (2, True)
 
 
 def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, harness: Command) -> None:
@@ -201,3 +252,32 @@ def test_a_forecast_of_unknown_usage_counts_a_token_a_sample() -> None:
     unknown = [formerly("q0", index, None, 0.0, 1.0) for index in range(2)]
     assert forecast(unknown, {"sums": (1, 4)}, 4, None).tokens == 4
     assert forecast([], {"sums": (3, 4)}, 4, Prices(1, 1)).n_samples == 0
+
+
+@pytest.mark.parametrize(
+    ("least_s", "most_s", "concurrency", "expected"),
+    [
+        (240.0, 250.0, 4, "  time: about 4 min with 4 requests in flight"),
+        (240.0, 300.0, 1, "  time: 4 min to 5 min with 1 request in flight (shorter time: "),
+    ],
+)
+def test_a_forecast_gives_one_time_where_both_read_the_same(
+    least_s: float, most_s: float, concurrency: int, expected: str
+) -> None:
+    ahead = Forecast(
+        n_samples=9, tokens=90, tokens_error=1, prompt_tokens=None, least_s=least_s, most_s=most_s, usd=None
+    )
+    assert forecast_lines(ahead, concurrency)[1].startswith(expected)
+
+
+def test_the_lag_of_the_client_is_kept_with_samples_and_score(tmp_path: Path, harness: Command) -> None:
+    data = sums(tmp_path, 4)
+    with FakeServer(able(1.0)) as server:
+        ran = harness(*run_words(data, "--base-url", server.base_url, "--samples", "4"))
+    assert ran.code == 0, ran.err
+    lags = [sample.timing.lag for sample in read_samples(RunFolder(tmp_path / "run").benchmark("sums"))]
+    assert len(lags) == 16
+    assert all(lag is not None and 0 <= lag < 10 for lag in lags)
+    (score,) = json.loads(harness("score", "run", "--json").out)
+    assert score["speed"]["n_samples"] == 16
+    assert score["speed"]["lag"] == sorted(lags)[7]

@@ -54,6 +54,11 @@ def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
     assert "\n" not in message
 
 
+def test_what_may_fit_is_not_refused() -> None:
+    assert fitted_max_tokens("b", [question(text="x" * 600)], 32000, 32768, fit=False) == 32000
+    assert fitted_max_tokens("b", [question(text="x")], None, 10, fit=False) is None
+
+
 @pytest.mark.parametrize(
     ("who", "fit_context", "lowered"),
     [("default", False, True), ("default", True, True), ("card", True, True)]
@@ -108,6 +113,16 @@ def test_a_run_of_own_questions_fits_the_default_to_the_context_and_its_resume_k
         refused = harness(tmp_path, *own_questions(tmp_path, smaller.base_url, "--samples", "3"))
         assert (refused.code, "the server's context is 16384" in refused.err) == (2, True)
         assert not [r for r in smaller.requests if r.method == "POST"]
+
+
+def test_the_advice_of_a_preset_is_about_the_max_tokens_that_is_sent(tmp_path: Path) -> None:
+    with server_with(32768, "Qwen/QwQ-32B") as server:
+        words = own_questions(tmp_path, server.base_url, "--dry-run")
+        fitted, given = (harness(tmp_path, *words, *more) for more in ((), ("--max-tokens", "32768")))
+    assert fitted.code == 0, fitted.err
+    assert "--max-tokens 30720: the model card gives a reply 32,768" in fitted.err
+    assert "leaves no room" not in fitted.err
+    assert "leaves no room" in given.err
 
 
 def test_a_refusal_for_good_is_not_met_by_the_same_command_again(tmp_path: Path) -> None:

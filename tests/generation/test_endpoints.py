@@ -23,7 +23,7 @@ from harness.core.errors import ServerError
 from harness.core.records import Timing, Usage
 from harness.generation.dispatch.canary import Canary
 from harness.generation.dispatch.flight import Arrivals, Flight, Lane, Work
-from harness.generation.dispatch.lanes import Lanes
+from harness.generation.dispatch.lanes import SET_ASIDE_AFTER, Lanes
 from harness.generation.dispatch.retry import Cause, Causes, Sign, sign_of
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.network import admission as admission_module
@@ -77,6 +77,33 @@ def fill(lanes: Lanes) -> list[int]:
     while free := room(lanes):
         sent(lanes, free[0])
     return [lane.in_flight for lane in lanes]
+
+
+def test_one_restart_that_cuts_every_request_counts_as_one_outage() -> None:
+    lanes, clock = two(1024)
+    tickets = [sent(lanes, 0) for _ in range(512)]
+    clock.now += 10
+    for ticket in tickets:
+        lanes.failed(ticket, RequestFailed("cut", "reset"))
+    assert at(lanes, 0).pause(clock.now) <= PATIENCE.first_wait
+    at(lanes, 1).opens_at = clock.now + 50
+    assert (lanes.next_change() or 50) <= PATIENCE.first_wait, "the first of them"
+
+
+def test_a_server_that_asks_for_a_long_pause_gets_it() -> None:
+    lanes, clock = two(1, n=1)
+    for _ in range(SET_ASIDE_AFTER + 1):
+        fail(lanes, clock, 0, "rate_limited", after=3600.0)
+    assert (lanes.patience_left or 0.0) >= 3600.0, "longer than the patience"
+    clock.now += 3599
+    assert lanes.gave_up() is None
+    change = lanes.next_change()
+    assert change is not None
+    assert change > 0.5, "who waits for it must not spin"
+    assert room(lanes) == []
+    clock.now += 10
+    fail(lanes, clock, 0, "connect")
+    assert lanes.gave_up() is not None, "it was tried after its pause"
 
 
 def test_the_share_of_a_dead_endpoint_goes_to_the_others_and_back() -> None:
@@ -153,6 +180,25 @@ def test_each_failure_has_one_sign(kind: FailureKind, status: int | None, words:
     assert sign_of(RequestFailed(kind, words, status=status), has_waited=True) == busy
     unsent = "unsent" if kind == "connect" else sign
     assert sign_of(RequestFailed(kind, words, status=status, sent=False)) == unsent
+
+
+@pytest.mark.parametrize(
+    ("kinds", "answered", "unreachable"),
+    [
+        (("connect", "connect"), False, True),
+        (("connect", "connect"), True, False),
+        (("connect", "server"), False, False),
+        (("connect",), False, False),
+    ],
+)
+def test_only_endpoints_that_were_never_reached_are_unreachable(
+    kinds: tuple[FailureKind, ...], answered: bool, unreachable: bool
+) -> None:
+    lanes, clock = two()
+    answer(lanes, 0, times=answered)
+    for place, kind in enumerate(kinds):
+        fail(lanes, clock, place, kind)
+    assert lanes.unreachable is unreachable
 
 
 @pytest.mark.parametrize(("asked_s", "pause_s"), [(None, 0.1), (0.5, 0.55), (5.0, 5.5), (100.0, 101.0)])

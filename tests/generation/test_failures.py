@@ -37,7 +37,8 @@ from harness.testing import (
     http,
     scripted,
 )
-from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
+from tests.generation.small_runs import QUICK, expected_keys, keys_of, question_set, run, run_settings, samples_of, well
+from tests.patience import PATIENCE_SECONDS
 
 BROKEN = http(500, {"error": {"message": "out of memory"}})
 
@@ -105,6 +106,14 @@ def test_a_wait_of_hours_ends_the_run_with_its_time_and_the_same_command_goes_on
         assert run(settings, question_set(tmp_path, 10)).complete
 
 
+def test_a_server_that_is_not_there_is_one_sentence_with_its_address(tmp_path: Path) -> None:
+    with FakeServer(well) as server:
+        pass
+    settings = run_settings(tmp_path / "run", server.base_url, patience=replace(QUICK, start_up=0.2))
+    with pytest.raises(ServerError, match=f"127.0.0.1:{server.port}"):
+        run(settings, question_set(tmp_path, 5))
+
+
 @pytest.mark.parametrize(("status", "n_paid", "prices"), [(402, 0, None), (402, 5, Prices(1.0, 10.0)), (401, 5, None)])
 def test_a_refusal_says_what_is_stored_what_it_cost_and_how_to_resume_if_that_may_help(
     tmp_path: Path, status: int, n_paid: int, prices: Prices | None
@@ -124,6 +133,62 @@ def test_a_refusal_says_what_is_stored_what_it_cost_and_how_to_resume_if_that_ma
     kept += " Resume with: harness run sums" if status == 402 else ""
     assert str(refused.value).endswith(kept if n_paid else "insufficient balance")
     assert len(keys_of(settings)) == n_paid
+
+
+@pytest.mark.parametrize("sound", ["first", "later", "never"])
+def test_an_endpoint_that_refuses_stops_the_run_only_where_no_other_answers(tmp_path: Path, sound: str) -> None:
+    came = {"refusal": threading.Event(), "reply": threading.Event()}
+    refusal = [http(401, {"error": {"message": "wrong key"}})]
+
+    def refused(_: Request) -> Iterable[Step]:
+        if sound == "first":
+            came["reply"].wait(PATIENCE_SECONDS)
+        came["refusal"].set()
+        return refusal
+
+    def other(request: Request) -> Iterable[Step]:
+        if sound == "later":
+            came["refusal"].wait(PATIENCE_SECONDS)
+            time.sleep(0.2)
+        yield from refusal if sound == "never" else well(request)
+        came["reply"].set()
+
+    with FakeServer(refused) as one, FakeServer(other) as two:
+        settings = run_settings(tmp_path / "run", one.base_url, two.base_url, key_variable="MY_KEY")
+        if sound == "never":
+            with pytest.raises(ServerError, match=r"refuses: HTTP 401: wrong key; .* into MY_KEY\Z"):
+                run(settings, question_set(tmp_path, 5))
+        else:
+            assert run(settings, question_set(tmp_path, 5)).complete
+
+
+@pytest.mark.parametrize("lists", [True, False])
+@pytest.mark.parametrize("end", [CLOSE, RESET])
+def test_a_question_that_fails_alone_is_given_up_if_the_server_still_lists_its_model(
+    tmp_path: Path, end: Step, lists: bool
+) -> None:
+    others = threading.Semaphore(0)
+
+    def answer(request: Request) -> Iterable[Step]:
+        if question_of(request) == "q0":
+            if first.acquire(blocking=False):  # nothing else is left to be asked then
+                [others.acquire(timeout=PATIENCE_SECONDS) for _ in range(5)]
+            yield end
+        else:
+            yield from well(request)
+            others.release()
+
+    first = threading.Semaphore(1)
+    with FakeServer(answer) as server:
+        patience = replace(QUICK, outage=4.0)
+        settings = run_settings(tmp_path / "run", server.base_url, samples=1, patience=patience)
+        outcome = run(
+            settings, question_set(tmp_path, 6), interval=0.01,
+            listing=lambda failures: [url for url, why in failures.items() if why and lists],
+        )  # fmt: skip
+    (cause,) = outcome.causes
+    assert (outcome.n_done, cause.kind, cause.attempts[0] >= settings.patience.attempts) == (5, "connect", lists)
+    assert ("no request has been answered" in outcome.stopped) != lists
 
 
 WHOLE = {"object": "chat.completion", "model": "test-model", "choices": "42"}
@@ -219,6 +284,20 @@ def test_a_refused_field_is_named_with_what_leaves_it_out(
         except ServerError as error:
             said = str(error)
     assert (f"(leave out with {left_out or ''}" in said.replace("`drop` (", "")) == (left_out is not None), said
+
+
+def test_another_model_behind_the_same_url_stops_the_run_and_its_reply_is_not_stored(tmp_path: Path) -> None:
+    def renamed(request: Request) -> Iterable[Step]:
+        steps = list(well(request))
+        return [s.replace(b"test-model", b"evil-model") for s in steps] if request.number > 8 else steps
+
+    with FakeServer(renamed) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=5, concurrency=2)
+        with pytest.raises(StoppedByRule, match="evil-model"):
+            run(settings, question_set(tmp_path, 5))
+        with pytest.raises(StoppedByRule, match="evil-model"):
+            run(settings, question_set(tmp_path, 5))  # the name is kept with the run
+    assert {s.server_model for s in samples_of(settings)} == {"test-model"}
 
 
 @pytest.mark.parametrize(

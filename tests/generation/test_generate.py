@@ -17,15 +17,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
+from harness.core.codec import sample_seed
 from harness.core.contradictions import TOO_FEW_STATED
-from harness.core.errors import Interrupted
+from harness.core.errors import Interrupted, StoreError
 from harness.core.records import Timing, Usage
 from harness.generation.run_progress import Progress
+from harness.generation.settings import BenchmarkSettings
+from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.lock import locked
 from harness.runs.manifest import Manifest
@@ -50,6 +54,17 @@ def test_raised_samples_extend_and_lowered_ones_keep_all(tmp_path: Path) -> None
     assert Manifest.load(RunFolder(settings.out)).benchmarks["sums"].plan.samples == 2
 
 
+def test_samples_that_the_manifest_does_not_know_are_refused(tmp_path: Path) -> None:
+    with FakeServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        run(settings, question_set(tmp_path, 2))
+        folder = RunFolder(settings.out)
+        replaced = msgspec.structs.replace(Manifest.load(folder), benchmarks={})
+        replaced.save(folder)
+        with pytest.raises(StoreError, match=r"manifest\.json does not say"):
+            run(settings, question_set(tmp_path, 2))
+
+
 def test_what_may_change_between_sessions_changes_and_is_recorded_without_secrets(tmp_path: Path) -> None:
     questions = question_set(tmp_path, 2)
     with FakeServer(well) as server:
@@ -61,6 +76,40 @@ def test_what_may_change_between_sessions_changes_and_is_recorded_without_secret
     assert record.settings["concurrency"] == 1
     for path in settings.out.rglob("*"):
         assert not path.is_file() or b"sk-" not in path.read_bytes(), path
+
+
+def test_a_sample_says_how_it_came_about(tmp_path: Path) -> None:
+    questions = question_set(tmp_path, 2)
+    with FakeServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, seed=7)
+        run(settings, questions)
+    by_id = {q.question_id: q for q in questions.questions}
+    for sample in samples_of(settings):
+        assert sample.seed == sample_seed(7, sample.question_id, sample.sample_index)
+        assert sample.text == f"seed {sample.seed}"
+        assert sample.endpoint == server.base_url
+        assert sample.attempts == 1
+        assert sample.prompt_digest == by_id[sample.question_id].prompt_digest
+        assert sample.timing.queued is not None
+        assert sample.usage.completion_tokens == 7
+    assert all("n" not in r.json for r in server.requests)
+
+
+def test_several_benchmarks_share_one_run_with_their_own_samples_and_sampling(tmp_path: Path) -> None:
+    sets = [question_set(tmp_path, 2, "first"), question_set(tmp_path, 3, "second")]
+    benchmarks = {
+        "first": BenchmarkSettings(samples=3, sampling=Sampling(temperature=0.6, max_tokens=100)),
+        "second": BenchmarkSettings(samples=1, sampling=Sampling(temperature=0.0)),
+    }
+    with FakeServer(well) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, benchmarks=benchmarks)
+        outcome = run(settings, *sets)
+    assert outcome.complete
+    assert keys_of(settings, "first") == expected_keys(2, 3)
+    assert keys_of(settings, "second") == expected_keys(3, 1)
+    assert sorted(r.json.get("max_tokens", 0) for r in server.requests) == [0, 0, 0] + [100] * 6
+    assert outcome.progress is not None
+    assert {(b.name, b.done, b.total) for b in outcome.progress.benchmarks} == {("first", 6, 6), ("second", 3, 3)}
 
 
 def test_a_failing_display_ends_the_run_without_losing_a_sample(tmp_path: Path) -> None:

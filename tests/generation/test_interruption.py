@@ -30,7 +30,7 @@ from harness.generation.runner import Outcome
 from harness.generation.settings import SPARE_DESCRIPTORS, RunSettings
 from harness.runs.layout import RunFolder
 from harness.runs.lock import locked
-from harness.testing import STALL, FakeServer, Pause, Request, Step
+from harness.testing import STALL, FakeServer, Pause, Request, Step, http
 from tests import warm
 from tests.budget import rounds
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
@@ -65,6 +65,12 @@ def unhurried(request: Request) -> Iterator[Step]:
         yield step
         if request.number % 5 == 0:
             yield Pause(0.002)
+
+
+def more_requests(server: FakeServer, n: int) -> bool:
+    """Wait for `n` requests from now on."""
+    before = len(server.requests)
+    return server.wait_for(lambda: len(server.requests) >= before + n)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -253,6 +259,25 @@ def test_a_run_is_watched_and_steered_while_it_goes(tmp_path: Path) -> None:
     assert not [name for name in ("status.json", "control.json") if (settings.out / name).exists()]
 
 
+def test_what_stands_in_the_place_of_orders_disturbs_no_run(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text('{"draining": true}', encoding="utf-8")
+    gate = Gate()
+    with FakeServer(gate) as server:
+        settings = run_settings(tmp_path / "run", server.base_url)
+        settings.out.mkdir()
+        (settings.out / "control.json").write_text('{"draining": true}', encoding="utf-8")
+        with going(settings, question_set(tmp_path, 4)) as outcome:
+            for content in (b"\xff\xfe", b"[" * 5000, b'{"concurrency": "many"}'):
+                (settings.out / "control.json").write_bytes(content)
+                threading.Event().wait(0.1)
+            (settings.out / "control.json").unlink()
+            (settings.out / "control.json").symlink_to(tmp_path / "elsewhere")
+            threading.Event().wait(0.2)
+            gate.open.set()
+            assert outcome().complete
+    assert (tmp_path / "elsewhere").exists()
+
+
 # ---- the file of endpoints
 
 
@@ -296,6 +321,21 @@ def test_servers_register_in_a_folder_and_sign_off(tmp_path: Path) -> None:
     assert [one.base_url for one in file.changed() or ()] == ["http://b:1/v1"]
 
 
+def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
+    gate = Gate()
+    with FakeServer(gate) as server:
+        file = listing(tmp_path / "nodes", server.base_url)
+        settings = run_settings(tmp_path / "run", endpoints=file.read())
+        with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
+            until(lambda: gate.working == 8, "8 requests in flight")
+            listing(tmp_path / "nodes", server.base_url, "http://other:1 weight=2")
+            until(lambda: bool(events(settings, "endpoints_not_changed")), "the refusal of the file")
+            assert "line 2: expected one address a line" in events(settings, "endpoints_not_changed")[0]["reason"]
+            (tmp_path / "nodes").unlink()
+            gate.open.set()
+            assert outcome().complete
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -309,6 +349,29 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, name: str, t
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=message):
         EndpointsFile(tmp_path if name == "7.url" else tmp_path / name).read()
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(404, "the model `test-model` does not exist"), (400, "This model's maximum context length is 8 tokens.")],
+)
+def test_an_endpoint_that_joins_and_refuses_is_set_aside_and_the_run_goes_on(
+    tmp_path: Path, status: int, message: str
+) -> None:
+    gate = Gate(closes_at=10)
+    wrong = http(status, {"error": {"message": message}})
+    with FakeServer(gate) as server, FakeServer(lambda _: [wrong]) as wrong_server:
+        file = listing(tmp_path / "nodes", server.base_url)
+        settings = run_settings(tmp_path / "run", samples=10, endpoints=file.read())
+        with going(settings, question_set(tmp_path, 8), endpoints_file=file) as outcome:
+            until(lambda: gate.working == 8, "8 requests in flight")
+            listing(tmp_path / "nodes", server.base_url, wrong_server.base_url)
+            until(lambda: bool(events(settings, "endpoints_changed")), "the other endpoints")
+            gate.open.set()
+            end = outcome()
+    assert end.complete
+    failures = {(one["endpoint"], message in one["message"]) for one in events(settings, "request_failed")}
+    assert failures == {(wrong_server.base_url, True)}
 
 
 # ---- open files

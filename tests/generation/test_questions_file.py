@@ -145,3 +145,20 @@ def test_a_run_of_edited_data_keeps_what_fits_and_asks_only_for_the_rest(tmp_pat
             ever |= contents(rows)
             ids |= {row["id"] for row in rows if "id" in row}
             rows = edited(rows, chance)
+
+
+def test_more_questions_of_the_same_set_keep_those_that_were_asked(tmp_path: Path) -> None:
+    with FakeServer(lambda _: completion(r"\boxed{1}")) as server:
+        settings = run_settings(tmp_path / "run", server.base_url, samples=1, canary=False)
+        for limit in (3, 5, 2):
+            assert run(settings, question_set(tmp_path, 9, limit=limit)).complete
+            assert score_run(RunFolder(settings.out), GradingOptions(workers=1))[0].n_questions == limit
+    assert len(questions.read(RunFolder(settings.out).benchmark("sums"))) == 5
+
+
+@pytest.mark.parametrize("name", ["questions.jsonl", "samples.jsonl"])
+def test_a_folder_in_place_of_a_file_of_the_run_is_refused(tmp_path: Path, name: str) -> None:
+    settings = run_settings(tmp_path / "run")
+    (settings.out / "sums" / name).mkdir(parents=True)
+    with pytest.raises(StoreError, match=name.partition(".")[0]):
+        run(settings, question_set(tmp_path, 2))

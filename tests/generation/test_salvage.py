@@ -247,6 +247,17 @@ def test_cut_anywhere_and_as_often_as_you_like_the_parts_are_the_whole(thinks: i
     assert "messages" not in body
 
 
+def test_a_reasoning_that_its_last_token_closed_is_closed() -> None:
+    """The event brought the end of the reasoning and the tag, of which the text says nothing."""
+    model = Model(thinks=30)
+    ids = model.answer(MESSAGES)
+    begun = written_so_far(None, "", "vllm", seen(model, ids[:31]))
+    request = going_on(begun)
+    rest = "".join(map(text_of, ids[31:50]))
+    reply = whole(request, replied(rest, "length", n_sent(request), 19))
+    assert (reply.reasoning, reply.text) == model.said(ids[:50])
+
+
 def test_a_reasoning_whose_tag_is_no_token_of_the_model_is_asked_anew() -> None:
     def in_characters(text: str) -> list[int]:
         return [1000 + ord(c) for c in text]

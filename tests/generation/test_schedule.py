@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
@@ -86,6 +87,18 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
     assert all(scheduler.next(lane) is None for lane in endpoints)
 
 
+def test_a_probe_is_of_a_sample_that_did_not_fail_yet() -> None:
+    scheduler, lane = Scheduler(plan(2, 2)), endpoint()
+    works = [work for _ in range(2) if (work := scheduler.next(lane))]
+    for work, until in zip(works, (3.0, 5.0), strict=True):
+        scheduler.give_back(work, until)
+    assert scheduler.next_due == 3.0
+    scheduler.advance(5.0)
+    lane.set_aside = True
+    probed = [work.task[1:] for _ in range(4) if (work := scheduler.next(lane))]
+    assert probed == [("q0", 1), ("q1", 1), ("q0", 0), ("q1", 0)]
+
+
 @pytest.mark.parametrize("n_finished", range(76, 80))
 def test_the_longest_question_goes_first_however_many_samples_have_finished_meanwhile(n_finished: int) -> None:
     scheduler = Scheduler(plan(12, 100))
@@ -132,3 +145,19 @@ def test_an_endpoint_of_unknown_speed_takes_a_sample_that_a_slow_one_leaves_to_t
     scheduler, fast, slow = Scheduler(plan(1, 2)), endpoint(10, 1000, n=1), endpoint(10, 20)
     assert scheduler.next(slow, [fast, slow]) is None
     assert scheduler.next(endpoint(), [fast, slow]) is not None
+
+
+def cpu_of_a_hand_out(questions: int) -> float:
+    """Seconds of one `next` and `finish` of a slow endpoint, beside a fast one at work."""
+    scheduler, fast, slow = Scheduler(plan(questions, 2)), endpoint(10, 1000, n=1), endpoint(10, 200)
+    before = time.thread_time()
+    for _ in range(200):
+        work = scheduler.next(slow, [fast, slow])
+        assert work is not None
+        scheduler.finish(work, 200)
+    return (time.thread_time() - before) / 200
+
+
+def test_a_hand_out_takes_no_longer_with_more_questions() -> None:
+    few, many = (min(cpu_of_a_hand_out(n) for _ in range(3)) for n in (1_000, 30_000))
+    assert many < 5 * few
