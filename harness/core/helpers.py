@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Helper = Literal[
-    "sandbox is tried",  # before anything is executed
+    "sandbox is tried",  # before anything is executed, and says why it ends
     "sandbox starts",  # of a program, or of a tool's interpreter
     "sandbox dies",  # with a program in it
     "interpreter dies",  # with the variables of a sample
@@ -25,7 +25,7 @@ Helper = Literal[
 
 @dataclass(frozen=True)
 class Remedy:
-    """attempts: in all. wait_s: seconds before the second attempt; before each further one, twice as many.
+    """attempts: in all. wait_s: seconds before the second attempt; before each further one, twice as many, 8 at most.
 
     then: the command does not begin (exit code 2); the run ends (`HelperFailed`, exit code 5); the sample's verdict is
     "undecided"; the model is told; the check is untested.
@@ -37,12 +37,12 @@ class Remedy:
 
     def waits(self) -> Iterator[float]:
         """The seconds to wait before each attempt; 0 before the first."""
-        yield from (self.wait_s * 2.0 ** (n - 1) if n else 0.0 for n in range(self.attempts))
+        yield from (min(self.wait_s * 2.0 ** (n - 1), 8.0) if n else 0.0 for n in range(self.attempts))
 
 
 HELPERS: Mapping[Helper, Remedy] = {
     "sandbox is tried": Remedy(2, 0.5, "no beginning"),
-    "sandbox starts": Remedy(6, 0.5, "run ends"),
+    "sandbox starts": Remedy(10, 0.5, "run ends"),
     "sandbox dies": Remedy(2, 0.0, "undecided"),
     "interpreter dies": Remedy(1, 0.0, "told"),
     "grader starts": Remedy(6, 0.5, "run ends"),

@@ -177,9 +177,13 @@ class SandboxCell:
         return message
 
     def start(self, memory: int, attempts: Helper = "sandbox starts") -> None:
-        """Start the sandbox, if none runs. Raises `HelperFailed` if none comes up."""
+        """Start the sandbox, if none runs. Raises `HelperFailed` if none comes up.
+
+        attempts: for a sandbox that says why it ends. One that ends without a word was killed, and is started as often
+        as in mid-run.
+        """
         why = ""
-        for wait in HELPERS[attempts].waits() if self._process is None else ():
+        for n, wait in enumerate(HELPERS["sandbox starts"].waits() if self._process is None else ()):
             if self._abandoned.wait(wait):
                 raise SandboxFailedError("the sandbox is no longer wanted")
             try:
@@ -187,7 +191,10 @@ class SandboxCell:
             except UsageError as error:
                 raise HelperFailed(str(error)) from error
             except FAILURES as error:
-                why = self.close() or str(error)
+                complaint = self.close()
+                why = complaint or str(error)
+                if complaint and n + 1 >= HELPERS[attempts].attempts:
+                    break
         if why:
             raise HelperFailed(f"no sandbox could be started: {visible(why, 300)}")
 
