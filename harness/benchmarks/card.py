@@ -337,6 +337,9 @@ class Card(_Part):
     checksum: _Checksum | None = None
     answers_checksum: _Checksum | None = None
     editions: Annotated[tuple[Edition, ...], Field(strict=False)] = ()
+    unpinned: Literal["unread", "gated"] | None = None
+    """Why the card lacks a commit, a checksum of the rows or their number. unread: no row was read when it was written.
+    gated: the rows may not be read without leave. None: it lacks none of them, or it is a user's own card."""
     traps: str = ""
 
     releases: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)

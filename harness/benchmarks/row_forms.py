@@ -160,13 +160,18 @@ class Versions(msgspec.Struct):
     options_v3: list[list[str]] = []
 
     def rows(self) -> Iterator[Columns]:
-        """A row for each version of the problem; its question begins with the number and the types of the answers."""
+        """A row for each version that has an answer (two have an error message in place of a problem, and none).
+
+        The question begins with the number and the types of the answers.
+        """
         versions = (
             (self.problem_v1, self.answer_v1, self.answer_type_v1, self.options_v1),
             (self.problem_v2, self.answer_v2, self.answer_type_v2, self.options_v2),
             (self.problem_v3, self.answer_v3, self.answer_type_v3, self.options_v3),
         )
         for number, (problem, answers, types, options) in enumerate(versions, 1):
+            if not answers:
+                continue
             names = [_answer_type(*of_answer) for of_answer in zip_longest(types, options[: len(types)])]
             holes, types_are = f"{len(names)} placeholders", "Their answer types are, in order,"
             if len(names) == 1:
