@@ -402,7 +402,7 @@ def keywords() -> str:
     text += "from os import PathLike\nfrom typing import Any, Literal, TypedDict\n\n"
     text += (
         "from harness.core.choices import (\n    Api,\n    OutputsFormat,\n"
-        "    SecondGraderName,\n    Thinking,\n    TransportName,\n)\n"
+        "    SecondGraderName,\n    Thinking,\n    ToolChoice,\n    TransportName,\n)\n"
     )
     text += "\nFilePath = str | PathLike[str]\nTexts = str | Sequence[str]\n"
     for name, declared in KEYWORDS.items():

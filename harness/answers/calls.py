@@ -36,6 +36,10 @@ class DecodedCall(msgspec.Struct, frozen=True):
     arguments: dict[str, Any] | str = {}
 
 
+class _LoggedCall(DecodedCall, frozen=True):
+    id: str | None = None
+
+
 def wire_name(name: str) -> str:
     """The name of a tool as requests have it: APIs refuse dots, so they become underscores, as the leaderboard does."""
     return name.replace(".", "_")
@@ -123,15 +127,23 @@ def _standard(schema: Any) -> Any:
 
 
 def read_calls(reply: Any) -> tuple[SentCall, ...]:
-    """The calls of a reply as JSON or as its value: a list of {"name", "arguments"}, arguments an object or a text.
+    """The calls of a reply as JSON or as its value: a list of {"name", "arguments"}, or of the entries of a reply's
+    `tool_calls`; arguments are an object or a text.
 
     Raises `ValueError`: the end of a sentence.
     """
     try:
-        calls = msgspec.convert(codec.decode(reply) if isinstance(reply, str) else reply, tuple[DecodedCall, ...])
+        listed = msgspec.convert(codec.decode(reply) if isinstance(reply, str) else reply, list[Any])
+        flat = [
+            {"id": each.get("id"), **each["function"]}
+            if isinstance(each, Mapping) and isinstance(each.get("function"), Mapping)
+            else each
+            for each in listed
+        ]
+        calls = msgspec.convert(flat, tuple[_LoggedCall, ...])
     except (codec.DecodeError, msgspec.MsgspecError) as error:
         raise ValueError(f'expected a list of {{"name", "arguments"}} ({error})') from error
-    return tuple(SentCall(name=call.name, arguments=_as_text(call.arguments)) for call in calls)
+    return tuple(SentCall(id=call.id or "", name=call.name, arguments=_as_text(call.arguments)) for call in calls)
 
 
 def _as_text(arguments: dict[str, Any] | str) -> str:

@@ -18,12 +18,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import msgspec
 
 from harness.answers.bounds import LAST_LETTER
-from harness.answers.calls import read_tools, written_reference
+from harness.answers.calls import read_calls, read_tools, wire_name, written_reference
 from harness.benchmarks import usual_columns
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
@@ -490,8 +490,25 @@ def _metadata(card: Card, row: Row) -> dict[str, Any]:
 
 _CONVERSATION = re.compile(r'\s*\[\s*\{\s*"(?:role|content)"\s*:')
 """The beginning of a text that holds a conversation as JSON."""
-_ROLES = ("system", "user", "assistant")
+_ROLES = ("system", "user", "assistant", "tool")
 """Roles that a message of a conversation may have."""
+
+
+class _LoggedMessage(msgspec.Struct):
+    """A message as the chat API has it."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | None = None
+    tool_calls: list[Any] | None = None
+    tool_call_id: str | None = None
+
+    def message(self) -> Message:
+        """The message as a question has it. Raises `ValueError`."""
+        if (self.content is None and not self.tool_calls) or (self.role == "tool") != bool(self.tool_call_id):
+            raise ValueError("a message needs a content or tool_calls, and one of a tool its tool_call_id")
+        sent = read_calls(self.tool_calls or [])
+        calls = tuple(msgspec.structs.replace(call, name=wire_name(call.name)) for call in sent)
+        return Message(self.role, self.content or "", calls or msgspec.UNSET, self.tool_call_id or msgspec.UNSET)
 
 
 def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
@@ -510,15 +527,17 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
         raise _wrong_cell(row, column, "be a question's text, or a list of messages", value)
     messages = []
     for number, item in enumerate(value, 1):
-        role, content = (item.get("role"), item.get("content")) if isinstance(item, dict) else (None, None)
-        if role not in _ROLES or not isinstance(content, str):
+        try:
+            messages.append(msgspec.convert(item, _LoggedMessage).message())
+        except (msgspec.ValidationError, ValueError) as error:
             refuse_picture(row)
             raise UsageError(
                 f"{row.where}: message {number} of the column {column!r} must have a role ({', '.join(_ROLES)}) and a "
-                f"content that is a text, found {_show(item)}"
-            )
-        messages.append(Message(role, content))
+                f"content that is a text ({quoted(str(error))}), found {_show(item)}"
+            ) from error
     *turns, last = messages
+    if last.role == "tool":
+        return tuple(messages), ""
     if last.role != "user" or not last.content.strip():
         raise UsageError(f"{row.where}: the column {column!r} must end with a message of the user, the question")
     return tuple(turns), last.content

@@ -113,7 +113,8 @@ def render(
     messages = [*([Message("system", system)] if system else []), *turns[:n_system]]
     for q, a in examples:
         messages += [Message("user", q), Message("assistant", a)]
-    return (*messages, *turns[n_system:], Message("user", turn)), ""
+    # Of a conversation that ends with a tool's result, the question has no text of its own.
+    return (*messages, *turns[n_system:], *([Message("user", turn)] if turn or not turns else [])), ""
 
 
 BOXED = r"Please reason step by step, and put your final answer within \boxed{}."

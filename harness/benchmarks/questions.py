@@ -150,18 +150,17 @@ def _from_source(card: Card, selection: _Selection, own: Prompt | None, system: 
 
     Raises `UsageError`.
     """
-    source, prompt = chooser.read_source(card), own or prompts.find_prompt(card.prompt, card.prompts)
+    source, usual = chooser.read_source(card), own or prompts.find_prompt(card.prompt, card.prompts)
+    bare = prompts.PROMPTS["none"] if own is None and card.is_of_data else usual  # the usual one asks for a box
     selected: Packed[Question] = Packed(Question)
     # A card that states its number of questions knows its rows.
     seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
-    n_with_instruction = n_with_link = n_all = 0
+    n_with_instruction = n_with_link = n_with_tools = n_all = 0
     columns: tuple[str, ...] = ()
-    offers_tools = False
     for draft in _drafts(card, source):
         n_all += 1
-        if draft.question.tools and n_all == 1 and own is None and card.is_of_data:
-            prompt = prompts.PROMPTS["none"]  # the usual one asks for a box
-        offers_tools = offers_tools or bool(draft.question.tools)
+        n_with_tools += bool(draft.question.tools)
+        prompt = bare if draft.question.tools else usual
         columns = columns or tuple(draft.row.value)
         seen.add(draft)
         text = draft.question.messages[-1].content
@@ -177,6 +176,7 @@ def _from_source(card: Card, selection: _Selection, own: Prompt | None, system: 
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source)]
     selection.check(seen.ids)
     notes += _notes(card, seen, n_all, n_with_instruction, n_with_link)
+    prompt = bare if n_with_tools == n_all else usual
     sent_system = prompt.system if system is None else system
     form = api if api == "completions" else "chat"  # all other APIs ask by the same messages
     return QuestionSet(
@@ -184,7 +184,7 @@ def _from_source(card: Card, selection: _Selection, own: Prompt | None, system: 
         samples=card.samples,
         sampling=card.sampling,
         tool=card.tool,
-        offers_tools=offers_tools,
+        offers_tools=n_with_tools > 0,
         publish=card.publish_questions,
         card_file=card.address,
         given_data=card.given_data,
@@ -285,7 +285,7 @@ def _question(draft: Draft, text: str, prompt: Prompt, system: str | None, api: 
         messages, raw = prompts.render(prompt, text, listed, api, system, turns)
     except ValueError as error:
         raise UsageError(f"{draft.row.where} {error}") from error
-    prompt_digest = digest([[message.role, message.content] for message in messages] if messages else raw)
+    prompt_digest = digest([message.identity for message in messages] if messages else raw)
     return msgspec.structs.replace(draft.question, messages=messages, prompt=raw, prompt_digest=prompt_digest)
 
 

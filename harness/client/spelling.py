@@ -43,6 +43,8 @@ class Spelling:
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict, repr=False)
     extra_body: Mapping[str, Any] = field(default_factory=dict, repr=False)
     api_headers: Mapping[str, str] = field(default_factory=dict)
+    calling: Mapping[str, Any] = field(default_factory=dict)
+    """`tool_choice` and `parallel_tool_calls` of requests whose answer is a call, as the chat API has them."""
 
     def __post_init__(self) -> None:
         for name in ("chat_template_kwargs", "extra_body"):
@@ -117,7 +119,9 @@ class RequestTemplate:
     def offering(self, tools: Sequence[OfferedTool]) -> RequestTemplate:
         """The same, for a request that offers these tools; itself without any."""
         form = self.spelling.wire.tools
-        return replace(self, offer=form.offer(tools)) if tools and form is not None else self
+        if not tools or form is None:
+            return self
+        return replace(self, offer={**form.offer(tools), **form.calling(self.spelling.calling)})
 
     def names(self, *, seed: bool) -> set[str]:
         """The names of a request's top-level fields, without the prompt's. seed: whether a seed is sent."""

@@ -38,6 +38,9 @@ OutputsFormat = Literal[
 SecondGraderName = Literal["math-verify", "sympy"]
 """A grader that is asked beside the rules, and changes no verdict."""
 
+ToolChoice = Literal["auto", "required", "none"]
+"""Whether the model may call the tools of a question, has to, or must not."""
+
 Order = Literal["longest", "rounds"]
 """The order in which samples are asked; `harness.generation.dispatch.schedule` explains the two."""
 

@@ -59,13 +59,6 @@ class Key(NamedTuple):
     sample_index: int
 
 
-class Message(msgspec.Struct, frozen=True):
-    """A chat message as it is sent. role: "system", "user" or "assistant"."""
-
-    role: str
-    content: str
-
-
 class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When an answer equals its reference, as the card says. Stored in each question: grading never reads the card.
 
@@ -126,6 +119,28 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     name: str
     arguments: str
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A chat message as it is sent. role: "system", "user", "assistant" or "tool"."""
+
+    role: str
+    content: str
+    calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
+    """The calls of an earlier reply; unset without any."""
+    call_id: str | msgspec.UnsetType = msgspec.UNSET
+    """The id of the call whose result this message of a tool is."""
+
+    @property
+    def identity(self) -> list[Any]:
+        """What its digest is made of."""
+        calls = [[call.id, call.name, call.arguments] for call in self.calls or ()]
+        return [self.role, self.content, *([calls] if calls else []), *([self.call_id] if self.call_id else [])]
+
+    @property
+    def shown(self) -> str:
+        """Its content and its calls, for a reader."""
+        return "\n".join([self.content, *(f"{call.name}({call.arguments})" for call in self.calls or ())]).strip("\n")
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ class PromptTokens(msgspec.Struct, frozen=True):
 
 def prompt_tokens(question: Question) -> PromptTokens:
     """Bounds of the length of the question's prompt, in tokens."""
-    return turn_tokens(question.prompt or "".join(m.content for m in question.messages))
+    return turn_tokens(question.prompt or "".join(m.shown for m in question.messages))
 
 
 def turn_tokens(text: str) -> PromptTokens:

@@ -209,6 +209,7 @@ class RunSettings:
             **({NEUTRAL: neutral} if neutral else {}),
             **({"tool": tool.identity} if tool is not None else {}),
             **({"api_headers": dict(self.spelling.api_headers)} if self.spelling.api_headers else {}),
+            **({"calling": dict(self.spelling.calling)} if self.spelling.calling else {}),
         }
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from harness.core.choices import (
     OutputsFormat,
     SecondGraderName,
     Thinking,
+    ToolChoice,
     TransportName,
 )
 
@@ -62,6 +63,8 @@ class RunKeywords(TypedDict, total=False):
     thinking: Thinking | None
     thinking_tokens: int | None
     tool: str | None
+    tool_choice: ToolChoice | None
+    parallel_calls: bool | None
     batch: bool
     rpm: float | None
     budget_tokens: int | None

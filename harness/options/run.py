@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from harness.core.choices import Api, Thinking, TransportName
+from harness.core.choices import Api, Thinking, ToolChoice, TransportName
 from harness.core.errors import UsageError
 from harness.core.options import ADDRESS, COMMAS, POINTS, PRICES, SEED, Kind, Option, options_of
 from harness.core.records import MAX_SAMPLES
@@ -103,6 +103,12 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     """Offer the model a tool: `python` runs its code in a sandbox (docs/tools.md; limits: steps, seconds, characters,
     total_seconds, memory_mb). `none` offers none where the card or the preset has one.
     """
+    tool_choice: Annotated[ToolChoice | None, Option(under=REQUEST)] = None
+    """For questions that offer tools: whether the model may call (auto), has to, or must not. Default: not sent, which
+    means auto.
+    """
+    parallel_calls: Annotated[bool | None, Option(under=REQUEST)] = None
+    """For questions that offer tools: allow several calls in a reply. Default: left to the server."""
     batch: Annotated[bool, Option(under=BATCH)] = False
     """Ask for all samples by the provider's batches (half the price, answers take hours) and wait. Ctrl-C leaves the
     batches running; the same command continues.
@@ -144,6 +150,12 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     of engines whose neutral sampling values the harness knows (vLLM, for example) always, of other servers in a run of
     16 samples or more.
     """
+
+    @property
+    def calling(self) -> dict[str, Any]:
+        """The fields of requests on whether and how often the model calls, as the chat API has them."""
+        fields = {"tool_choice": self.tool_choice, "parallel_tool_calls": self.parallel_calls}
+        return {name: value for name, value in fields.items() if value is not None}
 
     @property
     def begins(self) -> Path | None:

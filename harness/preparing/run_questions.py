@@ -82,6 +82,11 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         )
         for warning in _column_warnings(options, question_set):
             watcher.warn(warning)
+    if options.calling and not any(each.offers_tools for each in sets):
+        raise UsageError(
+            "no question offers tools",
+            field="parallel_calls" if options.tool_choice is None else "tool_choice",
+        )
     _check_verifiers(sets)
     if options.shard is not None:
         sets = questions.divide(sets, options.shard, watcher.warn)
@@ -231,6 +236,7 @@ def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None
         (options.batch, "batch", "leave it out"),
         (has_tool, "tool", "leave it out, or give `tool=none`"),
         (fields, "extra_body", f"leave {fields} out of it"),
+        (options.calling.keys() & options.extra_body.keys(), "extra_body", "an option and it set one field"),
     ):
         if applies:
             raise UsageError(f"the questions of {visible(name, 80)} offer tools of their own: {why}", field=field)

@@ -209,6 +209,7 @@ def _spelling(options: RunOptions, looks: Looks, provider: Provider) -> Spelling
         stream="stream" not in options.drop and not options.batch,
         stream_usage=by_provider.stream_usage and "stream_options" not in options.drop,
         api_headers=headers,
+        calling=options.calling,
     )
 
 
@@ -221,7 +222,7 @@ def refuse_other_settings(questions: RunQuestions) -> None:
     if folder is None or manifest is None:
         return
     settings = RunSettings(
-        asker=Asker(model=manifest.model, spelling=Spelling(api=options.api)),
+        asker=Asker(model=manifest.model, spelling=Spelling(api=options.api, calling=options.calling)),
         endpoints=(),
         benchmarks=questions.benchmarks,
         out=folder.path,

@@ -143,7 +143,7 @@ def shown_question(question: Question) -> dict[str, Any]:
     limit = MAX_SHOWN_CHARS // max(1, min(len(earlier), MAX_MESSAGES))
     return {
         "text": show(question.last_turn),
-        "before": [(message.role, show(message.content, limit=limit)) for message in earlier[-MAX_MESSAGES:]],
+        "before": [(message.role, show(message.shown, limit=limit)) for message in earlier[-MAX_MESSAGES:]],
         "n_before": len(earlier),
         "facts": [
             ("reference", "  or  ".join(field(reference) for reference in shown_references(question))),

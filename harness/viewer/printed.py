@@ -68,7 +68,7 @@ def question_text(benchmark: OpenBenchmark, question: Question, style: Style, *,
         yield f"{lines(shown_text(benchmark, question))}\n"
     else:
         before = f"[{count_noun(len(question.messages) - 1, 'message')} before the question]"
-        yield f"{style.quiet(before)}\n{lines(question.messages[-1].content)}\n"
+        yield f"{style.quiet(before)}\n{lines(question.messages[-1].shown)}\n"
     if question.metadata:
         words = ", ".join(
             f"{visible(str(name))} {visible(str(value), 200)}" for name, value in question.metadata.items()

@@ -124,7 +124,7 @@ def text_of(question: Question) -> str:
         return question.prompt
     if len(question.messages) == 1:
         return question.messages[0].content
-    return "\n\n".join(f"[{message.role}] {message.content}" for message in question.messages)
+    return "\n\n".join(f"[{message.role}] {message.shown}" for message in question.messages)
 
 
 def shown_text(benchmark: OpenBenchmark, question: Question) -> str:

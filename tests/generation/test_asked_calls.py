@@ -83,6 +83,78 @@ def test_questions_that_offer_tools_are_asked_stored_and_graded(tmp_path: Path, 
     assert '"The weather of a city."' in shown, "the printed request offers the tool"
 
 
+LOGGED = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Bonn?"},
+    {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "weather.get", "arguments": '{"city":"Bonn"}'}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "rain"},
+]  # fmt: skip
+SENT = {
+    "chat": [
+        *LOGGED[:2],
+        {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "weather_get", "arguments": '{"city":"Bonn"}'}}]},
+        LOGGED[3],
+    ],
+    "responses": [
+        LOGGED[1],
+        {"type": "function_call", "call_id": "c1", "name": "weather_get", "arguments": '{"city":"Bonn"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "rain"},
+    ],
+    "messages": [
+        LOGGED[1],
+        {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "c1", "name": "weather_get", "input": {"city": "Bonn"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "rain"}]},
+    ],
+}  # fmt: skip
+"""Earlier turns with a call and its result, as a user logs them and as each API has them."""
+
+
+@pytest.mark.parametrize("api", [*SENT])
+def test_logged_requests_are_sent_as_they_are_beside_plain_questions(tmp_path: Path, api: str) -> None:
+    rows = [{"id": "log", "messages": LOGGED, "tools": [TOOL]}, {"id": "sum", "question": "1 + 1?", "answer": "2"}]
+    rows[1]["messages"] = [{"role": "user", "content": rows[1].pop("question")}]
+    (tmp_path / "requests.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    def server_of(request: Request) -> Iterable[Step]:
+        if request.method == "GET" or "tools" not in request.json:
+            return scripted("\\boxed{2}")(request)
+        return scripted(Calls(('{"city": "Ulm"}',), name="weather_get"))(request)
+
+    with FakeServer(server_of) as server:
+        words = [
+            "run",
+            "--data",
+            "requests.jsonl",
+            "--model",
+            "test-model",
+            "--base-url",
+            server.base_url,
+            "--out",
+            "r",
+        ]
+        words += ["--api", api, "--tool-choice", "required", "--no-parallel-calls", "--max-tokens", "99"]
+        done = command(tmp_path, *words)
+        assert done.code == 0, done.err
+        assert command(tmp_path, *words).code == 0
+        other = command(tmp_path, *[word for word in words if word != "--no-parallel-calls"])
+        assert (other.code, "calling" in other.err) == (3, True)
+    logged, plain = sorted(
+        (each.json for each in server.requests if each.method == "POST"), key=lambda body: "tools" not in body
+    )[:: len(rows) - 1]
+    assert logged["input" if api == "responses" else "messages"] == SENT[api]
+    assert "tool_choice" not in plain
+    assert "boxed" in json.dumps(plain)
+    assert "boxed" not in json.dumps(logged)
+    single = {"type": "any", "disable_parallel_tool_use": True}
+    assert logged["tool_choice"] == (single if api == "messages" else "required")
+    assert logged.get("parallel_tool_calls") == (None if api == "messages" else False)
+    assert command(tmp_path, "score", "r").code == 0
+    assert 'weather_get({"city":"Bonn"})' in command(tmp_path, "show", "r", "log:0").out
+
+
 def test_the_doctor_tries_calls_that_are_accepted_and_others(tmp_path: Path) -> None:
     tried = command(tmp_path, "doctor", "--benchmark", questions_file(tmp_path))
     assert tried.code == 0
@@ -95,6 +167,7 @@ def test_the_doctor_tries_calls_that_are_accepted_and_others(tmp_path: Path) -> 
         (["--api", "completions"], "use chat, responses or messages"),
         (["--tool", "python"], "offer tools of their own"),
         (["--extra-body", '{"tools": []}'], "leave tools out of it"),
+        (["--tool-choice", "none", "--extra-body", '{"tool_choice": "auto"}'], "an option and it set one field"),
     ],
 )
 def test_what_a_question_with_tools_cannot_have_is_one_sentence(tmp_path: Path, words: list[str], said: str) -> None:

@@ -11,7 +11,7 @@ the event cannot be believed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -35,6 +35,7 @@ from harness.client.wires.wire import (
     unread,
 )
 from harness.core import codec
+from harness.core.records import Message, SentCall
 from harness.core.reply_notes import MORE_CHOICES, NO_PLACE
 
 OWNED = {
@@ -268,11 +269,24 @@ class _CallsReader(ChoicesReader):
         return tuple(self._calls), (self._reasoning,) if self._reasoning else ()
 
 
-def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
-    calls = [
+def _called(calls: Iterable[Call | SentCall]) -> list[Any]:
+    return [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": sendable(call.arguments)}}
-        for call in turn.calls
+        for call in calls
     ]
+
+
+def _turn(message: Message) -> Message | dict[str, Any]:
+    """A message as it is sent; its calls, or the call that it answers, have names of their own."""
+    if message.calls:
+        return {"role": message.role, "content": message.content or None, "tool_calls": _called(message.calls)}
+    if message.call_id:
+        return {"role": message.role, "tool_call_id": message.call_id, "content": message.content}
+    return message
+
+
+def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
+    calls = _called(turn.calls)
     reasoning = {name: turn.reasoning for name in turn.carry if turn.reasoning}
     assistant = {"role": "assistant", "content": turn.text or "", **reasoning, "tool_calls": calls}
     results = [
@@ -284,7 +298,7 @@ def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
 
 CHAT = Wire(
     api="chat", path="/chat/completions", owned=OWNED, bound=None, reader=lambda: READER,
-    prompt=lambda messages, _text: {"messages": messages},
+    prompt=lambda messages, _text: {"messages": [*map(_turn, messages)]},
     likeliest=lambda n: {"logprobs": True, "top_logprobs": n},
     tools=ToolForm(
         reader=_CallsReader,

@@ -215,10 +215,32 @@ def _notes_of(block: Mapping[str, Any]) -> list[str]:
 
 def _prompt(messages: Sequence[Message], _text: str) -> dict[str, Any]:
     """Raises `ValueError` for a prompt that this API cannot carry."""
-    prompt = prompt_of("system", "messages", messages)
+    prompt = prompt_of("system", "messages", messages, _turn)
     if odd := {each["role"] for each in prompt["messages"]} - {"user", "assistant"}:
         raise ValueError(f"has a message of the role {min(odd)} that is not the first, which api=messages cannot carry")
     return prompt
+
+
+def _turn(message: Message) -> list[dict[str, Any]]:
+    """The turn of a message with calls, or with the result of one, which is the user's."""
+    blocks: list[dict[str, Any]]
+    if message.call_id:
+        blocks = [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.content}]
+        return [{"role": "user", "content": blocks}]
+    blocks = [{"type": "text", "text": message.content}] if message.content else []
+    for call in message.calls or ():
+        given = codec.decode_loosely(sendable(call.arguments or "{}").encode())
+        blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
+    return [{"role": message.role, "content": blocks}]
+
+
+def _calling(fields: Mapping[str, Any]) -> dict[str, Any]:
+    word = _CHOICES[fields.get("tool_choice", "auto")]
+    single = {"disable_parallel_tool_use": not fields["parallel_tool_calls"]} if "parallel_tool_calls" in fields else {}
+    return {"tool_choice": {"type": word, **single}} if fields else {}
+
+
+_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
 def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
@@ -271,6 +293,7 @@ MESSAGES = Wire(
                 {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
             ]
         },
+        calling=_calling,
         answered=_answered,
     ),
 )

@@ -38,6 +38,7 @@ from harness.client.wires.wire import (
     unread,
     whole,
 )
+from harness.core.records import Message
 from harness.core.reply_notes import LATE_TEXT, ODD_END
 
 _TEXT = "response.output_text.delta"
@@ -311,6 +312,17 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
     return fields if effort is None else {**fields, "reasoning": {"effort": effort}}
 
 
+def _turn(message: Message) -> list[dict[str, Any]]:
+    """The items of a message with calls, or with the result of one."""
+    if message.call_id:
+        return [{"type": "function_call_output", "call_id": message.call_id, "output": message.content}]
+    text = [{"role": message.role, "content": message.content}] if message.content else []
+    return text + [
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": sendable(call.arguments)}
+        for call in message.calls or ()
+    ]
+
+
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
     called = zip(turn.calls, outputs, strict=True)
     results = ({"type": "function_call_output", "call_id": call.id, "output": output} for call, output in called)
@@ -332,7 +344,7 @@ RESPONSES = Wire(
         **dict.fromkeys(("background", "previous_response_id", "conversation"), "each request stands alone"),
     },
     # No item has a status: vLLM would go on writing one.
-    prompt=lambda messages, _text: prompt_of("instructions", "input", messages),
+    prompt=lambda messages, _text: prompt_of("instructions", "input", messages, _turn),
     bound="max_output_tokens",
     reader=_ResponsesReader,
     takes=frozenset({"temperature", "top_p", "max_tokens"}),

@@ -14,6 +14,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -175,6 +176,8 @@ class ToolForm:
     reader: Callable[[], Reader]
     turns: str
     offer: Callable[[Sequence[OfferedTool]], dict[str, Any]]
+    calling: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
+    """Turns the chat API's fields on whether and how often the model calls into this API's."""
     answered: Callable[[Turn, Sequence[str]], list[Any]]
 
 
@@ -299,10 +302,19 @@ def dense(text: str) -> str:
     return "".join(text.split())
 
 
-def prompt_of(system: str, turns: str, messages: Sequence[Message]) -> dict[str, Any]:
-    """The fields of a prompt: the first message, if it is the system's, as `system`, and all others as `turns`."""
+def prompt_of(
+    system: str, turns: str, messages: Sequence[Message], turn: Callable[[Message], list[dict[str, Any]]]
+) -> dict[str, Any]:
+    """The fields of a prompt: the first message, if it is the system's, as `system`, and all others as `turns`.
+
+    turn: the turns of a message with calls, or with the result of one.
+    """
     first = {system: messages[0].content} if messages[0].role == "system" else {}
-    return {**first, turns: [{"role": each.role, "content": each.content} for each in messages[len(first) :]]}
+    said = (
+        turn(each) if each.calls or each.call_id else [{"role": each.role, "content": each.content}]
+        for each in messages[len(first) :]
+    )
+    return {**first, turns: [*chain.from_iterable(said)]}
 
 
 def string_of(value: object, name: str) -> str:
