@@ -47,7 +47,7 @@ from harness.scoring.measures import (
 )
 from harness.scoring.observed import EndpointScore, Speed, ToolUse, Workload
 from harness.scoring.stats import Estimate
-from harness.scoring.tally import GradeKind, QuestionTally, cluster_numbers, slim, tally
+from harness.scoring.tally import GradeKind, QuestionTally, Tallies, cluster_numbers, slim, tally
 from harness.scoring.twins import ORIGINAL, TWIN_OF, TwinDrop
 from harness.scoring.uncertainty import (
     MAX_LABEL_CHARS,
@@ -325,7 +325,7 @@ def score_benchmark(
     left_out = f"{count_noun(tallies.n_left_out, 'grade')} beyond the plan left out" if tallies.n_left_out else ""
     unequal = warned("unequal", [unequal_clusters(present), uneven_parts(present)])
     of_samples = (*warnings, *warned("left out", [left_out]), *unequal)
-    own = _warnings(score, tallies.kinds, tallies.planned, cut_by)
+    own = _warnings(score, tallies, cut_by)
     return msgspec.structs.replace(score, warnings=(*of_samples, *own))
 
 
@@ -381,13 +381,10 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
             )
 
 
-def _warnings(
-    score: Score, kinds: Mapping[GradeKind, int], planned: float | None, cut_by: str
-) -> Iterator[ScoreWarning]:
+def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarning]:
     """The warnings that follow from a score.
 
-    kinds: number of samples by verdict and rule. planned: the largest number of samples planned of a question. cut_by:
-    the limits that cut samples.
+    tallies: the counted samples. cut_by: the limits that cut samples.
     """
     share = (score.n_truncated or 0) / (score.n_samples or 1)
     if share > MAX_TRUNCATED_SHARE and score.early_cut:
@@ -402,9 +399,12 @@ def _warnings(
         text = f"partial: {missing}; the complete {what} lies between {low} and {high} %"
         yield ScoreWarning("missing", text)
     elif score.n_missing:
-        of = f"{score.rounds} of {planned} rounds, those that are complete for all questions"
+        of = f"{score.rounds} of {tallies.planned} rounds, those that are complete for all questions"
         how = "the run's command asks for the rest, longest questions first; with a budget, it asks round by round"
-        yield ScoreWarning("missing", f"unfinished: the score covers {of}; {missing}: {how}")
+        stored, bounds = sum(question.n for question in tallies.stored), _bounds(tallies.stored)
+        within = f"by all {stored:,} that are stored, the complete score lies between {in_percent(bounds.low)} and "
+        within += f"{in_percent(bounds.high)} %"
+        yield ScoreWarning("missing", f"unfinished: the score covers {of}; {missing}: {how}; {within}")
     if score.points_of and score.accuracy is not None:
         over_k = "it has no pass@k, since its card states no points from which a sample is right"
         if score.right_from:
@@ -414,7 +414,7 @@ def _warnings(
         )
         yield ScoreWarning("points", f"{text} of right answers; {over_k}")
     yield from warned("verifier", score.verifier_errors)
-    yield from _undecided_warnings(score, kinds)
+    yield from _undecided_warnings(score, tallies.kinds)
     for near, count in score.near_misses.items():
         answers = "answer is a near miss" if count == 1 else "answers are near misses"
         yield ScoreWarning("near misses", f"{count} wrong {answers}: {NEAR_MISSES[near]}")

@@ -115,6 +115,10 @@ class _Counted:
         lowest = min(0.0, float(rows["share"].min())) if has_points else None
         return cls(grades, rows, positions, starts, planned, independent, sums, parts, shares, squares, lowest)
 
+    def by_question(self, questions: Sequence[Question]) -> tuple[QuestionTally, ...]:
+        """The tally of each question; questions: in the order of the columns."""
+        return tuple(QuestionTally(question, self, number) for number, question in enumerate(questions))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuestionTally:
@@ -254,14 +258,15 @@ class QuestionTally:
 class Tallies:
     """The samples that one score covers.
 
-    questions: in the order asked. planned: samples of each question (None: the stored samples are the plan).
-    covered: samples of each question that the score covers. missing:
-    planned samples without a grade. partial: samples are missing within the covered ones. n_left_out: grades of samples
-    beyond the plan, which do not count. kinds: how many samples are of each kind. columns: the covered
-    samples. copies: equal replies among them; None where no grade knows its reply.
+    questions: in the order asked. stored: the same with all samples that are there, if the score covers complete
+    rounds only. planned: samples of each question (None: the stored samples are the plan). covered: samples of each
+    question that the score covers. missing: planned samples without a grade. partial: samples are missing within the
+    covered ones. n_left_out: grades of samples beyond the plan, which do not count. kinds: how many samples are of
+    each kind. columns: the covered samples. copies: equal replies among them; None where no grade knows its reply.
     """
 
     questions: tuple[QuestionTally, ...]
+    stored: tuple[QuestionTally, ...]
     planned: float | None
     covered: float
     missing: int
@@ -291,11 +296,12 @@ def tally(
     arrived, kinds = _rows(_located(questions, held, most.tolist()))
     n_left_out, rows = len(held) - len(arrived), _in_order(arrived)
     del arrived
-    missing = 0 if plan is None else int(most.sum()) - len(rows)
+    missing, stored = 0 if plan is None else int(most.sum()) - len(rows), tuple[QuestionTally, ...]()
     rounds: NDArray[np.integer] = np.zeros(0, dtype=np.int64)
     if missing and missing > MAX_MISSING_SHARE * most.sum():
         rounds = _complete_rounds(*np.unique(rows["index"], return_counts=True), most)
         if len(rounds):
+            stored = _Counted.of(held, rows, most, None).by_question(questions)
             rows = rows[np.isin(rows["index"], rounds)]
             most = np.searchsorted(rounds, most)  # the complete rounds below the plan of each question
     n = np.bincount(rows["question"], minlength=len(questions))
@@ -312,7 +318,8 @@ def tally(
     many = copies is not None and copies.many
     counted = _Counted.of(held, rows, most, independent if many else None)
     return Tallies(
-        questions=tuple(QuestionTally(question, counted, number) for number, question in enumerate(questions)),
+        questions=counted.by_question(questions),
+        stored=stored,
         planned=plan,
         covered=plan if plan is not None and not len(rounds) else int(most.max()),
         missing=missing,

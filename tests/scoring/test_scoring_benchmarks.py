@@ -85,6 +85,12 @@ def test_which_samples_a_score_covers_and_between_which_bounds_it_lies(
     assert " + ".join(sorted({one.kind for one in score.warnings})) == said
 
 
+def test_a_score_of_complete_rounds_says_between_which_bounds_all_stored_samples_put_it() -> None:
+    sentence = score_benchmark(*graded(q1="cc..", q2="wcc.", q3=".w.."), 4).sentences[0]
+    assert "1 of 4 rounds" in sentence
+    assert sentence.endswith("by all 6 that are stored, the complete score lies between 33.3 and 83.3 %")
+
+
 def test_grades_that_are_none_of_the_plan_or_come_again_are_left_out() -> None:
     questions, grades = graded(q1="cc", q2="ww")
     score = score_benchmark(questions, [*grades, grade("q2", 1, "c"), grade("q2", 0, "c")], 2)
