@@ -36,7 +36,7 @@ from harness.core.part import Part, TextForm
 from harness.core.records import GradeRules
 from harness.core.validation import validated
 from harness.presets.sampling import Sampling, sampling_fields
-from harness.presets.tool import TOOL
+from harness.tools.table import TOOL
 
 
 def _as_tuple(value: Any) -> Any:

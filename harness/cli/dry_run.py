@@ -27,7 +27,7 @@ from harness.preparing.prepare import prepare
 from harness.preparing.question_warnings import warnings_without_a_judge
 from harness.preparing.run_questions import questions_of
 from harness.preparing.server_start import checked_spec
-from harness.presets.tool import NAME, PythonTool
+from harness.tools.tool import ToolSettings
 
 MAX_REFERENCE_CHARS = 200
 """Longest reference answer that is shown whole, in characters; a longer one is clipped."""
@@ -83,7 +83,7 @@ def _show(
             (f"{name}: data", data),
             (f"{name}: samples", f"{benchmark.samples} per question"),
             (f"{name}: sampling", ", ".join(f"{k} {v}" for k, v in benchmark.sampling.sent().items())),
-            *([(f"{name}: tool", _tool_row(benchmark.tool))] if benchmark.tool is not None else []),
+            *((f"{name}: tool", _tool_row(tool)) for tool in benchmark.tools),
             *of_set.get(name, ()),
             (f"{name}: prompt", questions.prompt),
             (f"{name}: system prompt", questions.system_prompt or "none"),
@@ -92,11 +92,12 @@ def _show(
     _show_prompts(sets)
 
 
-def _tool_row(tool: PythonTool) -> str:
-    """The tool's limits, and its interpreter and packages with their versions."""
+def _tool_row(tool: ToolSettings) -> str:
+    """The tool's limits, and what its outputs depend on besides."""
     facts = dict(tool.facts)
     packages = " ".join(f"{name} {version}" for name, version in facts.pop("packages", {}).items())
-    return visible(", ".join([NAME, *(f"{k} {v}" for k, v in (tool.limits | facts).items()), packages]), 2000)
+    values = [f"{name} {value}" for name, value in {**tool.limits, **facts}.items()]
+    return visible(", ".join([tool.tool.name, *values, *filter(None, [packages])]), 2000)
 
 
 def _rows_before_server(options: RunOptions) -> list[tuple[str, str]]:

@@ -161,21 +161,23 @@ llama-4 llama4_pythonic pythonic, llama llama3_json llama3, step-3.5 step3p5 ste
 """A part of a model's name → the parser of its calls in vLLM and in SGLang; the first that fits counts."""
 
 
-def loses_call(text: str | None, reasoning: str | None, finish_reason: str, tool: str, *, asks_program: bool) -> bool:
+def loses_call(
+    text: str | None, reasoning: str | None, finish_reason: str, tools: Sequence[str], *, asks_program: bool
+) -> bool:
     """Whether a reply without calls holds one all the same, or says that it ended with one.
 
-    tool: the name of the one that was offered. asks_program: whether the answer is a program, so that a reply may end
-    in a block of the tool's language.
+    tools: the names of those that were offered. asks_program: whether the answer is a program, so that a reply may end
+    in a block of a tool's language.
     """
     text, reasoning = text or "", reasoning or ""
-    marked, either = _forms(tool)
     last_block = text.rstrip().removesuffix("```").rpartition("```")[2]
-    return bool(
-        finish_reason.lower() in TOOL_WORDS
-        or (last_block.startswith(f"{tool}\n") and not asks_program)
-        or either.search(text if text.strip() else reasoning)
-        or marked.search(reasoning)
-    )
+    for tool in tools:
+        marked, either = _forms(tool)
+        if last_block.startswith(f"{tool}\n") and not asks_program:
+            return True
+        if either.search(text if text.strip() else reasoning) or marked.search(reasoning):
+            return True
+    return finish_reason.lower() in TOOL_WORDS
 
 
 def calls_remedy(model: str) -> str:

@@ -16,11 +16,11 @@ from harness.core import codec
 from harness.core.codec import without_lone_surrogates
 from harness.core.errors import UsageError
 from harness.exports.choice import ExportedBenchmark, SampleChoice, SampleRow
-from harness.presets.tool import recorded
 from harness.runs.layout import RunFolder, labels
 from harness.runs.manifest import Manifest
 from harness.scoring.score import Score
 from harness.scoring.table_cells import numbers
+from harness.tools.table import names_in
 
 Of = Literal["samples", "grades", "scores"]
 """A row of the table is one of these."""
@@ -206,5 +206,5 @@ _OF_A_TOOL = Field("steps", "string", _STEPS, lambda r: _json(r.sample.steps) if
 def fields_of(benchmarks: Sequence[ExportedBenchmark]) -> tuple[Field, ...]:
     """The columns of a table of samples of these: those of a judge's points, and of a tool, only if any has them."""
     judged = any(grade.points or grade.confidence for each in benchmarks for grade in each.grades.values())
-    has_tool = any(recorded(each.record.identity) for each in benchmarks)
+    has_tool = any(names_in(each.record.identity) for each in benchmarks)
     return (*FIELDS, *(_OF_A_JUDGE if judged else ()), *([_OF_A_TOOL] if has_tool else ()))

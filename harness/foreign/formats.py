@@ -360,7 +360,7 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
     return UsageError(f"{row.where} has no usual column for {role}. It has {have}; usual are {usual[field]}: {named}")
 
 
-class Tool(NamedTuple):
+class ToolRows(NamedTuple):
     """Where the rows of a tool's outputs state what was asked and replied, after `transform`.
 
     name: in messages. marks: the columns that all rows have. question, reply, answer, question_id: places in a row,
@@ -398,27 +398,27 @@ def _of_opencompass(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**row, "origin_prompt": _last_user_turn(row.get("origin_prompt"))}
 
 
-_NEMO = Tool(
+_NEMO = ToolRows(
     "NeMo-Skills", "generation expected_answer problem", "problem", "generation", "expected_answer", "id|unique_id"
 )
-TOOLS: dict[Format, Tool] = {
+TOOLS: dict[Format, ToolRows] = {
     # `doc_id` stands in newer files.
-    "llmeval": Tool("LLMEval", "prompt gen answer", "prompt", "gen", "answer", "doc_id", model="model"),
-    "limo": Tool(
+    "llmeval": ToolRows("LLMEval", "prompt gen answer", "prompt", "gen", "answer", "doc_id", model="model"),
+    "limo": ToolRows(
         "LIMO", "generated_responses", "question|problem", "generated_responses", "|".join(GOLD_COLUMNS), "id"
     ),
     # A line for each of the tool's filters, all with the same responses; `question_id` is written by `harness export`.
-    "lm_eval": Tool(
+    "lm_eval": ToolRows(
         "lm-evaluation-harness", "doc_id doc resps target", "|".join(f"doc.{name}" for name in QUESTION_COLUMNS),
         "resps", "target", "doc.question_id|doc_id", "doc_id", transform=_of_lm_eval,
     ),
     "nemo_skills": _NEMO,
     "sgl_eval": _NEMO,
-    "opencompass": Tool(
+    "opencompass": ToolRows(
         "OpenCompass", "prediction gold", "origin_prompt", "prediction", "gold", "number", transform=_of_opencompass
     ),
     # A resumed evaluation may have written a review again. Several reviews of a question have one `group_id`.
-    "evalscope": Tool(
+    "evalscope": ToolRows(
         "EvalScope", "index target sample_score", "input", "sample_score.score.prediction", "target",
         "sample_score.group_id|index", "index", transform=_of_evalscope,
     ),
@@ -436,7 +436,7 @@ def recognise(row: Row) -> Format:
     return next((tool for tool in _RECOGNISED if {*TOOLS[tool].marks.split()} <= row.value.keys()), "columns")
 
 
-def by_tool(rows: Iterable[Row], tool: Tool) -> Iterator[OutputRow]:
+def by_tool(rows: Iterable[Row], tool: ToolRows) -> Iterator[OutputRow]:
     """Read the rows of a tool of the table. Raises `UsageError`."""
     seen = set()  # values of `tool.once`
     for where, value in rows:
@@ -463,7 +463,7 @@ def by_tool(rows: Iterable[Row], tool: Tool) -> Iterator[OutputRow]:
 
 
 def _value_at(row: Row, places: str) -> Any:
-    """The value at the first of these places (`Tool`) that has one; None if none has."""
+    """The value at the first of these places (`ToolRows`) that has one; None if none has."""
     for place in places.split("|"):
         if (value := _cell(row, place)) is not None:
             return value

@@ -276,7 +276,7 @@ class Runner:
             settings=settings, requests=requests, transport=self.opener(), keeper=keeper, on_event=on_event
         )
         sampler: OneByOne | StepByStep = plain
-        if any(benchmark.tool is not None for benchmark in settings.benchmarks.values()):
+        if any(benchmark.tools for benchmark in settings.benchmarks.values()):
             sampler = by_step = StepByStep(plain, settings, dispatcher.step, session.context)
             dispatcher.on_given_up = by_step.forget
             dispatcher.tool_progress = by_step.turns.progress

@@ -15,7 +15,7 @@ from harness.options.deciding import RaceRules
 from harness.options.headings import ASKED, BATCH, LIMITS, MONEY, OUTPUT, REQUEST, RESUMING, SAMPLING, WHOM
 from harness.options.whom import HowWritten, WhichServer
 from harness.presets.sampling import SamplingOptions
-from harness.presets.tool import TOOL
+from harness.tools.table import TOOL
 
 if TYPE_CHECKING:
     from harness.runs import RunFolder

@@ -19,7 +19,6 @@ from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.client.address.providers import DROPPABLE
 from harness.client.wires.table import wire_of
-from harness.core import plugins
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -30,9 +29,10 @@ from harness.options.run import RunOptions, recorded_options
 from harness.presets import preset as presets
 from harness.presets.preset import Preset
 from harness.presets.sampling import DEFAULT_SAMPLING, Sampling, sampling_fields
-from harness.presets.tool import NO_TOOL, PythonTool, tool_of
 from harness.progress.watching import Watcher
 from harness.runs.layout import named_folder
+from harness.tools.table import NO_TOOL, tool_of
+from harness.tools.tool import ToolSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,11 +74,11 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         n = first_number(samples, options.samples, question_set.samples)
         if options.target_error is not None:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
-        tool = _offered(named_tool(options, preset, question_set.tool), options, sampling)
+        tools = _offered(named_tool(options, preset, question_set.tool), options, sampling)
         if question_set.offers_tools:
-            _refuse_for_calls(options, question_set.name, has_tool=tool is not None)
+            _refuse_for_calls(options, question_set.name, has_tool=bool(tools))
         benchmarks[question_set.name] = BenchmarkSettings(
-            samples=n, sampling=sampling, origins=origins, options=recorded, tool=tool
+            samples=n, sampling=sampling, origins=origins, options=recorded, tools=tools
         )
         for warning in _column_warnings(options, question_set):
             watcher.warn(warning)
@@ -199,20 +199,20 @@ def named_tool(options: RunOptions, preset: Preset | None, of_card: str | None) 
     return None if tool == NO_TOOL else tool
 
 
-def tools_of(options: RunOptions) -> dict[str, PythonTool]:
+def tools_of(options: RunOptions) -> dict[str, ToolSettings]:
     """The tool of each benchmark that has one, with the versions of this machine's sandbox. Raises `UsageError`."""
     preset = presets.load(options.preset) if options.preset is not None else None
     tools = ((card.name, tool_of(named_tool(options, preset, card.tool))) for card, _ in _cards(options))
     return {name: replace(tool, facts=_tool_facts(tool)) for name, tool in tools if tool is not None}
 
 
-def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> PythonTool | None:
+def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> tuple[ToolSettings, ...]:
     """The tool of this name with the versions of its interpreter and packages, of which one is started to learn them.
 
     Raises `UsageError` for what a sample of several requests cannot have, and where there is no sandbox for it.
     """
     if (tool := tool_of(name)) is None:
-        return None
+        return ()
     own = {"tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "max_output_tokens"}
     fields = " and ".join(sorted(own & options.extra_body.keys()))
     refusals = [
@@ -225,7 +225,7 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> Pytho
     for applies, why in refusals:
         if applies:
             raise UsageError(why, field="tool")
-    return replace(tool, facts=_tool_facts(tool))
+    return (replace(tool, facts=_tool_facts(tool)),)
 
 
 def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None:
@@ -243,10 +243,8 @@ def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None
 
 
 @cache
-def _tool_facts(tool: PythonTool) -> dict[str, Any]:
-    interpreters = plugins.extension("answer", "program").Interpreters(tool)
-    facts: dict[str, Any] = interpreters.facts()
-    return facts
+def _tool_facts(settings: ToolSettings) -> dict[str, Any]:
+    return settings.tool.runner(settings).facts()
 
 
 def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: bool) -> None:

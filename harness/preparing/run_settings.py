@@ -55,7 +55,7 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, looks: Looks, 
     if options.batch:
         _check_batch(reached, wire)
     # What is continued is one reply; a sample with a tool is several.
-    is_one = all(each.tool is None for each in questions.benchmarks.values())
+    is_one = not any(each.tools for each in questions.benchmarks.values())
     exact = wire.states_ids and is_one and not options.batch
     salvage = Salvage(mode="exact" if exact else "off", engine=looks.engine or "")
     untaken = _untaken(wire, looks, folder)

@@ -21,7 +21,7 @@ from harness.core.part import Part
 from harness.core.validation import validated
 from harness.core.yaml_file import fits_any, read_mapping
 from harness.presets.sampling import Sampling, sampling_fields
-from harness.presets.tool import TOOL
+from harness.tools.table import TOOL
 
 _FOLDER = Path(__file__).parent / "files"
 

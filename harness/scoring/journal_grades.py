@@ -212,11 +212,12 @@ def grade_journal(
     options: GradingOptions,
     on_graded: Callable[[int], None],
     span: tuple[int, int] | None = None,
+    tools: Sequence[str] = (),
 ) -> Graded:
     """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
 
-    span: bytes [start, stop) of the journal; None = all. on_graded: called with the number of new grades so far. Raises
-    `StoreError`; `UsageError` for an untrusted verifier.
+    span: bytes [start, stop) of the journal; None = all. tools: the names of those offered. on_graded: called with the
+    number of new grades so far. Raises `StoreError`; `UsageError` for an untrusted verifier.
     """
     interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
@@ -224,7 +225,7 @@ def grade_journal(
     former = None
     if not options.fresh and grades.any_stored(folder):
         former = _Former(folder, by_id, bases, options)
-    observed = Observed(asks_program=bool(ids) and by_id[ids[0]].kind == "program")
+    observed = Observed(asks_program=bool(ids) and by_id[ids[0]].kind == "program", tools=tools)
     report, samples = JournalReport(), _Samples()
 
     def ungraded() -> Iterator[Sample]:

@@ -51,7 +51,6 @@ from harness.core.nouns import are, count_noun
 from harness.core.packed import Spilled
 from harness.core.records import Anomaly, Grade, Sample
 from harness.core.reply_notes import Limit, calls_remedy, limit_of, loses_call
-from harness.presets.tool import NAME
 from harness.scoring.anomalies import signs_of
 from harness.scoring.stats import Array, Estimate, quantile, sampling_limits
 
@@ -155,8 +154,8 @@ COUNTED = ("steps", "calls", "failed", "stopped", "repeated", "lost", "cut_by_st
 """The counts of a sample with a tool, in the order of `counts_of`."""
 
 
-def counts_of(sample: Sample, *, asks_program: bool) -> tuple[int, ...]:
-    """The counts of one sample, as `COUNTED` names them; empty without a tool."""
+def counts_of(sample: Sample, tools: Sequence[str], *, asks_program: bool) -> tuple[int, ...]:
+    """The counts of one sample, as `COUNTED` names them; empty without a tool. tools: the names of those offered."""
     if not sample.steps:
         return ()
     calls = [call for step in sample.steps for call in step.calls if call.end != "not run"]
@@ -164,7 +163,7 @@ def counts_of(sample: Sample, *, asks_program: bool) -> tuple[int, ...]:
     stopped, ran = ends.count("stopped"), ends.count("ran")
     codes = [(call.name, call.arguments) for call in calls]
     is_lost = not sample.steps[-1].calls and loses_call(
-        sample.text, sample.reasoning, sample.finish_reason, NAME, asks_program=asks_program
+        sample.text, sample.reasoning, sample.finish_reason, tools, asks_program=asks_program
     )
     repeated = sum(one == other for one, other in pairwise(codes))
     cut = limit_of(sample.finish_reason) == "steps"
@@ -174,12 +173,12 @@ def counts_of(sample: Sample, *, asks_program: bool) -> tuple[int, ...]:
 class Observed:
     """Facts of a benchmark's samples in columns, one row for each sample. No sample may be given twice.
 
-    asks_program: whether the benchmark's answers are programs.
+    asks_program: whether the benchmark's answers are programs. tools: the names of those that were offered.
     """
 
-    def __init__(self, *, asks_program: bool = False) -> None:
+    def __init__(self, *, asks_program: bool = False, tools: Sequence[str] = ()) -> None:
         self.n = 0
-        self._asks_program = asks_program
+        self.tools, self._asks_program = tools, asks_program
         self.endpoints: dict[str, int] = {}
         """Number of each endpoint by URL, in the order of their first samples."""
         self.columns = {name: Column() for name in (*_OF_TIMING, *_OF_USAGE, *_SELDOM, *COUNTED)}
@@ -209,7 +208,7 @@ class Observed:
             self.columns[name].put(row, getattr(usage, name))
         # Nearly all samples have one attempt, and a column without a number takes no memory.
         seldom = (sample.attempts if sample.attempts > 1 else None, usage.spec_tokens or None, usage.spec_steps or None)
-        counted = counts_of(sample, asks_program=self._asks_program)
+        counted = counts_of(sample, self.tools, asks_program=self._asks_program)
         for name, value in (*zip(_SELDOM, seldom, strict=True), *zip(COUNTED, counted, strict=False)):
             self.columns[name].put(row, value)
         # Few samples are cut, so the column takes little memory.
@@ -315,13 +314,13 @@ MAX_LOST_SHARE = 0.02
 """A score warns if more than this fraction of the samples lost a call."""
 
 
-class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
+class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Counts over n_samples.
 
     with_call: samples that made a call. lost: samples whose reply holds a call that the server has not read as one.
     cut_by_steps: samples that had no step left. steps, calls: of all samples. failed: calls that raised an exception,
     or that could not be read. stopped: calls that passed a limit. repeated: calls equal to the one before.
-    prompt_tokens, new_tokens: of all steps, where stated.
+    prompt_tokens, new_tokens: of all steps, where stated. names: of the tools.
     """
 
     n_samples: int
@@ -335,12 +334,13 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
     repeated: int
     prompt_tokens: int
     new_tokens: int
+    names: tuple[str, ...] = ("python",)
 
     @property
     def sentence(self) -> str:
         """The counts in a sentence."""
         return (
-            f"python: {self.with_call:,} of {count_noun(self.n_samples, 'sample')} called it, "
+            f"{', '.join(self.names)}: {self.with_call:,} of {count_noun(self.n_samples, 'sample')} called it, "
             f"{self.steps / self.n_samples:.1f} steps and {self.calls / self.n_samples:.1f} calls a sample; "
             f"{self.failed:,} calls failed, {self.stopped:,} were stopped, {self.repeated:,} repeated the one before; "
             f"{count_noun(self.lost, 'sample')} lost a call, {self.cut_by_steps:,} had no step left; "
@@ -364,7 +364,8 @@ def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:
     tokens = (observed.columns[name].of(rows) for name in ("prompt_tokens", "completion_tokens"))
     prompt, new = (int(np.nan_to_num(column).sum()) for column in tokens)
     with_call = int((observed.columns["calls"].of(rows) > 0).sum())
-    return ToolUse(n_samples=len(rows), with_call=with_call, prompt_tokens=prompt, new_tokens=new, **sums)
+    names = tuple(observed.tools)
+    return ToolUse(n_samples=len(rows), with_call=with_call, prompt_tokens=prompt, new_tokens=new, names=names, **sums)
 
 
 # ---- the work of the servers

@@ -62,6 +62,7 @@ from harness.scoring.observed import (
 from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark, warned, with_errors
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
+from harness.tools.table import names_in
 
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""
@@ -150,7 +151,7 @@ def _grade_benchmark(
     """Grade one benchmark of a run and gather all that its score needs. planned, by_card: `_planned_questions`."""
     files = folder.benchmark(name)
     by_id = ById(planned)
-    journal = grade_journal(files, by_id, grading, partial(on_graded, name))
+    journal = grade_journal(files, by_id, grading, partial(on_graded, name), tools=names_in(record.identity))
     most = np.array([n_planned(question.question_id, record.plan.samples) for question in planned])
     within = journal.index < most[journal.question]
     planned_rows = journal.rows if within.all() else journal.rows[within]

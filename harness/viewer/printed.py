@@ -7,7 +7,6 @@ no key.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -26,12 +25,12 @@ from harness.grading.elsewhere import shown_references
 from harness.grading.processes import pool
 from harness.grading.second.judge_messages import JudgeRuling, without_judge
 from harness.grading.verdict import JUDGE_RULE, Verdict, why_undecided
-from harness.presets.tool import code_of, offered
-from harness.presets.tool import recorded as recorded_tool
 from harness.runs.manifest import BenchmarkRecord
 from harness.scoring.judging import JudgeReply, replies_about
 from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import MAX_GRADER_CHARS
+from harness.tools.table import recorded as recorded_tools
+from harness.tools.table import shown
 from harness.viewer.rows import SIGNS, WORDS, ListedSample, QuestionRow, Vote, facts_of, sample_row, shown_text, votes
 
 MAX_ANSWER_CHARS = 60
@@ -138,10 +137,7 @@ def steps_of(sample: Sample) -> Iterator[tuple[str, str]]:
             if text:
                 yield text, f"[step {number}: {what}]"
         for call in step.calls:
-            code = call.arguments
-            with contextlib.suppress(ValueError):
-                code = code_of(code)
-            yield code, f"[step {number}: call of {visible(call.name, 60)}]"
+            yield shown(call), f"[step {number}: call of {visible(call.name, 60)}]"
             yield call.output, f"[step {number}: {call.end}, {call.seconds:.1f} s]"
     for sent in sample.calls or ():
         yield sent.arguments, f"[call of {visible(sent.name, 60)}]"
@@ -287,14 +283,13 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
     spelling = Spelling(
         **{name: recorded[name] for name in Spelling.__dataclass_fields__ if recorded.get(name) is not None}
     )
-    tool = recorded_tool(identity)
     template = RequestTemplate(
         model=str(identity.get("model", "")),
         sampling=sampling,
         max_tokens=identity.get("fitted_max_tokens") or bound,
         spelling=spelling,
     )
-    return template.offering(() if tool is None else (offered(tool),))
+    return template.offering([tool.offered for tool in recorded_tools(identity)])
 
 
 def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:

@@ -24,11 +24,11 @@ from harness.core.errors import UsageError
 from harness.deciding.published import load_published
 from harness.extensions.published_records import scores_of
 from harness.foreign import outputs
-from harness.presets.tool import tool_of
 from harness.runs import Journal, RunFolder, grades, read_samples
 from harness.runs import questions as question_file
 from harness.runs.line_file import write_lines
 from harness.scoring.score import Score
+from harness.tools.table import tool_of
 from tests.cli.test_again import parsed
 from tests.exports.graded_runs import complete, question, sample, varied, write_run
 
@@ -125,7 +125,7 @@ def test_the_hub_gets_a_whole_benchmark_and_a_sentence_says_why_it_gets_no_other
     assert (again.temperature, again.stop) == (0.6, ("<a b>", "c"))
     tool = tool_of(again.tool)
     assert tool is not None
-    assert (tool.steps, tool.seconds) == (7, 9)
+    assert (tool.limits["steps"], tool.limits["seconds"]) == (7, 9)
     assert again.extra_body == {"chat_template_kwargs": {"enable_thinking": True}}
     texts = entry_file.read_text("utf-8") + record.read_text("utf-8")
     assert not [private for private in ("x-private", "10.0.0.1", "What is", r"\boxed") if private in texts]

@@ -23,12 +23,12 @@ from harness.core.errors import HarnessError, InUse, ServerError, UsageError
 from harness.core.records import Key
 from harness.extensions.clusters.ray import cluster, grading, sampling
 from harness.presets.grading import GradingOptions
-from harness.presets.tool import PythonTool
 from harness.progress.watching import Watcher
 from harness.runs import RunFolder, read_samples
 from harness.runs.lock import locked
 from harness.scoring.pipeline import grade_run, score_run
 from harness.testing import FakeServer, http
+from harness.tools.python import PYTHON
 from tests.budget import rounds
 from tests.faults.able import able, sums
 from tests.runs.recorded import NAME, sampled, write
@@ -143,7 +143,7 @@ def test_nodes_whose_sandboxes_differ_are_refused_before_a_shard_asks(
 ) -> None:
     """Among the nodes that are looked at (six looks), and where a shard begins on one that was not."""
     versions = iter(["2.0"] * n_equal + ["2.1"] * 9)
-    of_node = lambda _: {"sums": PythonTool(facts={"packages": {"numpy": next(versions)}})}  # noqa: E731
+    of_node = lambda _: {"sums": PYTHON.settings({"packages": {"numpy": next(versions)}})}  # noqa: E731
     monkeypatch.setattr(sampling, "tools_of", of_node)
     with pytest.raises(UsageError, match=r"another sandbox .*2\.1.* than that of the first node .*2\.0"):
         harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")

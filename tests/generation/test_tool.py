@@ -1,6 +1,6 @@
 """Samples with a tool: how each conversation ends, what of it is stored, counted and billed, and what no kill loses.
 
-For: harness.generation.network.steps, harness.generation.network.joining, harness.presets.tool,
+For: harness.generation.network.steps, harness.generation.network.joining, harness.tools,
 harness.scoring.observed, harness.core.reply_notes.
 """
 
@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,8 +41,10 @@ from harness.generation.network.joining import joined
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
-from harness.presets.tool import PythonTool
 from harness.testing import FakeServer, Pause, Request, Step, http
+from harness.tools.python import PYTHON
+from harness.tools.table import TOOLS
+from harness.tools.tool import CallRunner, Ran, Tool, ToolSettings
 from tests import warm
 from tests.budget import rounds
 from tests.generation.called_tools import Calls, calls, scripted
@@ -53,7 +55,8 @@ from tests.system.command import harness as command
 
 pytestmark = needs_sandbox
 
-TOOL = PythonTool(seconds=1, steps=4, memory_mb=512, facts={"packages": {"numpy": "2.0"}})
+FACTS = {"packages": {"numpy": "2.0"}}
+TOOL = PYTHON.settings(FACTS, seconds=1, steps=4, memory_mb=512)
 ANSWER = "So \\boxed{42}"
 CODE = '{"code": "print(6*7)"}'
 BARE = f'```json\n{{"name": "python", "arguments": {CODE}}}'
@@ -63,13 +66,13 @@ def settings_of(
     out: Path,
     url: str,
     api: Any = "chat",
-    tool: PythonTool | None = TOOL,
+    tools: tuple[ToolSettings, ...] = (TOOL,),
     samples: int = 1,
     max_tokens: int = 100,
     **more: Any,
 ) -> RunSettings:
     sampling = Sampling(temperature=0.6, max_tokens=max_tokens)
-    benchmarks = {"sums": BenchmarkSettings(samples=samples, sampling=sampling, tool=tool)}
+    benchmarks = {"sums": BenchmarkSettings(samples=samples, sampling=sampling, tools=tools)}
     return run_settings(out, url, benchmarks=benchmarks, spelling=Spelling(api=api), canary=False, **more)
 
 
@@ -307,7 +310,12 @@ def test_killed_interpreters_are_told_and_no_sample_is_missing(tmp_path: Path) -
 
     killer = threading.Thread(target=kill)
     with FakeServer(scripted(*[slow] * 4, ANSWER)) as server:
-        settings = settings_of(tmp_path / "run", server.base_url, tool=replace(TOOL, steps=9), concurrency=4)
+        settings = settings_of(
+            tmp_path / "run",
+            server.base_url,
+            tools=(PYTHON.settings(FACTS, seconds=1, steps=9, memory_mb=512),),
+            concurrency=4,
+        )
         killer.start()
         outcome = run(settings, question_set(tmp_path, 12))
         ended.set()
@@ -322,7 +330,7 @@ def test_killed_interpreters_are_told_and_no_sample_is_missing(tmp_path: Path) -
 def test_without_any_sandbox_the_run_ends_by_a_code_of_its_own_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(*_: Any) -> Any:
+    def failing(*_: Any, **__: Any) -> Any:
         raise HelperFailed("no sandbox could be started")
 
     with FakeServer(scripted(calls("6*7"), ANSWER)) as server:
@@ -339,11 +347,11 @@ def test_samples_under_other_limits_or_packages_do_not_mix(tmp_path: Path) -> No
     questions = question_set(tmp_path, 1)
     with FakeServer(scripted(ANSWER)) as server:
         run(settings_of(tmp_path / "run", server.base_url), questions)
-        others = [PythonTool(seconds=2, steps=4, memory_mb=512, facts=TOOL.facts), None]
-        others += [PythonTool(seconds=1, steps=4, memory_mb=512, facts={"packages": {"numpy": "2.1"}})]
-        for other in others:
+        longer = PYTHON.settings(FACTS, seconds=2, steps=4, memory_mb=512)
+        newer = replace(TOOL, facts={"packages": {"numpy": "2.1"}})
+        for other in ((longer,), (), (newer,), (TOOL, newer)):
             with pytest.raises(StoreError, match="tool"):
-                run(settings_of(tmp_path / "run", server.base_url, tool=other, samples=2), questions)
+                run(settings_of(tmp_path / "run", server.base_url, tools=other, samples=2), questions)
 
 
 # ---- by the command
@@ -396,6 +404,59 @@ def test_a_run_with_a_tool_scores_shows_and_exports(tmp_path: Path) -> None:
         assert json.loads(next(csv.DictReader(table))["steps"])[0]["calls"][0]["end"] == "ran"
     learnt = command(tmp_path, "export", "r", "--to", "sharegpt", "--i-know", "--out", "y")
     assert "made with calls of a tool" in learnt.err
+
+
+def addends(arguments: str) -> dict[str, Any]:
+    """The numbers of a call of the calculator."""
+    try:
+        return {"numbers": [int(number) for number in json.loads(arguments)["numbers"]]}
+    except (LookupError, TypeError, ValueError) as why:
+        raise ValueError("expected numbers") from why
+
+
+class Adding(CallRunner):
+    """The runner of the calculator, which has no state."""
+
+    def __init__(self, _: ToolSettings) -> None: ...
+
+    def run(self, key: Hashable, /, numbers: list[int]) -> Ran:  # type: ignore[override]
+        return Ran(str(sum(numbers)), "ran")
+
+
+CALCULATOR = Tool(
+    name="calculator", parameters={"type": "object"}, description=lambda _: "Adds numbers.", read=addends, runner=Adding
+)  # fmt: skip
+
+
+def test_two_tools_are_offered_at_once_and_each_runs_its_own_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TOOLS, "calculator", CALCULATOR)
+    add = partial(Calls, name="calculator")
+    replies = [calls("x = 6"), add(('{"numbers": [1, 2]}', '{"numbers": "a"}')), calls("x * 7"), ANSWER]
+    tools = (TOOL, CALCULATOR.settings())
+    sample, outcome, requests = one_sample(tmp_path, *replies, tools=tools)
+    assert [[call.output for call in step.calls] for step in sample.steps or ()] == [
+        ["[no output]"], ["3", "expected numbers"], ["42"], [],
+    ]  # fmt: skip
+    assert [tool["function"]["name"] for tool in requests[-1].json["tools"]] == ["python", "calculator"]
+    assert outcome.complete
+    lost = '<tool_call>{"name": "calculator", "arguments": {"numbers": [1]}}</tool_call>'
+    (tmp_path / "lost").mkdir()
+    assert one_sample(tmp_path / "lost", lost, tools=tools)[1].tally.notes.get(LOST_CALL) == 1
+    assert command(tmp_path, "score", "run").code == 0
+    assert "python, calculator: 1 of 1 sample called it" in command(tmp_path, "score", "run").out
+    shown = command(tmp_path, "show", "run", f"{sample.question_id}:0").out
+    assert '[step 2: call of calculator]\n{"numbers": [1, 2]}\n[step 2: ran' in shown
+    assert '"description": "Adds numbers."' in shown, "the request offers both"
+    with pytest.raises(StoreError, match="tool"):
+        run(settings_of(tmp_path / "run", "http://127.0.0.1:1", samples=2), question_set(tmp_path, 1))
+    assert command(tmp_path, "export", "run", "--to", "inspect", "--out", "x").code == 0
+    (log,) = (tmp_path / "x").glob("*.eval")
+    with zipfile.ZipFile(log) as file:
+        first = json.loads(file.read(next(name for name in file.namelist() if name.startswith("samples/"))))
+    called = [call["arguments"] for turn in first["messages"] for call in turn.get("tool_calls") or ()]
+    assert called == [{"code": "x = 6"}, {"numbers": [1, 2]}, {}, {"code": "x * 7"}]
 
 
 def test_samples_without_a_step_left_are_not_told_to_raise_max_tokens(tmp_path: Path) -> None:

@@ -12,11 +12,10 @@ import pytest
 
 from harness.generation.network import tool_turns
 from harness.generation.network.tool_turns import Turns
-from harness.presets.tool import SANDBOX_BYTES
 from harness.runs.missing import Task
 from tests.budget import rounds
 
-MOST = 2 << 30
+LEAST, MOST = 128 << 20, 2 << 30
 MEMORY = 12 << 30
 
 
@@ -32,12 +31,12 @@ async def played(draw: random.Random, largest: int) -> tuple[int, int]:
         for _ in range(draw.randint(1, 6)):
             asking.add(task)
             await asyncio.sleep(draw.choice((0, 0.001)))
-            await turns.begin(task, MOST)
+            await turns.begin(task, LEAST + MOST, LEAST)
             state = turns.progress()
             assert state.running <= 8
             assert state.memory <= MEMORY or state.interpreters == 1
             await asyncio.sleep(draw.choice((0, 0.001)))
-            turns.end(task, SANDBOX_BYTES + draw.randint(0, largest))
+            turns.end(task, LEAST + draw.randint(0, largest))
             n_calls += 1
             if draw.random() < 0.2:  # its request fails, and waits for another try
                 asking.discard(task)
@@ -65,12 +64,12 @@ def test_all_samples_end_within_the_memory(largest: int, loses: bool, monkeypatc
 def test_a_call_that_is_cancelled_leaves_no_place_taken() -> None:
     async def scene() -> int:
         turns, one, other = Turns(MOST, 2, 8, set(), [].append), Task("b", "q", 1), Task("b", "q", 2)
-        await turns.begin(one, MOST)
-        waiting = asyncio.create_task(turns.begin(other, MOST))
+        await turns.begin(one, LEAST + MOST, LEAST)
+        waiting = asyncio.create_task(turns.begin(other, LEAST + MOST, LEAST))
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        turns.end(one, SANDBOX_BYTES)
+        turns.end(one, LEAST)
         turns.forget(one)
         return turns.progress().memory + turns.progress().waiting
 

@@ -9,7 +9,6 @@ import contextlib
 import subprocess
 import threading
 from collections.abc import Hashable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import psutil
@@ -19,14 +18,15 @@ from harness.core.errors import HelperFailed, UsageError
 from harness.core.helpers import HELPERS, Remedy
 from harness.extensions.answers.program import bubblewrap, cells
 from harness.extensions.answers.program.interpreters import LOST, Interpreters
-from harness.presets.tool import PythonTool, code_of, recorded, tool_of
+from harness.tools.python import PYTHON
+from harness.tools.table import recorded, tool_of
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS, until
 from tests.programs.sandboxed import needs_sandbox
 from tests.programs.test_program_hostile import PAYLOADS
 
 pytestmark = needs_sandbox
-TOOL = PythonTool(seconds=1, characters=200, memory_mb=512)
+TOOL = PYTHON.settings(seconds=1, characters=200, memory_mb=512)
 
 
 def alive(*states: str) -> set[psutil.Process]:
@@ -80,7 +80,7 @@ def test_a_call_is_told_what_it_printed_and_how_it_ended(interpreters: Interpret
     assert ended == end or case == "1 GB"
     assert part in output
     output.encode()  # a model's server takes it
-    assert 0 <= seconds < 3 * TOOL.seconds
+    assert 0 <= seconds < 3 * TOOL.limits["seconds"]
     is_lost = LOST in output
     assert is_lost == (case in ("end", "deaf"))
     assert (interpreters.run(case, "kept")[0] == "6") != is_lost, "the variables of earlier calls"
@@ -160,7 +160,7 @@ def test_a_sandbox_that_dies_while_it_starts_is_made_anew(monkeypatch: pytest.Mo
 
 
 def test_the_calls_of_a_sample_are_bounded_together() -> None:
-    interpreters = Interpreters(replace(TOOL, seconds=2, total_seconds=1))
+    interpreters = Interpreters(PYTHON.settings(seconds=2, total_seconds=1, characters=200, memory_mb=512))
     assert "stopped after 1 s" in interpreters.run(1, "import time\ntime.sleep(9)")[0]
     assert interpreters.run(1, "1")[:2] == ("[not run: its calls have taken 1 s, all that a sample has]", "not run")
     assert interpreters.run(2, "1")[0] == "1"
@@ -175,13 +175,13 @@ def test_a_sandbox_without_the_packages_is_refused_with_what_to_do(monkeypatch: 
 
 def test_the_option_says_the_limits_and_refuses_all_else() -> None:
     tool = tool_of("python, steps=8,seconds=10,sandbox=docker:my/image:1")
-    assert tool == PythonTool(steps=8, seconds=10, sandbox="docker:my/image:1")
-    assert recorded({"tool": tool.identity}) == PythonTool(steps=8, seconds=10)
-    assert (tool_of(None), tool_of("none"), recorded({})) == (None, None, None)
+    assert tool == PYTHON.settings(steps=8, seconds=10, sandbox="docker:my/image:1")
+    assert recorded({"tool": tool.identity}) == (PYTHON.settings(steps=8, seconds=10),)
+    assert (tool_of(None), tool_of("none"), recorded({})) == (None, None, ())
     for text in ("", "perl", "python,8", "python,steps=0", "python,steps=1e3", "python,second=1", "python;steps=1"):
         with pytest.raises(ValueError, match="expected"):
             tool_of(text)
-    assert [code_of(text) for text in ('{"code": "1"}', "print(1)")] == ["1", "print(1)"]
+    assert [PYTHON.read(text)["code"] for text in ('{"code": "1"}', "print(1)")] == ["1", "print(1)"]
     for text in ("", " ", "{", '{"code": 1}', '{"kode": "1"}', '{"code":"print(6*7)"'):
         with pytest.raises(ValueError):
-            code_of(text)
+            PYTHON.read(text)

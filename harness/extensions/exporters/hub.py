@@ -24,8 +24,8 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.exports import ExportedBenchmark, Exporter, File
 from harness.extensions.exporters.every_eval_ever import aggregate
-from harness.presets.tool import recorded
 from harness.scoring.stats import Estimate
+from harness.tools.table import recorded
 
 TASKS = {"aime26": "MathArena/aime_2026", "gpqa_diamond": "diamond", "gsm8k": "gsm8k", "mmlu_pro": "mmlu_pro"}
 """Card → task of its data set's leaderboard, as the Hub's documentation and Every Eval Ever's converter name them."""
@@ -77,8 +77,7 @@ def _notes(benchmark: ExportedBenchmark, name: str, accuracy: Estimate) -> str:
     body = (identity.get("extra_body") or {}) | ({"chat_template_kwargs": template} if template else {})
     given = {**(identity.get("sampling") or {}), "seed": "none" if seed is None else seed, "extra_body": body or None}
     given |= {option: identity.get(option) for option in ("api", "prompt", "system_prompt")}
-    if python := recorded(identity):
-        given["tool"] = ",".join(["python", *(f"{limit}={value}" for limit, value in python.limits.items())])
+    given["tool"] = [tool.spelling for tool in recorded(identity)]
     words = ["harness", "run", f"{name}:{samples}", "--model", benchmark.manifest.model]
     for option, value in given.items():
         for each in value if isinstance(value, list | tuple) else [value]:

@@ -22,7 +22,7 @@ from harness.core.inert import safe_name
 from harness.core.records import SampleStep
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import metrics_of, uncertainty
-from harness.presets.tool import code_of
+from harness.tools.table import arguments_of
 
 SCORER = "harness"
 """Our name among the scorers of a log."""
@@ -117,13 +117,10 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
 
 def _turns(step: SampleStep) -> Iterator[dict[str, Any]]:
     """The messages of a step whose calls have run: the model's, and the output of each call."""
-    called = []
-    for call in step.calls:
-        try:
-            arguments = {"code": code_of(call.arguments)}
-        except ValueError:
-            arguments = {}
-        called.append({"id": call.id, "function": call.name, "arguments": arguments, "type": "function"})
+    called = [
+        {"id": call.id, "function": call.name, "arguments": arguments_of(call), "type": "function"}
+        for call in step.calls
+    ]
     thinking = [{"type": "reasoning", "reasoning": step.reasoning}] if step.reasoning else []
     content = [*thinking, {"type": "text", "text": step.text or ""}]
     yield {"role": "assistant", "content": content, "source": "generate", "tool_calls": called}

@@ -4,7 +4,7 @@
          ▼                                                          │
     ask ─▶ reply ─▶ no call ─────────────────────▶ the answer       │
             │       calls, and no step or token is left ─▶ cut      │
-            ├─────▶ calls ─▶ each runs in the sample's interpreter ─┘
+            ├─────▶ calls ─▶ each runs by the tool's runner ────────┘
             └ too long for the context, from step 2 on ──▶ cut
 
 A reply that was cut holds no calls (`ReplyParser.finish`). A failed request leaves the conversation as it was, and the
@@ -15,10 +15,11 @@ a call runs. Used on the network's loop only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -26,7 +27,6 @@ from harness.client.interface import Arriving
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.client.wires.wire import Call
-from harness.core import plugins
 from harness.core.codec import sample_seed
 from harness.core.cores import granted_cores, granted_memory
 from harness.core.inert import visible
@@ -39,31 +39,11 @@ from harness.generation.network.joining import joined
 from harness.generation.network.requests import OneByOne, SampleRequest
 from harness.generation.network.tool_turns import MEMORY_SHARE, Turns
 from harness.generation.settings import RunSettings
-from harness.presets.tool import NAME, SANDBOX_BYTES, PythonTool, Ran, code_of
 from harness.runs.missing import Task
+from harness.tools.tool import CallRunner, ToolSettings
 
 PER_CORE = 4
 """Calls that may run at a time, for each core of this machine: some of them sleep."""
-
-
-class CallRunner(Protocol):
-    """The interpreters of a tool (`harness.extensions.answers.program.interpreters`)."""
-
-    def run(self, key: Task, code: str, /) -> Ran:
-        """Run code in the sample's interpreter."""
-        ...
-
-    def lose(self, key: Task, /) -> None:
-        """End the sample's interpreter, which runs no call."""
-        ...
-
-    def forget(self, key: Task, /) -> None:
-        """Note that the sample makes no more calls."""
-        ...
-
-    def close(self) -> None:
-        """End all of them."""
-        ...
 
 
 @dataclass(eq=False)
@@ -72,7 +52,8 @@ class _Talk:
 
     tokens: new ones, over all steps. length: tokens of the prompt and the latest reply, where the server states its
     counts. bound: on the new tokens of a step behind the first; None: none is sent. is_fitted: whether it is lowered to
-    fit into the context. refused: the latest bound with which the server refused the step as too long.
+    fit into the context. refused: the latest bound with which the server refused the step as too long. held: bytes
+    that each runner holds for the sample.
     """
 
     request: SampleRequest
@@ -85,6 +66,7 @@ class _Talk:
     bound: int | None = None
     is_fitted: bool = False
     refused: int | None = None
+    held: dict[CallRunner, int] = field(default_factory=dict)
 
     def add(self, reply: Reply) -> None:
         """Take the reply of a step."""
@@ -114,7 +96,7 @@ class StepByStep:
     ) -> None:
         self._plain, self._settings, self._step, self._context = plain, settings, step, context
         self._talks: dict[Task, _Talk] = {}
-        self._interpreters: dict[PythonTool, CallRunner] = {}
+        self._runners: dict[ToolSettings, CallRunner] = {}
         self._in_flight: set[Task] = set()
         cores = granted_cores()
         self._threads = ThreadPoolExecutor(PER_CORE * cores, thread_name_prefix="tool")
@@ -124,29 +106,30 @@ class StepByStep:
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
         """Ask for a sample; return it with its last reply. Raises `RequestFailed`, and `OutOfBudget`."""
         task = flight.task
-        tool = self._settings.benchmarks[task.benchmark].tool
-        if tool is None:
+        tools = self._settings.benchmarks[task.benchmark].tools
+        if not tools:
             return await self._plain.sample(flight)
         if task not in self._talks:
             self._talks[task] = _Talk(self._plain.requests.write(task))
         self._in_flight.add(task)
         try:
-            return await self._go_on(flight, tool, self._talks[task])
+            return await self._go_on(flight, tools, self._talks[task])
         finally:
             self._in_flight.discard(task)
 
     async def close(self) -> None:
-        """Close the connections, and end all interpreters."""
+        """Close the connections, and end all runners."""
         await self._plain.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for interpreters in self._interpreters.values():
-            await asyncio.to_thread(interpreters.close)
+        for runner in self._runners.values():
+            await asyncio.to_thread(runner.close)
 
-    async def _go_on(self, flight: Flight, tool: PythonTool, talk: _Talk) -> tuple[Sample, Reply]:
+    async def _go_on(self, flight: Flight, tools: Sequence[ToolSettings], talk: _Talk) -> tuple[Sample, Reply]:
         """Ask for one step after the other, from the one that the conversation has reached."""
         template = talk.request.template
         wire, form = template.spelling.wire.with_calls, template.spelling.wire.tools
         assert form is not None
+        most_steps, most_calls = (min(tool.limits[name] for tool in tools) for name in ("steps", "calls"))
         while True:
             body = self._body(talk)
             arriving, before = Arriving(), flight.arriving.count()
@@ -172,11 +155,11 @@ class StepByStep:
             if not calls:
                 by_context = talk.is_fitted and limit_of(reply.finish_reason) == "tokens"
                 return self._ended(flight, talk, CONTEXT if by_context else reply.finish_reason)
-            if number >= tool.steps or (left is not None and left < 1):
+            if number >= most_steps or (left is not None and left < 1):
                 return self._ended(flight, talk, MAX_STEPS if left is None or left > 0 else "length")
-            ran = [await self._called(flight.task, tool, call) for call in calls[: tool.calls]]
-            above = f"not run: more than {tool.calls} calls in a reply"
-            talk.calls = (*ran, *(_recorded(call, above) for call in calls[tool.calls :]))
+            ran = [await self._called(flight.task, tools, call) for call in calls[:most_calls]]
+            above = f"not run: more than {most_calls} calls in a reply"
+            talk.calls = (*ran, *(_recorded(call, above) for call in calls[most_calls:]))
             talk.steps.append(talk.step(is_last=False))
             talk.turns += form.answered(reply.turn, [call.output for call in talk.calls])
             talk.refused = None
@@ -214,24 +197,28 @@ class StepByStep:
             most = max(talk.refused // 2, least if least < talk.refused else 0)
         return min(left, max(most, MIN_ROOM))
 
-    async def _called(self, task: Task, tool: PythonTool, call: Call) -> ToolCall:
-        """Run a call in the sample's interpreter, or say why it cannot be run."""
-        if call.name != NAME:
-            return _recorded(call, f"there is no tool {visible(call.name, 100)!r}, only {NAME}", "unknown tool")
+    async def _called(self, task: Task, tools: Sequence[ToolSettings], call: Call) -> ToolCall:
+        """Run a call by the runner of its tool, or say why it cannot be run."""
+        by_name = {settings.tool.name: settings for settings in tools}
+        if (settings := by_name.get(call.name)) is None:
+            why = f"there is no tool {visible(call.name, 100)!r}, only {', '.join(by_name)}"
+            return _recorded(call, why, "unknown tool")
         try:
-            code = code_of(call.arguments)
-        except ValueError as why:
-            return _recorded(call, f"the arguments are no JSON object with a string `code`: {why}", "unreadable")
-        if tool not in self._interpreters:
-            self._interpreters[tool] = plugins.extension("answer", "program").Interpreters(tool)
-        await self.turns.begin(task, tool.memory_mb << 20)
-        held = SANDBOX_BYTES
+            arguments = settings.tool.read(call.arguments)
+        except ValueError as error:
+            return _recorded(call, str(error), "unreadable")
+        if settings not in self._runners:
+            self._runners[settings] = settings.tool.runner(settings)
+        runner, held = self._runners[settings], self._talks[task].held
+        others = sum(held.values()) - held.get(runner, 0)
+        await self.turns.begin(task, others + runner.most_bytes, others + runner.least_bytes)
+        held[runner] = runner.least_bytes
         try:
-            run, loop = self._interpreters[tool].run, asyncio.get_running_loop()
-            ran = await loop.run_in_executor(self._threads, run, task, code)
-            held = ran.memory
+            run, loop = partial(runner.run, task, **arguments), asyncio.get_running_loop()
+            ran = await loop.run_in_executor(self._threads, run)
+            held[runner] = ran.memory
         finally:
-            self.turns.end(task, held)
+            self.turns.end(task, others + held[runner])
         return msgspec.structs.replace(_recorded(call, ran.output, ran.end), seconds=ran.seconds)
 
     def _ended(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
@@ -239,8 +226,9 @@ class StepByStep:
         self.forget(flight.task)
         reply, steps = talk.replies[-1], (*talk.steps, talk.step(is_last=True))
         asks_program = talk.request.question.kind == "program"
+        names = [each.tool.name for each in self._settings.benchmarks[flight.task.benchmark].tools]
         is_lost = not reply.calls and loses_call(
-            reply.text, reply.reasoning, finish_reason, NAME, asks_program=asks_program
+            reply.text, reply.reasoning, finish_reason, names, asks_program=asks_program
         )
         reply = joined(talk.replies, finish_reason=finish_reason)
         reply = msgspec.structs.replace(reply, notes=(*reply.notes, *[LOST_CALL] * is_lost))
@@ -248,16 +236,17 @@ class StepByStep:
 
     def forget(self, task: Task) -> None:
         """Note that the sample has ended or is given up."""
-        self._talks.pop(task, None)
-        tool = self._settings.benchmarks[task.benchmark].tool
-        if tool in self._interpreters:
-            self._interpreters[tool].forget(task)
+        if (talk := self._talks.pop(task, None)) is not None:
+            for runner in talk.held:
+                runner.forget(task)
         self.turns.forget(task)
 
     def _lose(self, task: Task) -> None:
-        tool = self._settings.benchmarks[task.benchmark].tool
-        assert tool is not None
-        self._interpreters[tool].lose(task)
+        """End what the runners hold for a sample that runs no call."""
+        held = self._talks[task].held
+        for runner in held:
+            runner.lose(task)
+            held[runner] = 0
 
 
 def _recorded(call: Call, output: str = "", end: CallEnd = "not run") -> ToolCall:

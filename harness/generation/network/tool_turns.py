@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from harness.generation.run_progress import ToolProgress
-from harness.presets.tool import SANDBOX_BYTES
 from harness.runs.missing import Task
 
 STUCK_S = 30.0
@@ -31,10 +30,13 @@ MEMORY_SHARE = 0.75
 
 @dataclass(eq=False)
 class _Call:
-    """A call that waits. most: bytes that its interpreter may take while it runs. may_run: set once it may."""
+    """A call that waits. most: bytes that its interpreter may take while it runs. least: bytes that it takes at least.
+    may_run: set once it may.
+    """
 
     task: Task
     most: int
+    least: int
     may_run: asyncio.Future[None]
 
 
@@ -53,9 +55,9 @@ class Turns:
         self._running: dict[Task, int] = {}  # owner → bytes that its call may take
         self._waiting: list[_Call] = []
 
-    async def begin(self, task: Task, most: int) -> None:
-        """Wait until a call of `task` may run, whose interpreter takes at most `most` bytes. `end` ends it."""
-        call = _Call(task, SANDBOX_BYTES + most, asyncio.get_running_loop().create_future())
+    async def begin(self, task: Task, most: int, least: int) -> None:
+        """Wait until a call of `task` may run, whose interpreter takes from `least` to `most` bytes. `end` ends it."""
+        call = _Call(task, most, least, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         try:
             self._admit()
@@ -65,7 +67,7 @@ class Turns:
             if call in self._waiting:
                 self._waiting.remove(call)
             else:
-                self.end(task, SANDBOX_BYTES)
+                self.end(task, least)
             raise
 
     def end(self, task: Task, held: int) -> None:
@@ -98,7 +100,7 @@ class Turns:
         for call in sorted(self._waiting, key=lambda call: call.task not in self._held):
             if len(self._running) < self._most and self._fits(call):
                 self._waiting.remove(call)
-                self._held.setdefault(call.task, SANDBOX_BYTES)
+                self._held.setdefault(call.task, call.least)
                 self._running[call.task] = call.most
                 call.may_run.set_result(None)
 

@@ -28,10 +28,13 @@ from harness.extensions.answers.program.cells import (
     maker_of,
     tried,
 )
-from harness.presets.tool import SANDBOX_BYTES, PythonTool, Ran
+from harness.tools.tool import CallRunner, Ran, ToolSettings
 
 PACKAGES = ("numpy", "sympy", "mpmath")
 """The packages that every sandbox of the tool has."""
+
+SANDBOX_BYTES = 128 << 20
+"""Memory that a sandbox takes at most beyond what its interpreter allocates: 60 MB for its processes, 64 MB of /tmp."""
 
 LOST = "your variables are lost"
 """The words for the model when its interpreter has ended."""
@@ -62,22 +65,25 @@ class _Owned:
         self.cell.close()
 
 
-class Interpreters:
+class Interpreters(CallRunner):
     """The interpreters of a run. Any thread may call `run`, one at a time for a key."""
 
-    def __init__(self, tool: PythonTool) -> None:
-        self._tool = tool
-        self.kind, self._maker = maker_of(tool.sandbox)
-        self._memory = (tool.memory_mb << 20) + MEMORY_MARGIN
+    least_bytes = SANDBOX_BYTES
+
+    def __init__(self, settings: ToolSettings) -> None:
+        self._limits = limits = settings.limits
+        self.kind, self._maker = maker_of(settings.texts.get("sandbox"))
+        memory, of_call, of_sample = limits["memory_mb"] << 20, limits["seconds"], limits["total_seconds"]
+        self._memory, self.most_bytes = memory + MEMORY_MARGIN, memory + SANDBOX_BYTES
         self._owned: dict[Hashable, _Owned] = {}
         self._free: list[SandboxCell] = []
         self._busy: set[_Owned] = set()
         self._guard = threading.Lock()
         self._closing = False
-        self._silence = SILENCE_SECONDS + SILENCE_FACTOR * 2 * tool.seconds
+        self._silence = SILENCE_SECONDS + SILENCE_FACTOR * 2 * of_call
         self._job = {"style": "interpreter", "limits": {
-            "cpu": tool.seconds, "sleep": tool.seconds, "cpu_total": tool.total_seconds, "memory": tool.memory_mb << 20,
-            "tests_memory": 0, "file": _FILE_BYTES, "recursion": 1000, "characters": tool.characters, "each": True,
+            "cpu": of_call, "sleep": of_call, "cpu_total": of_sample, "memory": memory,
+            "tests_memory": 0, "file": _FILE_BYTES, "recursion": 1000, "characters": limits["characters"], "each": True,
         }}  # fmt: skip
 
     def facts(self) -> dict[str, Any]:
@@ -140,13 +146,14 @@ class Interpreters:
 
     def _ran(self, own: _Owned, code: str) -> Ran:
         """Run the code, in an interpreter that is begun if there is none, and say how it ended."""
-        left = self._tool.total_seconds - own.spent
+        most = self._limits["total_seconds"]
+        left = most - own.spent
         if left <= 0:
-            why = f"[not run: its calls have taken {self._tool.total_seconds} s, all that a sample has]"
+            why = f"[not run: its calls have taken {most} s, all that a sample has]"
             return Ran(why, "not run", 0.0, own.memory)
         if not own.runs:
             self._begin(own)
-        seconds = min(left, self._tool.seconds)
+        seconds = min(left, self._limits["seconds"])
         try:
             report = own.cell.exchange({"code": code, "seconds": seconds}, self._silence)
             if report.get("ended"):
@@ -186,6 +193,6 @@ class Interpreters:
             return out or "[no output]", "ran"
         if end == "failed":
             return out, "failed"
-        why = _STOPPED.get(end, "the interpreter ended").format(seconds, memory_mb=self._tool.memory_mb)
+        why = _STOPPED.get(end, "the interpreter ended").format(seconds, memory_mb=self._limits["memory_mb"])
         kept = "your variables are kept" if goes_on else LOST
         return f"{out}\n[{why}; {kept}]".lstrip("\n"), "stopped"

@@ -1,0 +1,52 @@
+"""The tool `python`: one interpreter a sample, in the sandbox for programs (`harness.extensions.answers.program`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.core import codec, plugins
+from harness.tools.tool import Limit, Tool, ToolSettings
+
+
+def _description(settings: ToolSettings) -> str:
+    packages = ", ".join(settings.facts.get("packages", ()))
+    return (
+        "Runs Python code and returns what it prints and the value of its last expression. Variables are kept from "
+        f"call to call. A call may take {settings.limits['seconds']} seconds; of a longer output the middle is left "
+        f"out beyond {settings.limits['characters']:,} characters. There is no network. Besides the standard library: "
+        f"{packages}."
+    )
+
+
+def _read(arguments: str) -> dict[str, Any]:
+    """The code of a call. What does not begin like an object is code, as gpt-oss sends it."""
+    if arguments.strip() and not arguments.lstrip().startswith("{"):
+        return {"code": arguments}
+    try:
+        value = codec.decode_loosely(arguments.encode("utf-8", "surrogatepass")) if arguments.strip() else None
+        if not (isinstance(value, dict) and isinstance(value.get("code"), str)):
+            raise ValueError("they are empty" if value is None else "`code` is missing or no string")
+    except ValueError as why:
+        raise ValueError(f"the arguments are no JSON object with a string `code`: {why}") from why
+    return {"code": value["code"]}
+
+
+_CODE = {"type": "string", "description": "Python code"}
+
+PYTHON = Tool(
+    name="python",
+    parameters={"type": "object", "properties": {"code": _CODE}, "required": ["code"], "additionalProperties": False},
+    description=_description,
+    read=_read,
+    runner=lambda settings: plugins.extension("answer", "program").Interpreters(settings),
+    # Of a call: CPU time, or sleep; of all calls of a sample together; of a call's output, whose middle is left out
+    # beyond them; of an interpreter.
+    limits={
+        "seconds": Limit(120, 1, 3600),
+        "total_seconds": Limit(3600, 1, 604_800),
+        "characters": Limit(10_000, 100, 1_000_000),
+        "memory_mb": Limit(2048, 256, 65_536),
+    },
+    texts=("sandbox",),
+    shown="code",
+)
