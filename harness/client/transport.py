@@ -406,34 +406,29 @@ class Transport:
         At most `seconds` may pass without a sign that the server lives: when thousands of requests begin at once, the
         last ones wait for their turn, and then for a place in the server's listen queue.
         """
-        opening = asyncio.ensure_future(self._open_in_turn(server))
-        begun = time.monotonic()
-        try:
-            while not opening.done():
-                left = max(begun, server.alive_at) + seconds - time.monotonic()
-                if left <= 0:
-                    message = f"no connection to {server.address} within {seconds:g} s"
-                    raise RequestFailed("connect", message, sent=False)
-                await asyncio.wait([opening], timeout=left)
-            return opening.result()
-        except OSError as error:
-            secrets = secrets_of(server.endpoint, self._secrets)
-            raise failure_to_connect(error, server.address, secrets) from None
-        except asyncio.CancelledError:
-            # A connection that was made in this very turn of the loop has no owner; left open, it keeps uvloop's loop
-            # from closing, and the run from ending.
-            if opening.done() and not opening.cancelled() and opening.exception() is None:
-                opening.result().transport.abort()
-            raise
-        finally:
-            opening.cancel()
+        loop, begun = asyncio.get_running_loop(), time.monotonic()
 
-    async def _open_in_turn(self, server: Server) -> Connection:
-        """A new connection, once fewer than `MAX_OPENING` are being opened."""
-        async with server.opening:
-            connection = await self._connect(server)
-            server.alive_at = time.monotonic()
-            return connection
+        def look() -> None:
+            nonlocal timer
+            left = max(begun, server.alive_at) + seconds - time.monotonic()
+            if left > 0:
+                timer = loop.call_later(left, look)
+            else:
+                limit.reschedule(loop.time())
+
+        timer = loop.call_later(seconds, look)
+        try:
+            async with asyncio.timeout(None) as limit, server.opening:
+                connection = await self._connect(server)
+        except OSError as error:
+            if limit.expired():
+                message = f"no connection to {server.address} within {seconds:g} s"
+                raise RequestFailed("connect", message, sent=False) from None
+            raise failure_to_connect(error, server.address, secrets_of(server.endpoint, self._secrets)) from None
+        finally:
+            timer.cancel()
+        server.alive_at = time.monotonic()
+        return connection
 
     async def _connect(self, server: Server) -> Connection:
         """Open a connection: to a unix socket, directly, to an http proxy, or through a proxy's tunnel (https)."""
@@ -445,14 +440,13 @@ class Transport:
         host, port = parts.hostname or "", parts.port or (443 if server.tls else 80)
         tls = self._tls if server.tls else None
         if server.proxy is None:
-            sock = await self._socket(host, port)
-            server_name = host if server.tls else None
-            return (await loop.create_connection(make, sock=sock, ssl=tls, server_hostname=server_name))[1]
+            way, server_name = await self._way(host, port), host if server.tls else None
+            return (await loop.create_connection(make, **way, ssl=tls, server_hostname=server_name))[1]
         proxy = urlsplit(server.proxy)
-        sock = await self._socket(proxy.hostname or "", proxy.port or 80)
+        way = await self._way(proxy.hostname or "", proxy.port or 80)
         if tls is None:
-            return (await loop.create_connection(make, sock=sock))[1]
-        tunnel = (await loop.create_connection(_Tunnel, sock=sock))[1]
+            return (await loop.create_connection(make, **way))[1]
+        tunnel = (await loop.create_connection(_Tunnel, **way))[1]
         await tunnel.ask(host, port, _proxy_authorization(server.proxy))
         connection = make()
         secure = await loop.start_tls(tunnel.transport, connection, tls, server_hostname=host)
@@ -460,10 +454,16 @@ class Transport:
         connection.connection_made(secure)
         return connection
 
-    async def _socket(self, host: str, port: int) -> socket.socket:
-        """A connected socket: the host's addresses are tried one after the other, each beside the one before it."""
-        addresses = await self._addresses(host, port)
-        return await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_S)
+    async def _way(self, host: str, port: int) -> dict[str, Any]:
+        """The arguments by which the loop connects to a host: its one IPv4 address, or a connected socket.
+
+        Other addresses are tried one after the other, each while the one before it has not answered.
+        """
+        match await self._addresses(host, port):
+            case [(socket.AF_INET, _, _, _, (address, *_))]:  # the loop does it in half the time
+                return {"host": address, "port": port}
+            case addresses:
+                return {"sock": await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=NEXT_ADDRESS_S)}
 
     async def _addresses(self, host: str, port: int) -> _Addresses:
         """The addresses of a host, looked up once for all who ask within `RESOLVE_S`. Raises `OSError`."""

@@ -10,7 +10,6 @@ below 0                                                the total is not believed
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import chain, combinations
 from typing import Any
 
@@ -36,8 +35,7 @@ def stated_usage(usage: dict[str, Any], metrics: Any = None, sglext: Any = None,
         reasoning_tokens=stated_count(reasoning),
         cached_tokens=stated_count(cached),
     )
-    of_cache = (count for name, count in usage.items() if "cache" in name)
-    counts = _added_up(counts, stated_count(usage.get("total_tokens")), chain(of_cache, of_prompt.values()))
+    counts = _added_up(counts, usage, of_prompt)
     if metrics is sglext is timings is None:
         return counts
     of_vllm, of_sglang = _part(metrics, "speculative_decoding"), _part(sglext, "spec_tokens_details")
@@ -58,16 +56,18 @@ _MAX_PARTS = 6
 """Number of stated parts of a prompt of which sums are tried."""
 
 
-def _added_up(stated: Usage, total: int | None, of_prompt: Iterable[object]) -> Usage:
-    """The counts with what the total has beyond prompt and completion. of_prompt: what is stated of the prompt's parts.
+def _added_up(stated: Usage, usage: dict[str, Any], of_prompt: dict[str, Any]) -> Usage:
+    """The counts with what the total has beyond prompt and completion. of_prompt: the stated parts of the prompt.
 
     The result's prompt and completion add up to the total, if it is no smaller than those stated.
     """
     prompt, completion, reasoning = stated.prompt_tokens, stated.completion_tokens or 0, stated.reasoning_tokens or 0
+    total = stated_count(usage.get("total_tokens"))
     if not prompt or total is None or (rest := total - prompt - completion) <= 0:
         return stated
     if rest != reasoning:
-        parts = sorted({n for n in map(stated_count, of_prompt) if n})[:_MAX_PARTS]
+        of_cache = (count for name, count in usage.items() if "cache" in name)
+        parts = sorted({n for n in map(stated_count, chain(of_cache, of_prompt.values())) if n})[:_MAX_PARTS]
         sums = {sum(some) for n in range(len(parts)) for some in combinations(parts, n + 1)}
         apart = next((n for n in (rest, rest - reasoning) if n in sums and reasoning <= completion + rest - n), 0)
         prompt, rest = prompt + apart, rest - apart

@@ -260,12 +260,12 @@ def test_connections_are_opened_a_few_at_a_time_and_none_fails_while_others_succ
     """A server with a short listen queue must not lose connections to 10,000 requests that begin at once."""
 
     class Slow(HttpTransport):
-        async def _socket(self, host: str, port: int) -> socket.socket:
+        async def _way(self, host: str, port: int) -> dict[str, Any]:
             opening.add(asyncio.current_task())
             largest.append(len(opening))
             try:
                 await asyncio.sleep(0.25 if lives else 3600)
-                return await super()._socket(host, port)
+                return await super()._way(host, port)
             finally:
                 opening.remove(asyncio.current_task())
 
