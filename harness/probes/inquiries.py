@@ -13,15 +13,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import islice, zip_longest
 from typing import Any, Literal
-
-import msgspec
 
 from harness.client.asker import Asker
 from harness.client.protocol.failures import FailureKind, RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.client.wires.chat import CHAT
+from harness.client.wires.chat import CHAT, Token, tokens_of
 from harness.client.wires.wire import BadEvent, Delta, Wire
 from harness.core import codec
 from harness.core.errors import ServerError
@@ -76,44 +73,6 @@ class Inquiry:
         return body
 
 
-class _Likely(msgspec.Struct):
-    token: str = ""
-    logprob: float | None = None
-
-
-class Token(msgspec.Struct):
-    """One token of a reply. logprob: natural logarithm of its probability. top_logprobs: the likeliest tokens at its
-    position.
-    """
-
-    token: str = ""
-    logprob: float | None = None
-    top_logprobs: list[_Likely] = []
-
-    @property
-    def top(self) -> dict[str, float]:
-        """Token → log-probability, of the likeliest tokens whose probability is a number."""
-        return {likely.token: likely.logprob for likely in self.top_logprobs or () if likely.logprob is not None}
-
-
-class _ReplyLogprobs(msgspec.Struct):
-    """Log-probabilities of a reply: `content` in chat completions, the other three fields in completions."""
-
-    content: list[Token] | None = None
-    tokens: list[str] | None = None
-    token_logprobs: list[float | None] | None = None
-    top_logprobs: list[dict[str, float | None] | None] | None = None
-
-    def each(self) -> list[Token]:
-        """The tokens of either form as one list."""
-        if self.content is not None:
-            return self.content
-        tokens = self.tokens or []
-        # Servers may state fewer entries than tokens, or more.
-        rows = islice(zip_longest(tokens, self.token_logprobs or (), self.top_logprobs or ()), len(tokens))
-        return [Token(text, own, [_Likely(*pair) for pair in (top or {}).items()]) for text, own, top in rows]
-
-
 class Refused(ServerError):
     """The server did not answer with a completion."""
 
@@ -159,8 +118,8 @@ def read_reply(body: bytes, wire: Wire) -> ProbeReply:
         event, _ = wire.reader().event(value, False)
         if not event.choices:
             raise BadEvent("it holds no choice")
-        logprobs = msgspec.convert(value["choices"][0].get("logprobs"), _ReplyLogprobs | None)
-    except (codec.DecodeError, msgspec.ValidationError, BadEvent) as error:
+        tokens = tokens_of(value["choices"][0])
+    except (codec.DecodeError, BadEvent) as error:
         raise Refused(0, f"the reply is no completion ({error})") from error
     (choice,) = event.choices
     message = choice.delta or Delta(content=choice.text)
@@ -168,7 +127,7 @@ def read_reply(body: bytes, wire: Wire) -> ProbeReply:
         text=message.content or "",
         reasoning=message.reasoning or "",
         finish_reason=choice.finish_reason,
-        tokens=logprobs.each() if logprobs else [],
+        tokens=tokens,
         usage=stated_usage(event.usage or {}),
         model=event.model,
     )

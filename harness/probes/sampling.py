@@ -22,11 +22,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from harness.client.wires.chat import CHAT
+from harness.client.wires.chat import CHAT, Token
 from harness.client.wires.completions import COMPLETIONS
 from harness.core.inert import quoted
 from harness.probes.findings import FALSE_ALARM, MAX_LOST, Check, Seen, sound, spoils, untested, warns
-from harness.probes.inquiries import Inquiry, ProbeReply, Refused, Token, first_top
+from harness.probes.inquiries import Inquiry, ProbeReply, Refused, first_top
 from harness.probes.likelihood import divergence
 from harness.probes.subject import FIRST_CHARS, LONG, RAW_TEXTS, STORY, TOP, Subject, listed
 

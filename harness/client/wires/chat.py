@@ -12,6 +12,7 @@ the event cannot be believed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
 from types import MappingProxyType
 from typing import Any
 
@@ -206,6 +207,52 @@ class ChoicesReader:
 
 READER = ChoicesReader()
 """The one reader of choices, which serves all replies."""
+
+
+# ---- log-probabilities, which both APIs state with a choice
+
+
+class _Likely(msgspec.Struct):
+    token: str = ""
+    logprob: float | None = None
+
+
+class Token(msgspec.Struct):
+    """One token of a reply. logprob: natural logarithm of its probability. top_logprobs: the likeliest tokens at its
+    position.
+    """
+
+    token: str = ""
+    logprob: float | None = None
+    top_logprobs: list[_Likely] = []
+
+    @property
+    def top(self) -> dict[str, float]:
+        """Token → log-probability, of the likeliest tokens whose probability is a number."""
+        return {likely.token: likely.logprob for likely in self.top_logprobs or () if likely.logprob is not None}
+
+
+class _Logprobs(msgspec.Struct):
+    """`content` of chat; the other three fields of completions."""
+
+    content: list[Token] | None = None
+    tokens: list[str] | None = None
+    token_logprobs: list[float | None] | None = None
+    top_logprobs: list[dict[str, float | None] | None] | None = None
+
+
+def tokens_of(choice: dict[str, Any]) -> list[Token]:
+    """The tokens whose log-probabilities a choice of either API states; empty without any. Raises `BadEvent`."""
+    try:
+        stated = msgspec.convert(choice.get("logprobs"), _Logprobs | None) or _Logprobs()
+    except msgspec.ValidationError as error:
+        raise BadEvent(str(error)) from error
+    if stated.content is not None:
+        return stated.content
+    tokens = stated.tokens or []
+    # Servers may state fewer entries than tokens, or more.
+    rows = islice(zip_longest(tokens, stated.token_logprobs or (), stated.top_logprobs or ()), len(tokens))
+    return [Token(text, own, [_Likely(*pair) for pair in (top or {}).items()]) for text, own, top in rows]
 
 
 # ---- the dialect: messages, and calls of a tool
