@@ -194,10 +194,11 @@ def test_a_question_that_fails_alone_is_given_up_if_the_server_still_lists_its_m
 WHOLE = {"object": "chat.completion", "model": "test-model", "choices": "42"}
 FORMS = {
     **{(api, streamed): None for api in ("chat/completions", "responses", "messages") for streamed in (True, False)},
-    ("its choices are no list", False): http(200, WHOLE),
-    ("the reply is no completion", False): http(200, {"candidates": [{"content": {"parts": [{"text": "42"}]}}]}),
+    ("its choices are no list", False): [http(200, WHOLE)],
+    ("the reply is no completion", False): [http(200, {"candidates": [{"content": {"parts": [{"text": "42"}]}}]})],
+    ("its choices are no list", True): [*event_stream(event(WHOLE))],
 }
-"""The forms of each API, and two that are of none."""
+"""The forms of each API, and three that are of none."""
 
 
 @pytest.mark.parametrize(("form", "streamed"), FORMS)
@@ -212,7 +213,7 @@ def test_replies_in_another_form_end_a_run_in_one_round_if_all_are_and_one_alone
             return scripts(request)
         odd = FORMS[form, streamed]
         body = json.dumps(request.json | {"stream": streamed}).encode()
-        return [odd] if odd else scripts(replace(request, path=f"/v1/{form}", body=body))
+        return odd or scripts(replace(request, path=f"/v1/{form}", body=body))
 
     with FakeServer(oddly) as server:
         settings = run_settings(tmp_path / "run", server.base_url, spelling=Spelling(api=api), samples=1, canary=False)
@@ -222,11 +223,13 @@ def test_replies_in_another_form_end_a_run_in_one_round_if_all_are_and_one_alone
         if said == api:
             return
         n_before = len(server.requests)
-        with pytest.raises(ServerError, match=r"answers in a form that cannot be read: .*drop=stream") as ended:
+        with pytest.raises(ServerError, match="answers in a form that cannot be read: ") as ended:
             run(settings, question_set(tmp_path, 6))
         assert len(server.requests) <= n_before + 12
-    named = f"api={said}" if FORMS[form, streamed] is None else said if api == "chat" else ""
+    is_apis = FORMS[form, streamed] is None
+    named = f"api={said}" if is_apis else said if api == "chat" else "api"
     assert named in str(ended.value)
+    assert ("drop=stream" in str(ended.value)) == (streamed and not is_apis and api == "chat")
 
 
 def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path) -> None:

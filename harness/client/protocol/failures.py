@@ -64,6 +64,9 @@ FailureKind = Literal[
 ]
 """Why a request failed. The kind decides whether the request is sent again and what it says about the endpoint."""
 
+Unreadable = Literal["", "api", "body", "stream"]
+"""Of a reply in a form that is not read: whether it is another API's, a whole body, or an event of a stream."""
+
 
 @dataclass(eq=False)
 class RequestFailed(Exception):
@@ -74,8 +77,8 @@ class RequestFailed(Exception):
     nonsense. sent: whether a connection stood, so that the request was sent. unanswered: whether the connection ended
     before any byte of a reply. If the connection had served an earlier request, the server has closed it since then,
     and the transport sends the request again on a new connection. in_reply: whether the server stated the failure
-    inside a reply. unreadable: whether the reply has a form that is not read, as all replies of such a server may have.
-    n_events: token events that had come before, set by the sender.
+    inside a reply. unreadable: what has a form that is not read, as all replies of such a server may have. n_events:
+    token events that had come before, set by the sender.
     """
 
     kind: FailureKind
@@ -86,7 +89,7 @@ class RequestFailed(Exception):
     unanswered: bool = False
     sent: bool = True
     in_reply: bool = False
-    unreadable: bool = False
+    unreadable: Unreadable = ""
     n_events: int = 0
 
     def __str__(self) -> str:

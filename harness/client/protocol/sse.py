@@ -36,7 +36,7 @@ from typing import Any, Literal
 import msgspec
 
 from harness.client.address.endpoint import quote_safely, without_repeats
-from harness.client.protocol.failures import FailureKind, RequestFailed, failure_of_event, server_now
+from harness.client.protocol.failures import FailureKind, RequestFailed, Unreadable, failure_of_event, server_now
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, restated, without_keys
 from harness.client.wires.table import WIRES
 from harness.client.wires.wire import BadEvent, Wire, is_error, object_of
@@ -427,7 +427,7 @@ class ReplyParser:
         apis = [api for api, reader in _READERS if any(map(reader.is_body, forms))]
         if apis and self._api not in apis:
             what = f"the reply is one of api={apis[0]}, and api={self._api} was asked: set api={apis[0]}"
-            raise self._fail("malformed", what, unreadable=True)
+            raise self._fail("malformed", what, unreadable="api")
 
     def _decode_slowly(self, data: bytes) -> Any:
         """Decode what strict decoders refuse: lone surrogates, numbers out of range, plain words in an error event."""
@@ -489,7 +489,7 @@ class ReplyParser:
         if type(value) is dict:
             self._refuse_other_api(value)
         if type(value) is not dict or not (self._reader.is_body(value) or is_error(value)):
-            raise self._fail("malformed", f"the reply is no completion: {self._quote(data)}", unreadable=True)
+            raise self._fail("malformed", f"the reply is no completion: {self._quote(data)}", unreadable="body")
         self._take_event(value)
 
     def _why_unfinished(self, cut: str) -> tuple[FailureKind, str]:
@@ -508,12 +508,13 @@ class ReplyParser:
         """The failure of this reply for a reason that the transport knows (a deadline)."""
         return RequestFailed(kind, quote_safely(message, self.secrets))
 
-    def _fail(self, kind: FailureKind, message: str, *, unreadable: bool = False) -> RequestFailed:
+    def _fail(self, kind: FailureKind, message: str, *, unreadable: Unreadable = "") -> RequestFailed:
         """Put the parser into the state `failed`; return the failure, for the caller to raise."""
         return self._remember(RequestFailed(kind, quote_safely(message, self.secrets), unreadable=unreadable))
 
     def _unbelievable(self, bad: BadEvent) -> RequestFailed:
-        return self._fail("malformed", f"an event of the reply cannot be believed: {bad}", unreadable=True)
+        where: Unreadable = "body" if self._state == "json" else "stream"
+        return self._fail("malformed", f"an event of the reply cannot be believed: {bad}", unreadable=where)
 
     def _stated(self, error: object) -> RequestFailed:
         """The failure for an error that the reply states; the server's clock has gone on since its headers."""

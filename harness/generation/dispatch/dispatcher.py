@@ -408,8 +408,10 @@ class Dispatcher:
         # An empty account can be filled; all else needs another command.
         repeats = failure.status not in (402, 429)
         does = "answers in a form that cannot be read" if failure.unreadable else "refuses"
-        if failure.unreadable:
-            cure = "; try `drop=stream`, which asks for whole replies, another api, or another version of the server"
+        if failure.unreadable in ("body", "stream"):  # another API's reply names that API
+            whole = failure.unreadable == "stream" and self.settings.spelling.stream
+            stream = "`drop=stream`, which asks for whole replies, " if whole else ""
+            cure = f"; try {stream}another api, or another version of the server"
         self.fail(ServerError(f"{endpoint} {does}: {failure.message}{cure}"), repeats=repeats)
 
     def _again(self, work: Work, failure: RequestFailed, after: float = 0.0) -> None:
