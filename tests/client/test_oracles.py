@@ -256,6 +256,11 @@ def named(events: list[Any], name: str) -> list[Any]:
     return [holder[key] for event in events for holder, key in places(event) if key == name]
 
 
+def choices(events: list[Any]) -> list[Any]:
+    """Each choice of a list of them."""
+    return [one for each in named(events, "choices") if isinstance(each, list) for one in each]
+
+
 def other(name: str, *types: type) -> Check:
     return lambda events, _: any(type(value) not in types for value in named(events, name))
 
@@ -264,7 +269,7 @@ def several(name: str) -> Check:
     return lambda events, _: len({str(value) for value in named(events, name)}) > 1
 
 
-def pieces_differ(events: list[Any]) -> bool:
+def pieces_differ(events: list[Any], _: bytes) -> bool:
     """Whether the deltas of a Responses stream that have their name make no text that an event states whole."""
     deltas = (each for each in events if isinstance(each, dict) and each.get("type") == "response.output_text.delta")
     return "".join(str(each.get("delta")) for each in deltas) not in named(events, "text")
@@ -280,13 +285,6 @@ def is_damaged(events: list[Any], data: bytes) -> bool:
     )
 
 
-def lacks_deltas(events: list[Any], _: bytes) -> bool:
-    """Whether a whole text is not what the pieces add up to."""
-    deltas = (event for event in events if isinstance(event, dict) and str(event.get("type")).endswith("text.delta"))
-    pieces = dense("".join(piece for event in deltas if type(piece := event.get("delta")) is str))
-    return any(dense(whole) not in pieces for whole in named(events, "text") if isinstance(whole, str))
-
-
 REFUSALS: list[tuple[str, Check, str]] = [
     # what our sentence has; whether that is true of the events; why what a package reads may be refused so
     *((f"its {name} is no string", other(name, str, NONE), "the packages check no types") for name in (
@@ -294,8 +292,7 @@ REFUSALS: list[tuple[str, Check, str]] = [
         "refusal", "partial_json")),
     ("a part of its content is no", other("content", str, NONE), "the same"),
     ("its choices are no list but", other("choices", list, NONE), "the same"),
-    ("a choice is no object but", lambda events, _: any(
-        type(one) is not dict for each in named(events, "choices") for one in each), "the same"),
+    ("a choice is no object but", lambda events, _: any(type(one) is not dict for one in choices(events)), "the same"),
     ("a choice whose index is", other("index", int, NONE), "the same"),
     ("its message is no object but", other("delta", dict, NONE), "the same"),
     ("its finish_reason is", other("finish_reason", str, NONE), "the same"),
@@ -309,7 +306,7 @@ REFUSALS: list[tuple[str, Check, str]] = [
     ("not an event stream", is_damaged, "with a damaged first line, a body is not taken for a stream"),
     ("an event of the stream is no", is_damaged, "the text of a damaged event would be lost in silence"),
     ("for a block that has not begun", TRUE, "a delta of another block would be joined to this one"),
-    ("characters, the whole has", lambda events, data: lacks_deltas(events, data) or pieces_differ(events),
+    ("characters, the whole has", pieces_differ,
      "a delta was lost, and which statement is right cannot be known"),
     ("ended inside an event", TRUE, ""),
     ("ended without a finish reason", TRUE, ""),
@@ -336,8 +333,10 @@ READINGS: dict[str, list[tuple[Callable[[list[Any], list[Any]], bool], str]]] = 
 LOSSES: list[tuple[Check, str]] = [
     # where a part of the text may be lost without a doubt, though the package fails; why
     (lambda events, _: [] in named(events, "delta"), "gateways in PHP make [] of an empty object"),
-    (lambda events, _: any("choices" not in each for each in events if "usage" in each), "usage may come alone"),
-    (lambda events, _: any("delta" not in one for each in named(events, "choices") for one in each
+    (lambda events, _: any(
+        each.get("choices") is None for each in events if isinstance(each, dict) and "usage" in each
+    ), "usage may come alone"),
+    (lambda events, _: any("delta" not in one for one in choices(events)
                            if isinstance(one, dict) and one.get("finish_reason")), "the reason may come alone"),
 ]  # fmt: skip
 

@@ -456,8 +456,8 @@ class ReplyParser:
         rest = bytes(self._partial)
         self._partial.clear()
         try:
-            # A field without effect, if its line had ended; unfinished, it may begin one that counts (`dat`, `event`).
-            if rest != b"data" and _OTHER_FIELD.match(rest):
+            # A field without effect, if its line had ended; unfinished, it may begin one that counts (`data`, `event`).
+            if rest not in (b"data", b"event") and _OTHER_FIELD.match(rest):
                 raise self._fail("malformed", f"not an event stream: {self._quote(rest)}")
             if rest:
                 self._take_line(rest)

@@ -3,8 +3,8 @@
 The status in the last event counts before that event's name: vLLM up to 0.31 and for aborted requests, and SGLang up to
 0.5.17, send `response.completed` for replies of every end. Texts come as deltas, then whole when their item is done,
 and once more in the last event. The deltas are the text. A whole text of another length gets a note, but if every whole
-text differs and one is longer, a delta was lost and the reply is refused. Two equal wholes count before deltas of which
-one came twice or not in its order.
+text of the answer differs and one is longer, a delta was lost and the reply is refused. Two equal wholes count before
+deltas of which one came twice or not in its order.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ class _ResponsesReader(ReplyParts):
         for kind, n in came.items():
             stated = [size[kind] for size in sizes if kind in size]
             odd = odd or len({*stated, *([n] if n else [])}) > 1
-            if n and stated and n not in stated and max(stated) > n:
-                raise BadEvent(f"the pieces of its {_NAMES[kind]} have {n} characters, the whole has {max(stated)}")
+            if kind == _TEXT and n and stated and n not in stated and max(stated) > n:
+                raise BadEvent(f"the pieces of its content have {n} characters, the whole has {max(stated)}")
         last, done = (_joined(each) for each in wholes)
         is_twice = dense(last.content or "") == dense(done.content or "")
         for each, parts in zip((last, done), wholes, strict=True):
