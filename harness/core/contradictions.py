@@ -7,8 +7,8 @@ reply shows by itself; a session also compares replies (`PROMPT_VARIES`, `UNSTAT
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from harness.core.nouns import count_noun
 from harness.core.records import Usage
@@ -112,10 +112,17 @@ CHECKS: dict[str, Callable[[Claims], bool]] = {
 }
 """By the words that follow "N replies": whether one reply shows the contradiction."""
 
+ECHOED = ("reasoning.effort", "text.format")
+"""Paths of the settings that a reply may repeat, as those of the Responses API do."""
+
+CHANGED = {path: f"state another {path} than was sent" for path in ECHOED}
+ARRIVED = {path: f"state the {path} that was sent" for path in ECHOED}
+"""Path of a setting → the words that follow "N replies"; the latter are no contradiction."""
+
 PROMPT_VARIES = "state another length of a prompt than an equal prompt had before"
 UNSTATED = "state no usage, though others do"
 
-KINDS = (*CHECKS, PROMPT_VARIES, UNSTATED)
+KINDS = (*CHECKS, *CHANGED.values(), PROMPT_VARIES, UNSTATED)
 
 
 def sentence(notes: Mapping[str, int], n_replies: int) -> str:
@@ -133,3 +140,27 @@ def sentence(notes: Mapping[str, int], n_replies: int) -> str:
 def contradictions(claims: Claims) -> list[str]:
     """The kinds of contradictions that a reply shows by itself."""
     return [kind for kind, shows in CHECKS.items() if shows(claims)]
+
+
+def echoes(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of `ECHOED` that a request, or the reply to it, holds: path → value."""
+    found = {}
+    for path in ECHOED:
+        outer, inner = path.split(".")
+        part = fields.get(outer)
+        if isinstance(part, Mapping) and part.get(inner) is not None:
+            found[path] = part[inner]
+    return found
+
+
+def of_settings(sent: Mapping[str, Any], stated: Mapping[str, Any]) -> Iterator[str]:
+    """Say of each setting that was sent and is stated whether it is the same. sent, stated: from `echoes`."""
+    for path in sent.keys() & stated.keys():
+        yield (ARRIVED if _holds(stated[path], sent[path]) else CHANGED)[path]
+
+
+def _holds(stated: Any, sent: Any) -> bool:
+    """Whether a value is stated as sent; an object may have further fields."""
+    if isinstance(sent, Mapping):
+        return isinstance(stated, Mapping) and all(_holds(stated.get(name), value) for name, value in sent.items())
+    return bool(stated == sent)

@@ -313,7 +313,8 @@ class RunHistory:
     sessions: number of starts. unfinished: sessions without an end (killed, or still running). retries: repeated
     requests. failures: the most frequent cause first. stopped: why the last session ended early. warnings: the
     different ones in the order in which they were first given. raced: a race sampled the run. spent: numbers of tokens
-    that the ended sessions were billed for, by the names in the log.
+    that the ended sessions were billed for, by the names in the log. notes: what the sessions noted on replies → on how
+    many.
     """
 
     sessions: int = 0
@@ -324,6 +325,7 @@ class RunHistory:
     warnings: list[str] = field(default_factory=list)
     raced: bool = False
     spent: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
 
 
 _NAMES = ("session_started", "session_ended", "request_failed", "warning")
@@ -341,6 +343,7 @@ class _Event(msgspec.Struct, frozen=True):
     retries: int = 0
     stopped: Any = ""
     spent: dict[str, int] = {}
+    notes: dict[str, int] = {}
 
 
 def read_history(folder: RunFolder) -> RunHistory:
@@ -357,6 +360,7 @@ def read_history(folder: RunFolder) -> RunHistory:
                 n_ended += 1
                 history.retries += event.retries
                 history.spent.update(event.spent)
+                history.notes.update(event.notes)
                 history.stopped = visible(str(event.stopped or ""), MAX_MESSAGE_CHARS)
             case "warning":
                 warning = visible(event.message, MAX_WARNING_CHARS)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harness.core.contradictions import ARRIVED
 from harness.core.inert import visible
 from harness.core.nouns import duration, usd_in_words
 from harness.deciding.comparison_published import UNKNOWN
@@ -287,6 +288,8 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
         yield "requests made again", history.retries
         yield "requests that failed", sum(failures.count for failures in history.failures)
     yield "stopped early", history.stopped or None
+    arrived = {path: history.notes[note] for path, note in ARRIVED.items()}
+    yield "stated by the server as sent", [f"{path} ({n:,} replies)" for path, n in arrived.items() if n]
     yield "harness", manifest.harness_version
     yield from flat(manifest.environment).items()
     yield from _servers(manifest.provenance)

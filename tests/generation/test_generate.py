@@ -24,7 +24,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.codec import sample_seed
-from harness.core.contradictions import TOO_FEW_STATED
+from harness.core.contradictions import ARRIVED, CHANGED, TOO_FEW_STATED
 from harness.core.errors import Interrupted, StoreError
 from harness.core.records import Timing, Usage
 from harness.generation.run_progress import Progress
@@ -33,7 +33,18 @@ from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.lock import locked
 from harness.runs.manifest import Manifest
-from harness.testing import FakeServer, Request, Step, delta, event_stream, models
+from harness.testing import (
+    FakeServer,
+    Request,
+    Step,
+    delta,
+    event,
+    event_stream,
+    http,
+    models,
+    response,
+    response_events,
+)
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 from tests.system.command import harness
 
@@ -201,3 +212,51 @@ def test_a_score_names_a_usage_of_half_the_tokens(tmp_path: Path, stated: int) -
     scored = harness(tmp_path, "score", "run")
     shown = " ".join(scored.out.split())
     assert (f"of 2 replies 2 {TOO_FEW_STATED}" in shown) is (TOO_FEW_STATED in done.err) is (stated == 30), scored.out
+
+
+FORMAT = {"type": "json_schema", "name": "answer", "schema": {"type": "object", "required": ["answer"]}}
+
+
+@pytest.mark.parametrize(
+    ("echo", "arrived", "changed"),
+    [
+        ({"reasoning": {"effort": "high", "summary": "detailed"}, "text": {"format": FORMAT | {"strict": None}}}, 2, 0),
+        ({"reasoning": {"effort": "low"}, "text": {"format": FORMAT}}, 1, 1),
+        ({"reasoning": {"effort": None}, "text": {"format": {"type": "text"}}}, 0, 1),
+        ({"reasoning": "high", "text": None}, 0, 0),
+        ({}, 0, 0),
+    ],
+)
+@pytest.mark.parametrize("streamed", [True, False])
+def test_settings_that_a_reply_repeats_are_compared_with_those_that_were_sent(
+    tmp_path: Path, echo: dict[str, Any], arrived: int, changed: int, streamed: bool
+) -> None:
+    def answer(request: Request) -> Iterable[Step]:
+        if request.method == "GET":
+            return [models("test-model")]
+        *events, _ = response_events("2")
+        whole = response("2") | echo
+        if not streamed:
+            return [http(200, whole)]
+        return event_stream(*events, event({"type": "response.completed", "response": whole}), end=())
+
+    (tmp_path / "q.jsonl").write_text(json.dumps({"id": "q", "problem": "1 + 1 = ?", "answer": "2"}) + "\n")
+    sent = json.dumps({"reasoning": {"effort": "high"}, "text": {"format": FORMAT}})
+    with FakeServer(answer) as server:
+        words = ("run", "--data", "q.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "run")
+        further = (
+            "--no-canary",
+            "--api",
+            "responses",
+            "--extra-body",
+            sent,
+            *([] if streamed else ["--drop", "stream"]),
+        )
+        done = harness(tmp_path, *words, *further, *([] if streamed else ["--drop", "stream"]))
+    assert done.code == 0, done.err
+    shown = " ".join(harness(tmp_path, "score", "run").out.split())
+    for told in (done.err, shown):
+        assert sum(f"2 {kind}" in told for kind in CHANGED.values()) == changed, told
+    harness(tmp_path, "report", "run")
+    report = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert sum(f"{path} (2 replies)" in report for path in ARRIVED) == arrived

@@ -46,6 +46,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     the server stated them. stated, stated_total: token counts as the server stated them, added up
     (`core.token_counts`), of which `usage` lacks those that cannot be true. notes: oddities for the log, e.g. "no
     [DONE]". calls: of a tool that was offered, whole ones only. carry: what the next request hands back of the reply.
+    echo: the settings of its request that it repeats.
     """
 
     text: str | None
@@ -63,6 +64,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
     carry: tuple[Any, ...] = ()
+    echo: Mapping[str, Any] = {}
 
     @property
     def turn(self) -> Turn:

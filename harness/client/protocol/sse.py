@@ -246,6 +246,8 @@ class ReplyParser:
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
         reply = restated(reply, self._reader.said)
+        if self._reader.echo:
+            reply = msgspec.structs.replace(reply, echo=self._reader.echo)
         if calls and how not in ("cut", "filter"):  # what ended the reply early may have cut the call
             reply = msgspec.structs.replace(reply, calls=calls, carry=carry)
         elif how != "cut" and not (reply.text or "").strip():

@@ -195,6 +195,7 @@ class ChoicesReader:
     index_field: str | None = None
     over = False
     said: Mapping[str, str | None] = MappingProxyType({})
+    echo: Mapping[str, Any] = said
     decode = staticmethod(msgspec.json.Decoder(Event).decode)
     event = staticmethod(event_of)
     error = staticmethod(_error_in)

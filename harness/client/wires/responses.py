@@ -38,6 +38,7 @@ from harness.client.wires.wire import (
     unread,
     whole,
 )
+from harness.core.contradictions import echoes
 from harness.core.records import Message
 from harness.core.reply_notes import LATE_TEXT, ODD_END
 
@@ -140,7 +141,7 @@ class _ResponsesReader(ReplyParts):
             delta.refusal = "\n\n".join(text for item in items for text in _refusals_of(item)) or None
         if items and len(items) >= len(self._items):  # on a tie the last word: it has the newest encrypted reasoning
             self._items = dict(enumerate(items))
-        self.over = True
+        self.over, self.echo = True, echoes(response)
         choice = Choice(delta=delta, finish_reason=_end_of(value, response))
         notes = [note for item in items for note in _notes_of(item)]
         return self.plain(choice, _usage(response.get("usage"))), [*notes, *([ODD_END] if odd else [])]

@@ -111,11 +111,13 @@ class Reader(Protocol):
     index_field: the field by which an event says to which part of the reply it belongs; with it, an event without
     text shows that the model works, and moves the idle deadline. over: whether the event that ends the reply has
     come, as `[DONE]` does. said: field of the reply → its text, where the end states another one than its pieces.
+    echo: the settings that the reply repeats (`core.contradictions.echoes`).
     """
 
     index_field: str | None
     over: bool
     said: Mapping[str, str | None]
+    echo: Mapping[str, Any]
 
     def decode(self, data: bytes, /) -> Event:
         """The event of JSON that has the usual form, as nearly all have.
@@ -236,7 +238,7 @@ TextName = Literal["content", "reasoning"]
 class ReplyParts:
     """The texts of one reply, and the ids that its events do not repeat.
 
-    id, model: of the reply, once they have come. over, said: as of any reader.
+    id, model: of the reply, once they have come. over, said, echo: as of any reader.
 
     Two parts of a text are joined by a blank line, so that neither is glued onto the other. An event is used again for
     the next piece, since making one takes as long as reading it.
@@ -247,6 +249,7 @@ class ReplyParts:
         self.model: str | None = None
         self.over = False
         self.said: Mapping[str, str | None] = {}
+        self.echo: Mapping[str, Any] = {}
         self._last: dict[TextName, object] = {}  # name of a text → the latest part of it that had characters
         self._content, self._reasoning = Delta(), Delta()
         self._of_content = Event(choices=[Choice(delta=self._content)])

@@ -30,7 +30,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import leaving_out, refused_fields
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions
+from harness.core.contradictions import PROMPT_VARIES, SLACK_TOKENS, UNSTATED, contradictions, echoes, of_settings
 from harness.core.errors import HarnessError, ServerError, StoppedByRule, StoreError
 from harness.core.hidden_limit import Cuts, cut_tokens
 from harness.core.inert import quoted
@@ -326,8 +326,12 @@ class Dispatcher:
             self.cuts.observe(limit, cut_tokens(stated, events), max_tokens)
 
     def _contradictions(self, sample: Sample, reply: Reply, max_tokens: int | None) -> Iterator[str]:
-        """The kinds of contradictions that a reply shows, by itself or beside those before it."""
+        """The kinds of contradictions that a reply shows, by itself or compared with those before it, and the settings
+        that it states as sent.
+        """
         yield from contradictions(reply.claims(max_tokens))
+        if reply.echo:
+            yield from of_settings(echoes(self.settings.spelling.extra_body), reply.echo)
         if (prompt := reply.stated.prompt_tokens) is not None:
             key = sample.endpoint, sample.provider, sample.benchmark, sample.question_id
             if abs(self._prompt_tokens.setdefault(key, prompt) - prompt) > SLACK_TOKENS:
