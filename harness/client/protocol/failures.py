@@ -65,7 +65,7 @@ FailureKind = Literal[
 """Why a request failed. The kind decides whether the request is sent again and what it says about the endpoint."""
 
 Unreadable = Literal["", "api", "body", "stream"]
-"""Of a reply in a form that is not read: whether it is another API's, a whole body, or an event of a stream."""
+"""Parts of a reply in a form that is not read: all of it, as another API's; a whole body; an event of a stream."""
 
 
 @dataclass(eq=False)
