@@ -269,10 +269,12 @@ def several(name: str) -> Check:
     return lambda events, _: len({str(value) for value in named(events, name)}) > 1
 
 
-def pieces_differ(events: list[Any], _: bytes) -> bool:
-    """Whether the deltas of a Responses stream that have their name make no text that an event states whole."""
+def lacks_deltas(events: list[Any], _: bytes) -> bool:
+    """Whether a whole text of a Responses stream's answer is not among the deltas that have their name."""
     deltas = (each for each in events if isinstance(each, dict) and each.get("type") == "response.output_text.delta")
-    return "".join(str(each.get("delta")) for each in deltas) not in named(events, "text")
+    pieces = dense("".join(str(each.get("delta")) for each in deltas))
+    parts = (holder for each in events for holder, key in places(each) if key == "type")
+    return any(dense(str(part.get("text"))) not in pieces for part in parts if part["type"] == "output_text")
 
 
 def is_damaged(events: list[Any], data: bytes) -> bool:
@@ -289,7 +291,7 @@ REFUSALS: list[tuple[str, Check, str]] = [
     # what our sentence has; whether that is true of the events; why what a package reads may be refused so
     *((f"its {name} is no string", other(name, str, NONE), "the packages check no types") for name in (
         "content", "reasoning", "reasoning_content", "text", "thinking", "signature", "status", "reason", "stop_reason",
-        "refusal", "partial_json")),
+        "refusal", "partial_json", "delta")),
     ("a part of its content is no", other("content", str, NONE), "the same"),
     ("its choices are no list but", other("choices", list, NONE), "the same"),
     ("a choice is no object but", lambda events, _: any(type(one) is not dict for one in choices(events)), "the same"),
@@ -306,7 +308,7 @@ REFUSALS: list[tuple[str, Check, str]] = [
     ("not an event stream", is_damaged, "with a damaged first line, a body is not taken for a stream"),
     ("an event of the stream is no", is_damaged, "the text of a damaged event would be lost in silence"),
     ("for a block that has not begun", TRUE, "a delta of another block would be joined to this one"),
-    ("characters, the whole has", pieces_differ,
+    ("characters, the whole has", lacks_deltas,
      "a delta was lost, and which statement is right cannot be known"),
     ("ended inside an event", TRUE, ""),
     ("ended without a finish reason", TRUE, ""),

@@ -119,7 +119,7 @@ class _ResponsesReader(ReplyParts):
                 self._comments.add(_place(value))
         if kind == "response.refusal.delta":
             self._has_refused = True
-            return self.plain(Choice(delta=Delta(refusal=string_of(value.get("delta"), "refusal")))), []
+            return self.plain(Choice(delta=Delta(refusal=string_of(value.get("delta"), "delta")))), []
         name = kind.removeprefix("response.").split(".")[0]
         if not isinstance(value.get("delta"), str) or ("_call" in name and not name.startswith(_CALLS)):
             return self.plain(), [*_notes_of(item)]
