@@ -407,6 +407,7 @@ class Transport:
         last ones wait for their turn, and then for a place in the server's listen queue.
         """
         loop, begun = asyncio.get_running_loop(), time.monotonic()
+        timer: asyncio.TimerHandle
 
         def look() -> None:
             nonlocal timer
