@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Collection
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,6 +15,7 @@ from harness.core import yaml_file
 from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.nouns import in_percent
+from harness.core.options import options_of
 from harness.core.part import SHORT_NAME, Part
 from harness.core.validation import first_problem
 from harness.deciding.published import load_published, matching
@@ -166,6 +168,14 @@ class Policy(Part):
         return RunOptions.of(**run, benchmarks=asked, out=out)
 
 
+PLACES: dict[str, Collection[str]] = {
+    "at the top level": Policy.model_fields, "under a benchmark": Watched.model_fields,
+    "under a line of `figures`": FigureLine.model_fields, "under `likelihood`": Likeness.model_fields,
+    "in a waiver": Waiver.model_fields, "under `run`": options_of(RunOptions),
+}  # fmt: skip
+"""Where each key of the file belongs."""
+
+
 def seed_of(out: Path | None) -> int:
     """The seed of a gate in the folder `out`, if its policy gives none: each name of a folder draws anew."""
     return zlib.crc32(out.resolve().name.encode()) if out else 0
@@ -209,8 +219,10 @@ def read(path: Path) -> Policy:
     try:
         policy = Policy.model_validate(content)
     except ValidationError as error:
-        problem = first_problem(error, Policy.model_fields | Watched.model_fields, content)
-        raise UsageError(f"{path}:{line(problem.keys)}: {problem.sentence}") from None
+        problem = first_problem(error, {name for names in PLACES.values() for name in names}, content)
+        places = [place for place, names in PLACES.items() if problem.keys and problem.keys[-1] in names]
+        where = f" It belongs {' or '.join(places)}." * (problem.complaint == "is unknown." and bool(places))
+        raise UsageError(f"{path}:{line(problem.keys)}: {problem.sentence}{where}") from None
     try:
         policy.options(None)
     except UsageError as error:
