@@ -172,19 +172,22 @@ def _kinds(pair: RunComparison) -> str:
     without any. Each may show a fault of a server that the accuracies do not.
     """
     before, after = pair.baseline_samples, pair.samples
+    change = [in_points(each) for each in pair.cut or ()]
+    cut = f" ({change[0]} points, {change[1]} to {change[2]})" if change else ""
     counts = (
-        ("undecided", before.undecided, after.undecided),
-        ("cut at a length limit", before.truncated, after.truncated),
-        ("without an answer", before.no_answer, after.no_answer),
+        ("undecided", before.undecided, after.undecided, ""),
+        ("cut at a length limit", before.truncated, after.truncated, cut),
+        ("without an answer", before.no_answer, after.no_answer, ""),
     )
     parts = [
-        f"{words} {first} of {before.n:,} → {second} of {after.n:,}"
-        for words, first, second in counts
+        f"{words} {first} of {before.n:,} → {second} of {after.n:,}{interval}"
+        for words, first, second, interval in counts
         if None not in (first, second) and (first or second)
     ]
     lengths = before.mean_completion_tokens, after.mean_completion_tokens
     if lengths[0] is not None and lengths[1] is not None:
-        parts.append(f"tokens out a sample {lengths[0]:,.0f} → {lengths[1]:,.0f}")
+        ratio = pair.tokens and f" (ratio {pair.tokens.value:.3f}, {pair.tokens.low:.3f} to {pair.tokens.high:.3f})"
+        parts.append(f"tokens out a sample {lengths[0]:,.0f} → {lengths[1]:,.0f}{ratio or ''}")
     return ", ".join(parts)
 
 

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from harness.commands.baselines import BenchmarkPair, Side, folders_to_compare, pair_benchmarks
 from harness.commands.comparison_warnings import comparison_warnings, judge_shift, undecided_range
@@ -22,6 +23,7 @@ from harness.core.inert import visible
 from harness.deciding.comparison import PairedComparison, compare_runs, pairs
 from harness.deciding.comparison_published import PublishedComparison, PublishedVerdict, overall_verdict
 from harness.deciding.published import PublishedScore, load_published
+from harness.deciding.stats_differences import question_difference
 from harness.deciding.verdicts import Decision, RunPair, decide
 from harness.options.deciding import CompareOptions, VerifyOptions
 from harness.reports.comparisons import beside, look_warnings, other_questions, owed_samples, published_of, reported_by
@@ -31,9 +33,10 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
-from harness.scoring.engine_figures import engines_beside
+from harness.scoring.engine_figures import Change, engines_beside, paired_ratio
 from harness.scoring.measures import n_cut
 from harness.scoring.opened import OpenRun
+from harness.scoring.stats import Array
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import accuracy_of
 
@@ -57,7 +60,8 @@ class RunComparison:
     """One comparison: the decision, the counts of samples, and the settings that differ.
 
     baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
-    settings: the settings that differ. engine: sentences on the engines' own figures of both.
+    settings: the settings that differ. engine: sentences on the engines' own figures of both. tokens: the ratio of the
+    tokens a reply; cut: the change of the share of cut replies, a fraction; both None where replies do not state them.
     """
 
     decision: Decision
@@ -65,6 +69,8 @@ class RunComparison:
     samples: SampleKinds
     settings: Sequence[Difference]
     engine: Sequence[str] = ()
+    tokens: Change | None = None
+    cut: Change | None = None
 
 
 class Comparisons(list[RunComparison]):
@@ -97,13 +103,34 @@ def _comparison(decision: Decision, ours: Side, baseline: Side) -> RunComparison
     shared = pairs(baseline.benchmark.questions, ours.benchmark.questions)
     servers = baseline.run.manifest.provenance, ours.run.manifest.provenance
     scores = baseline.benchmark.score, ours.benchmark.score
+    items = [item for item, _ in shared], [item for _, item in shared]
+    lengths = [[item.facts["tokens"] for item in side] for side in items]
+    tokens, replies = (np.array([[*map(of, side)] for side in lengths], float) for of in (np.nansum, _stated))
+    both = (tokens > 0).all(axis=0)
     return RunComparison(
         decision=decision,
-        baseline_samples=_kinds_of([item for item, _ in shared]),
-        samples=_kinds_of([item for _, item in shared]),
+        tokens=paired_ratio(*np.stack([tokens, replies], axis=1)[:, :, both]),
+        cut=_change_of_cut(*items),
+        baseline_samples=_kinds_of(items[0]),
+        samples=_kinds_of(items[1]),
         settings=[*setting_differences(baseline.record, ours.record, servers), *server_differences(*servers)],
         engine=engines_beside(*((score.engine, score.speculation) for score in scores if score is not None)),
     )
+
+
+def _stated(tokens: Array) -> int:
+    """The number of replies whose tokens are stated."""
+    return int((~np.isnan(tokens)).sum())
+
+
+def _change_of_cut(before: Sequence[QuestionTally], after: Sequence[QuestionTally]) -> Change | None:
+    """The change of the share of cut replies, paired by question; None where a file does not say, or none is cut."""
+    cut = np.array([[item.n_cut for item in side] for side in (before, after)], float)  # NaN where it is not known
+    if len(before) < 2 or np.isnan(cut).any() or not cut.any():
+        return None
+    old, new = cut / [[item.n for item in side] for side in (before, after)]
+    limits = question_difference(new - old).limits
+    return Change(float((new - old).mean()), float(limits.low), float(limits.high))
 
 
 class Caution(NamedTuple):

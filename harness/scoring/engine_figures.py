@@ -302,6 +302,7 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
 
     length: tokens by steps. error: one standard error, with questions as clusters: other questions of this kind; low,
     high: 95 %. None for a single question. It holds within a run; between runs of one server more differs (`repeat`).
+    by_question: the tokens and the steps of each question; unset in older scores.
     """
 
     length: float
@@ -310,6 +311,7 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None
     steps: int
     n_questions: int
+    by_question: dict[str, tuple[float, float]] | msgspec.UnsetType = msgspec.UNSET
 
 
 def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Speculation | None:
@@ -320,7 +322,7 @@ def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Specul
     stated = ~np.isnan(tokens) & ~np.isnan(steps) & (steps > 0)
     if not stated.any():
         return None
-    _, index = np.unique(np.asarray(questions, dtype=object)[stated].astype(str), return_inverse=True)
+    names, index = np.unique(np.asarray(questions, dtype=object)[stated].astype(str), return_inverse=True)
     of_tokens, of_steps = (np.bincount(index, each[stated]) for each in (tokens, steps))
     n, total = len(of_steps), float(of_steps.sum())
     length, error, reach = float(of_tokens.sum()) / total, None, None
@@ -331,7 +333,30 @@ def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Specul
     return Speculation(
         length=length, error=error, low=None if reach is None else length - reach,
         high=None if reach is None else length + reach, steps=round(total), n_questions=n,
+        by_question=dict(zip(names.tolist(), zip(of_tokens.tolist(), of_steps.tolist(), strict=True), strict=True)),
     )  # fmt: skip
+
+
+class Change(NamedTuple):
+    """A number of a run beside its baseline's, with its 95 % interval for other questions, paired by question."""
+
+    value: float
+    low: float
+    high: float
+
+
+def paired_ratio(before: Array, after: Array) -> Change | None:
+    """The ratio of what two runs count by what it is counted of; None for fewer than two questions, or of nothing.
+
+    before, after: (2, Q), both sums of each question. Linearised (Cochran 1977, Sampling Techniques, 6.4).
+    """
+    n, sums = before.shape[-1], [each.sum(axis=-1) for each in (before, after)]
+    if n < 2 or not all(each.all() for each in sums):
+        return None
+    old, new = (each[0] / whole[0] - each[1] / whole[1] for each, whole in zip((before, after), sums, strict=True))
+    reach = t_factor(n - 1) * math.sqrt(n / (n - 1) * float(((new - old) ** 2).sum()))
+    ratio = float(sums[1][0] / sums[1][1] / (sums[0][0] / sums[0][1]))
+    return Change(ratio, ratio * math.exp(-reach), ratio * math.exp(reach))
 
 
 Side = tuple[EngineFigures | msgspec.UnsetType, Speculation | msgspec.UnsetType]
@@ -340,7 +365,7 @@ Side = tuple[EngineFigures | msgspec.UnsetType, Speculation | msgspec.UnsetType]
 
 def engines_beside(before: Side, after: Side) -> list[str]:
     """Sentences on the acceptance length and the tokens a second of a run beside its baseline's: their ratio, with its
-    95 % interval where replies have counts, as though both asked other questions; empty where none is known.
+    95 % interval where replies have counts, paired by question; empty where none is known.
     """
     (old, old_steps), (new, new_steps) = before, after
     if not old or not new:
@@ -349,13 +374,14 @@ def engines_beside(before: Side, after: Side) -> list[str]:
         load = f"up to {new.concurrency} requests in flight, baseline {old.concurrency}"
         return [f"the engines' figures are not compared, since the load differs ({load})"]
     sentences = []
-    if old_steps and new_steps and old_steps.error is not None and new_steps.error is not None:
-        ratio = new_steps.length / old_steps.length
-        error = math.hypot(new_steps.error / new_steps.length, old_steps.error / old_steps.length)
-        reach = t_factor(min(old_steps.n_questions, new_steps.n_questions) - 1) * error
-        ends = f"{ratio * math.exp(-reach):.3f} to {ratio * math.exp(reach):.3f} for other questions"
-        lengths = f"{new_steps.length:.3f}, baseline {old_steps.length:.3f}"
-        sentences.append(f"acceptance length {lengths}: ratio {ratio:.3f} ({ends}; runs of one server differ by more)")
+    if old_steps and new_steps and old_steps.by_question and new_steps.by_question:
+        of_both = old_steps.by_question, new_steps.by_question
+        both = [[of[name] for name in of_both[0] if name in of_both[1]] for of in of_both]
+        before_sums, after_sums = (np.array(each).reshape(-1, 2).T for each in both)
+        lengths = f"acceptance length {new_steps.length:.3f}, baseline {old_steps.length:.3f}"
+        if change := paired_ratio(before_sums, after_sums):
+            ends = f"{change.low:.3f} to {change.high:.3f} for other questions"
+            sentences.append(f"{lengths}: ratio {change.value:.3f} ({ends}; runs of one server differ by more)")
     pairs = [("tokens/s at full load", old.client_tokens_per_s, new.client_tokens_per_s)]
     if not sentences and old.own and new.own:
         pairs.append(("acceptance length", old.acceptance_length, new.acceptance_length))

@@ -25,6 +25,7 @@ from harness.scoring.engine_figures import (
     engine_figures,
     engines_beside,
     moments,
+    paired_ratio,
     speculation,
 )
 from server_launchers.engines.metrics import ENGINES, GAUGES
@@ -277,14 +278,25 @@ def test_the_error_of_a_ratio_is_that_of_its_questions_drawn_anew() -> None:
 
 
 def test_two_runs_are_compared_at_one_load_only_and_with_an_interval_where_replies_count() -> None:
+    rng = np.random.default_rng(2)
+    lengths, waves = rng.integers(9, 90, 50).tolist(), rng.normal(1, 0.2, 50).tolist()
+
     def side(length: float, concurrency: int = 8, error: float | None = 0.03, *, own: bool = True) -> Side:
-        counted = Speculation(length=length, error=error, low=None, high=None, steps=900, n_questions=50)
+        by = {str(n): (length * steps * wave, steps) for n, steps, wave in zip(range(50), lengths, waves, strict=True)}
+        counted = Speculation(
+            length=length, error=error, low=None, high=None, steps=900, n_questions=50, by_question=by
+        )
         load = msgspec.structs.replace(figures(page_of("vllm", {}), page_of("vllm", {})), concurrency=concurrency)
         return msgspec.structs.replace(load, acceptance_length=length, own=own), counted if error else msgspec.UNSET
 
     sentence, speed = engines_beside(side(4.0), side(3.0))
     low, high = map(float, re.findall(r"ratio 0.750 \(([\d.]+) to ([\d.]+)", sentence)[0])
-    assert low < 0.75 * (1 - 1.9 * 0.0125) < 0.75 < 0.75 * (1 + 1.9 * 0.0125) < high < 0.78
+    # The questions differ by a fifth, and both runs have asked the same ones.
+    assert low == high == 0.75
+    ours, theirs = (np.array([[1.0, 2, 4], [1, 1, 1]]) * scale for scale in ([[2], [1]], [[1], [1]]))
+    noisy = paired_ratio(theirs, ours + rng.normal(0, 0.1, (2, 3)) * [[1], [0]])
+    assert noisy is not None
+    assert noisy.low < 2 < noisy.high
     assert speed.startswith("tokens/s at full load 2400, baseline 2400: ratio 1.000; its spread within a run")
     by_page = engines_beside(side(4.0, error=None), side(3.0))[1]
     assert by_page.startswith("acceptance length 3, baseline 4: ratio 0.750; its")
