@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from statistics import NormalDist, fmean
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -19,8 +22,8 @@ from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.files import read_record, write_atomically
 from harness.core.inert import visible
-from harness.core.nouns import in_percent
-from harness.gates.decide import PASSING, Checked, Gated, nights_of
+from harness.core.nouns import count_points, in_percent
+from harness.gates.decide import PASSING, Checked, Gated, deviation_of, nights_of
 from harness.gates.policy import Policy
 from harness.reports.formats import to_markdown
 from harness.reports.plots.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, round_values
@@ -97,8 +100,35 @@ def page(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> str:
     tables = [table(gated)]
     if waivers := tuple((each.benchmark, each.reason, str(each.until)) for each in policy.waivers):
         tables.append(Table("Waivers", ("benchmark", "reason", "until"), waivers))
+    tables.append(believed(policy, gated, entries))
     charts = [chart(name, entries) for name in policy.benchmarks]
     return tables_page(f"Gate {gated.gate}", gated.verdict, tables, [each for each in charts if each is not None])
+
+
+def believed(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> Table:
+    """The latest states into which the nights of each line are sorted, and what the line can find tonight."""
+    rows: list[tuple[str, ...]] = []
+    days = {id(check): entry.sampled[:10] for entry in entries for check in entry.checks}
+    for check in gated.checks:
+        nights = nights_of(check.benchmark, check.key, entries)
+        known = deviation_of(policy, nights)
+        states = [[*group] for _, group in groupby(zip(known.odd, nights, strict=True), key=itemgetter(0))]
+        for group in states[-MAX_STATES:]:
+            odd, since = group[0][0], days[id(group[0][1])]
+            level = in_percent(fmean(night.accuracy or 0.0 for _, night in group))
+            rows.append(
+                (check.label, "not accepted" if odd else "accepted", visible(since, 10), f"{len(group)}", level)
+            )
+        error = math.sqrt(check.variance + check.deviation**2)
+        least = check.reference - _limits(check)[0] + NormalDist().inv_cdf(policy.power / 100) * error
+        finds = f"finds a loss of {count_points(in_percent(least))}" if check.accuracy is not None else "-"
+        level = "-" if math.isnan(known.level) else in_percent(known.level)
+        rows.append((check.label, "tonight", finds, f"{known.known}", level))
+    for each in gated.figures:
+        finds = "-" if each.findable is None else f"finds a change of {each.findable:.1%}"
+        level = "-" if each.reference is None else f"{each.reference:.4g}"
+        rows.append((each.label, "tonight", finds, f"{each.known_runs}", level))
+    return Table("What the gate believes", ("line", "state", "since", "runs", "level"), tuple(rows))
 
 
 def junit(gated: Gated) -> str:
@@ -116,6 +146,10 @@ def junit(gated: Gated) -> str:
     head = f'name={quoteattr(visible(gated.gate, 80))} tests="{len(cases)}" failures="{counts["failure"]}"'
     whole = f'<testsuite {head} errors="{counts["error"]}">\n{"".join(cases)}</testsuite>\n'
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{whole}'
+
+
+MAX_STATES = 8
+"""Number of states of a line that the page lists: the latest."""
 
 
 # ---- the plan of the looks
