@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from harness.core.hidden_limit import reply_checksum
 from harness.deciding import stats_differences
-from harness.deciding.race import PLANNED_LEVEL, RaceStanding, boundaries, planned_looks
+from harness.deciding.looks import boundaries, planned_looks
+from harness.deciding.race import PLANNED_LEVEL, RaceStanding
 from harness.deciding.stats_differences import MIN_ROUNDS, next_rounds, reached_error, variance_of_mean
 from harness.gates.race import play
 from harness.scoring import audit, audit_order, stats
@@ -840,7 +841,7 @@ def race_looks(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 def _called(rng: np.random.Generator, ours: Array, theirs: Array, looks: tuple[int, ...]) -> Array:
     """For each race 1, −1 or 0: the sign of the first difference that a look finds; 0 if none does."""
     right, right_theirs, verdict, before = np.zeros(ours.shape), np.zeros(ours.shape), np.zeros(len(ours)), 0
-    for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL), strict=True):
+    for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL / 2, PLANNED_LEVEL / 2).below, strict=True):
         right += rng.binomial(look - before, ours)
         right_theirs += rng.binomial(look - before, theirs)
         before, counts = look, np.full(ours.shape[-1], float(look))

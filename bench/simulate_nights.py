@@ -1,6 +1,6 @@
 """Plays the command's own road night after night: does `harness gate` keep its promise?
 
-    python -m bench.simulate_nights [--repositories 60] [--nights 60] [--cells WORD,…]
+    python -m bench.simulate_nights [--repositories 60] [--nights 60] [--cells WORD,…] [--histories 8] [--seed DAY]
 
 A repository has a policy file, a history and, if the cell says so, a baseline run. Each night reads the policy, opens
 a new folder, decides look by look, and writes the decision; only the samples are drawn in place of requests. Questions
@@ -20,6 +20,7 @@ import contextlib
 import math
 import os
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -32,10 +33,11 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from bench import histories
 from harness.core import codec
 from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.records import Question, ServerFacts
-from harness.deciding import gate
+from harness.deciding import simulation
 from harness.gates import policy as policies
 from harness.gates import running, written
 from harness.gates.decide import Gated, Halt
@@ -141,7 +143,7 @@ class Repository:
         names = ["gsm8k"] if cell.example else [f"b{number}" for number in range(cell.benchmarks)]
         shape = cell.concentration * accuracy, cell.concentration * (1 - accuracy)
         drawn = {name: rng.beta(*shape, (1, cell.questions)) for name in names}
-        chances = {name: gate.moved(each, np.array([accuracy]))[0] for name, each in drawn.items()}
+        chances = {name: simulation.moved(each, np.array([accuracy]))[0] for name, each in drawn.items()}
         own = cls(cell, rng, folder, chances)
         if cell.baseline:
             run = Drawn(own, folder / "baseline", 0.0, START)
@@ -205,7 +207,7 @@ class Drawn(running.Session):
         self.ids = {name: running.in_order([f"q{i}" for i in range(n)], self._seed) for name in repository.chances}
         folder.mkdir(parents=True, exist_ok=True)
         self._chances = {
-            name: gate.moved(
+            name: simulation.moved(
                 chances[None],
                 chances.mean(keepdims=True) + (shift + self.cell.deviation * self.rng.standard_normal()) / 100,
             )[0]
@@ -374,7 +376,9 @@ def main() -> int:
     parser.add_argument("--nights", type=int, default=60)
     parser.add_argument("--cells", default="", help="parts of the names of cells, with commas between them")
     parser.add_argument("--asked", type=int, default=12, help="repositories whose dry run is asked")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--histories", type=int, default=8, help="settings of each kind of history (`histories`)")
+    parser.add_argument("--kinds", default="", help="parts of the names of kinds of histories")
+    parser.add_argument("--seed", default=datetime.now(UTC).date().isoformat())
     given = parser.parse_args()
     os.fsync = lambda _file: None  # nothing here has to outlive a crash of the machine
     written.page = lambda *_: ""  # half the time of a night
@@ -383,9 +387,11 @@ def main() -> int:
     holds = True
     for number, cell in enumerate(cells()):
         if any(word in cell.name for word in given.cells.split(",")):
-            seeds = [(given.seed, number, repository) for repository in range(given.repositories)]
+            seeds = [(zlib.crc32(given.seed.encode()), number, repository) for repository in range(given.repositories)]
             holds &= summary(cell, [play(cell, seed, given.nights, ask=seed[-1] < given.asked) for seed in seeds])
     print(f"\nthe promise holds in each cell, up to the simulation's error: {'yes' if holds else 'NO'}")
+    kinds = [name for name in histories.KINDS if any(word in name for word in given.kinds.split(","))]
+    histories.report(given.seed, given.histories, given.repositories, kinds)
     return 0 if holds else 1
 
 

@@ -2,11 +2,11 @@
 
 **Two tests at planned looks.** After each look the observed accuracy is tested against the reference r ("fail" if it is
 too low for a truth of r) and against r − loss ("pass" if it is too high for a truth of r − loss). Each look has nominal
-levels. Those of "fail" spend false_alarm / number of critical benchmarks over the looks as t^0.6; those of "pass" so
-spend the chance of missing the loss (`race.boundaries`; Lan and DeMets 1983, Biometrika 70:659). The levels are
-those of independent increments. What all looks of a run share (the reference's error, the run's own deviation) makes
-the looks more alike, and by Slepian's inequality (1962, Bell Syst. Tech. J. 41:463) that only lowers the chance that
-any of them errs. Each test holds whether or not the other one stops the run.
+levels. Those of "fail" share false_alarm / number of critical benchmarks; those of "pass" spend, as t^0.6,
+the chance of missing the loss (`looks.boundaries`). The time t of a look is its information, the variance of the
+last look over its own: what all looks of a run share (the reference's error, the run's own deviation) makes early looks
+know much of what the last one will. A false alarm is spent as sound runs end: most are decided early, and what is kept
+for later looks is lost.
 
 **The error of one look**, if the truth is h: V = f h(1−h) (1/N + 1/M) + b² m. f is the share of a coin's variance that
 is left when the question is given (the same questions are asked again), N the samples, M those of the reference, b the
@@ -38,14 +38,13 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.deciding.looks import MAX_LOOKS, boundaries, planned_looks
 from harness.deciding.nights import Deviations, upper_tail
-from harness.deciding.nights import learnt_deviation as learnt_deviation
-from harness.deciding.race import MAX_LOOKS, boundaries, planned_looks
 from harness.scoring.stats import Array, effective_samples, sampling_variance_of_mean
 
 SHARE_MARGIN = 1.1
@@ -61,9 +60,10 @@ MISSED_AT_LOOKS = 0.8
 """Part of the chance of missing the loss that a false "pass" may use; the rest is for "undecided"."""
 
 SPENDING = 0.6
-"""The levels of the looks up to the fraction t of all rounds share t to this power of their chance: most gates are
-decided early, and what later looks were to spend is lost.
-"""
+"""The looks up to the fraction t of all information share t to this power of the chance of missing the loss."""
+
+USUAL_SHARE = 0.8
+"""Share of a coin's variance that is left when the question is given, where no baseline says it: the largest usual."""
 
 FEWEST_NIGHTS, TOLERATED, UNLUCKY_ERRORS = 3, 0.25, 1.64
 """Former nights that correct a reference: how many it takes, by what part of the loss an accepted model may differ from
@@ -82,39 +82,56 @@ _UNLUCKY, _UNLUCKY_WEIGHTS = np.array([1.3487, 1.6449, 2.2803]), np.array([5, 8,
 class Reference(NamedTuple):
     """What a benchmark is held against. value: a fraction. samples: counted for it, of all questions; infinite for a
     stated limit. variance: what it errs by beyond sampling, such as rounding. runs: how often the deviation of runs
-    enters it, 0 or 1. correct, counts: (…, Q), right samples and samples of each question of a baseline.
+    enters it, 0 or 1. correct, counts: (…, Q), right samples and samples of each question of a baseline. Of several
+    gates at once, arrays with the gates first.
     """
 
-    value: float
-    samples: float = math.inf
-    variance: float = 0.0
-    runs: float = 0.0
+    value: Any
+    samples: Any = math.inf
+    variance: Any = 0.0
+    runs: Any = 0.0
     correct: Array | None = None
     counts: Array | None = None
 
+    def part(self, n: int) -> Reference:
+        """The first `n` questions of a baseline; a floor is one of any part."""
+        if self.correct is None or self.counts is None:
+            return self
+        correct, counts = self.correct[..., :n], self.counts[..., :n]
+        value, samples = (correct / counts).mean(axis=-1), effective_samples(counts)
+        return self._replace(value=value, samples=samples, correct=correct, counts=counts)
 
-def corrected(reference: Reference, share: float, loss: float, deviations: Deviations) -> Reference:
+    def error(self, share: Any, sd: Any) -> Any:
+        """The variance of its error. share: f. sd: deviation of runs."""
+        return share * self.value * (1 - self.value) / self.samples + self.variance + sd**2 * self.runs
+
+
+def corrected(reference: Reference, share: Any, loss: float, deviations: Deviations) -> Reference:
     """The reference with what former nights say of it: their accepted level, within what the reference may err by.
 
     share: f. That level may itself be worse or better than the reference by a part of the loss (`TOLERATED`).
     """
-    coin = reference.value * (1 - reference.value)
-    error = share * coin / reference.samples + reference.variance + deviations.sd**2 * reference.runs
-    if deviations.known < FEWEST_NIGHTS or not error:
+    error = reference.error(share, deviations.sd)
+    knows = (np.asarray(deviations.known) >= FEWEST_NIGHTS) & (error > 0)
+    if not knows.any():
         return reference
-    of_level = float(np.sum(deviations.weights * deviations.doubts)) + (TOLERATED * loss) ** 2
-    most = UNLUCKY_ERRORS * math.sqrt(error)
-    shift = error / (error + of_level) * (deviations.level - reference.value)
-    value, variance = reference.value + float(np.clip(shift, -most, most)), error * of_level / (error + of_level)
-    return reference._replace(value=value, samples=math.inf, variance=variance, runs=0.0)
+    of_level = np.sum(deviations.weights * deviations.doubts, axis=-1) + (TOLERATED * loss) ** 2
+    most, weight = UNLUCKY_ERRORS * np.sqrt(error), error / (error + of_level)
+    shift = np.clip(np.nan_to_num(weight * (deviations.level - reference.value)), -most, most)
+    return reference._replace(
+        value=reference.value + np.where(knows, shift, 0.0), samples=np.where(knows, math.inf, reference.samples),
+        variance=np.where(knows, weight * of_level, reference.variance), runs=np.where(knows, 0.0, reference.runs),
+    )  # fmt: skip
 
 
 class Rules(NamedTuple):
-    """The planned looks of one benchmark, in rounds, and the nominal level of both tests at each."""
+    """The planned looks of one benchmark, in rounds, and the nominal level of both tests at each; of several gates at
+    once, arrays with the gates last.
+    """
 
     looks: tuple[float, ...]
-    fail: tuple[float, ...]
-    passes: tuple[float, ...]
+    fail: Any
+    passes: Any
 
 
 def planned(n_questions: int, most: int) -> tuple[float, ...]:
@@ -123,12 +140,42 @@ def planned(n_questions: int, most: int) -> tuple[float, ...]:
     return (*(0.5**k for k in range(n_parts, 0, -1)), *planned_looks(1, most))
 
 
-@lru_cache(maxsize=256)
-def rules(looks: tuple[float, ...], false_alarm: float, missed: float) -> Rules:
+@lru_cache(maxsize=1024)
+def rules(looks: tuple[float, ...], error: Planned, false_alarm: float, missed: float) -> Rules:
     """The levels of these looks. false_alarm, missed: the chances that all looks share."""
-    tail = NormalDist().cdf
-    fail, passes = (boundaries(looks, 2 * each, SPENDING) for each in (false_alarm, MISSED_AT_LOOKS * missed))
-    return Rules(looks, tuple(tail(-z) for z in fail), tuple(tail(-z) for z in passes))
+    variances = [error.common + 1 / (look if look >= 1 else error.part * look) for look in looks]
+    times = tuple(variances[-1] / each for each in variances)
+    ends = boundaries(times, false_alarm, MISSED_AT_LOOKS * missed, SPENDING, error.drift)
+    fail, passes = (tuple(NormalDist().cdf(-z) for z in each) for each in ends)
+    return Rules(looks, fail, passes)
+
+
+class Planned(NamedTuple):
+    """What the levels depend on. common: the variance that more samples leave, as a multiple of one round's. drift: the
+    loss in errors of the last look. part: the share of the variance of a part of the questions that the same samples of
+    all questions have. Common and drift are in steps of √2: each night would integrate anew.
+    """
+
+    common: Any
+    drift: Any
+    part: float
+
+    @classmethod
+    def of(cls, n_questions: int, most: int, reference: Reference, loss: float, sd: Any, runs: float = 1.0) -> Planned:
+        """reference: of all questions, as `corrected`. sd: of runs. runs: as in `level`."""
+        share = share_planned(reference)
+        single = share * reference.value * (1 - reference.value) / n_questions + 1e-9
+        common = np.asarray((reference.error(share, sd) + sd**2 / runs) / single)
+        drift = loss / np.sqrt((common + 1 / most) * single)
+        common, drift = (2 ** (np.round(2 * np.log2(each)) / 2) for each in (common.clip(0.01, 100), drift.clip(1, 11)))
+        return cls(common, drift, USUAL_SHARE if reference.correct is None else 1.0)
+
+
+def share_planned(reference: Reference) -> Any:
+    """The share f before any sample: the baseline's, or the largest usual."""
+    if reference.correct is None or reference.counts is None:
+        return USUAL_SHARE
+    return np.minimum(USUAL_SHARE, share_left(reference.correct, reference.counts))
 
 
 def share_left(correct: Array, counts: Array) -> Array:
@@ -177,7 +224,8 @@ def level(
     coin = np.asarray(truth * (1 - truth))
     own_sampling = np.asarray(share * coin / np.asarray(total))
     its_sampling = np.asarray(share * coin / reference.samples + reference.variance)
-    variance = (own_sampling + its_sampling)[..., None] + deviations.variances * (1 / runs + reference.runs)
+    times = 1 / runs + np.asarray(reference.runs)[..., None]
+    variance = (own_sampling + its_sampling)[..., None] + deviations.variances * times
     difference = sign * (truth - seen)
     deviance = 2 * (seen * np.log(seen / truth) + (1 - seen) * np.log((1 - seen) / (1 - truth))) * coin
     signed_root = np.where(difference > 0, 1.0, -1.0) * np.sqrt(np.maximum(deviance, 0.0))
@@ -213,145 +261,76 @@ def limits(
     share: Array | float, total: float, plan: Rules, look: int, references: tuple[Reference, Reference], loss: float,
     deviations: Deviations, runs: float = 1.0,
 ) -> tuple[float, float]:  # fmt: skip
-    """The accuracies up to which a look fails, and from which on it passes; to 0.05 points, from 10 below to 10 above.
+    """The accuracies up to which a look fails, and from which on it passes, at most 10 points from half the loss.
 
     references: if undecided answers count as right, and as wrong.
     """
-    best, least = references
-    seen, of = np.linspace(-0.1, 0.1, 401).clip(-best.value, 1 - best.value), np.asarray(share)
-    low, high = least.value - loss / 2 + seen, best.value - loss / 2 + seen
-    fails = level(low, least.value, total, of, least, deviations, runs, below=True) <= plan.fail[look]
-    passes = level(high, best.value - loss, total, of, best, deviations, runs, below=False) <= plan.passes[look]
-    return float(low[max(0, fails.sum() - 1)]), float(high[min(400, 401 - passes.sum())])
+    (best, least), of = references, np.asarray(share)
+
+    def says(test: str, seen: float) -> bool:
+        if test == "fail":
+            chance = level(np.asarray(seen), least.value, total, of, least, deviations, runs, below=True)
+            return bool(chance <= plan.fail[look])
+        chance = level(np.asarray(seen), best.value - loss, total, of, best, deviations, runs, below=False)
+        return bool(chance > plan.passes[look])
+
+    ends = []
+    for test, held in (("fail", least), ("pass", best)):
+        low, high = max(0.0, held.value - loss / 2 - 0.1), min(1.0, held.value - loss / 2 + 0.1)
+        while high - low > 1e-4:
+            middle = (low + high) / 2
+            low, high = (middle, high) if says(test, middle) else (low, middle)
+        ends.append(low if test == "fail" else high)
+    return float(ends[0]), float(ends[1])
 
 
 def is_futile(
-    bounds: tuple[float, float], share: Array | float, totals: tuple[float, float], plan: Rules,
+    bounds: tuple[Any, Any], share: Any, totals: tuple[Any, Any], plan: Rules,
     references: tuple[Reference, Reference], loss: float, deviations: Deviations,
-) -> bool:  # fmt: skip
+) -> NDArray[np.bool_]:  # fmt: skip
     """Whether hardly any samples to come could decide: not if they differed by `FUTILE_ERRORS`, at the last look.
 
     bounds: the accuracy if undecided answers are wrong, and right; references: for either. totals: independent samples
     now, and with all rounds.
     """
     (low, high), (now, most), (best, least) = bounds, totals, references
-    variance = float(share) * low * (1 - low) * max(0.0, 1 / now - 1 / most)
-    more = FUTILE_ERRORS * math.sqrt(variance)
-    ends = np.asarray(max(high - more, 0.0)), np.asarray(min(low + more, 1.0))
+    more = FUTILE_ERRORS * np.sqrt(share * low * (1 - low) * np.maximum(0.0, 1 / now - 1 / most))
     common = most, np.asarray(share)
-    fails = level(ends[0], least.value, *common, least, deviations, below=True) <= plan.fail[-1]
-    passes = level(ends[1], best.value - loss, *common, best, deviations, below=False) <= plan.passes[-1]
-    return not (fails or passes)
+    fails = level(np.maximum(high - more, 0.0), least.value, *common, least, deviations, below=True) <= plan.fail[-1]
+    ends = np.minimum(low + more, 1.0)
+    passes = level(ends, best.value - loss, *common, best, deviations, below=False) <= plan.passes[-1]
+    return np.asarray(~(fails | passes))
 
 
-# ---- before it starts
-
-
-class Played(NamedTuple):
-    """Simulated gates of one benchmark: whether each failed, whether it passed, and its rounds, each (R,)."""
+class LookVerdict(NamedTuple):
+    """What a look says. turns: undecided answers could turn it. closed: it is open, and further samples would hardly
+    decide. number: of the look whose levels it has.
+    """
 
     failed: NDArray[np.bool_]
     passed: NDArray[np.bool_]
-    rounds: Array
+    turns: NDArray[np.bool_]
+    closed: NDArray[np.bool_]
+    number: int
 
 
-def play(
-    rng: np.random.Generator, chances: Array, plan: Rules, reference: Reference, loss: float, deviations: Deviations,
-    *, copies: bool = False,
-) -> Played:  # fmt: skip
-    """Simulate R gates, each up to the look that decides it. chances: (R, Q), of a right sample, in no order of their
-    size: the first questions stand for a random part. reference: a baseline's right samples are (R, Q). copies: all
-    samples of a question are one, as of a server that ignores seeds.
+def judge(
+    right: Array, undecided: Array, counts: Array, most: Array | float, number: int, plan: Rules,
+    references: tuple[Reference, Reference], share: Any, loss: float, deviations: Deviations, runs: float = 1.0,
+) -> LookVerdict:  # fmt: skip
+    """The verdict of look `number`. right, undecided, counts: (…, Q), of the independent samples. most: their number
+    after all rounds. references: undecided answers of the baseline count as right, and as wrong. runs: as in `level`.
     """
-    n_gates, n_questions = chances.shape
-    failed, passed, rounds = np.zeros(n_gates, bool), np.zeros(n_gates, bool), np.zeros(n_gates)
-    # Of the gates that are still open: their numbers, and right samples of each question.
-    open_gates, correct, n_sampled = np.arange(n_gates), np.zeros(chances.shape), 0
-    for number, look in enumerate(plan.looks):
-        n_rounds = 1 if copies else math.ceil(look)  # also 1 for a look at a part of the first round
-        correct = correct + rng.binomial(n_rounds - n_sampled, chances[open_gates])
-        n_sampled, n = n_rounds, math.ceil(min(look, 1) * n_questions)
-        held = reference
-        if reference.correct is not None and reference.counts is not None:
-            held = reference._replace(correct=reference.correct[open_gates, :n], counts=reference.counts[:n])
-        fails, passes = look_at(correct[:, :n], np.full(n, float(n_rounds)), number, plan, held, loss, deviations)
-        rounds[open_gates], failed[open_gates], passed[open_gates] = look, fails, passes
-        goes_on = ~(fails | passes)
-        open_gates, correct = open_gates[goes_on], correct[goes_on]
-        if not len(open_gates):
-            break
-    return Played(failed, passed, rounds)
-
-
-def moved(chances: Array, accuracy: Array) -> Array:
-    """Chances whose mean is `accuracy`, (R,); each question keeps its place. chances: (R, Q)."""
-    mean, target = chances.mean(axis=-1, keepdims=True), np.clip(accuracy, 0, 1)[:, None]
-    lower = chances * target / np.maximum(mean, 1e-12)
-    higher = 1 - (1 - chances) * (1 - target) / np.maximum(1 - mean, 1e-12)
-    return np.asarray(np.where(target < mean, lower, higher).clip(0, 1))
-
-
-class Forecast(NamedTuple):
-    """What to expect of a benchmark: chances and mean rounds, if all is well and if the loss is there.
-
-    alarm_if_twice: false alarms if runs differ by twice as much. findable: the least loss, a fraction, that is found
-    with the wanted power by so many rounds and this deviation of runs; None if not even 95 % of the reference is.
-    """
-
-    false_alarm: float
-    passes: float
-    rounds: float
-    power: float
-    rounds_of_loss: float
-    findable: float | None
-    alarm_if_twice: float
-
-
-MAX_SIMULATED = 3_000_000
-"""Number of questions times gates that one simulation holds."""
-
-
-def forecast(
-    n_questions: int, plan: Rules, reference: Reference, loss: float, power: float, deviations: Deviations,
-    share: float, undecided: float = 0.0, *, copies: bool = False, repeats: int = 2000, seed: int = 1,
-) -> Forecast:  # fmt: skip
-    """Simulate this very policy.
-
-    power: the chance with which a loss is to be found; 0: `findable` is not looked for. undecided: share of
-    the samples that are left so: all may be right, or wrong. copies: as in `play`. share: f of the benchmark, of
-    which the spread of difficulty is made. repeats: gates of each simulation; fewer for a large benchmark
-    (`MAX_SIMULATED`).
-    """
-    rng = np.random.default_rng(seed)
-    n = max(200, min(repeats, MAX_SIMULATED // n_questions))
-    concentration = min(max(share / max(1 - share, 1e-3), 0.05), 50.0)
-    truth = min(max(reference.value, 1e-3), 1 - 1e-3)
-    drawn = rng.beta(truth * concentration, (1 - truth) * concentration, (n, n_questions))
-    drawn = moved(drawn, np.full(n, truth))
-    if reference.counts is not None:
-        reference = reference._replace(correct=rng.binomial(reference.counts.astype(int), drawn).astype(float))
-    # The reference errs too: its truth lies about its value as a run's about its own.
-    error = reference.variance + share * truth * (1 - truth) / reference.samples
-    of_runs = rng.choice(deviations.variances, n, p=deviations.weights) * (1 + reference.runs)
-    luck = rng.standard_normal(n).clip(-2.5, 2.5)
-
-    def at(fallen: float, loss: float, times: float = 1.0) -> Played:
-        # No run lies beyond what is possible, on either side.
-        sd = np.minimum(np.sqrt(times**2 * of_runs + error), min(truth, 1 - truth) / 2.5)
-        return play(rng, moved(drawn, truth + sd * luck - fallen), plan, reference, loss, deviations, copies=copies)
-
-    well, lost = at(0.0, loss), at(loss - undecided, loss)
-    power_of_loss, findable = float(lost.failed.mean()), None
-    # The findable loss lies between `low`, which is not found with the wanted power, and `high`, which is.
-    low, high = (0.0, loss) if power_of_loss >= power else (loss, 0.95 * truth)
-    if power and (power_of_loss >= power or (high > low and at(high - undecided, high).failed.mean() >= power)):
-        while high - low > 0.001:
-            middle = (low + high) / 2
-            low, high = (low, middle) if at(middle - undecided, middle).failed.mean() >= power else (middle, high)
-        findable = high
-    return Forecast(
-        false_alarm=float(well.failed.mean()), rounds=float(well.rounds.mean()),
-        passes=float((at(undecided, loss) if undecided else well).passed.mean()),
-        power=power_of_loss, rounds_of_loss=float(lost.rounds.mean()), findable=findable,
-        alarm_if_twice=float(at(0.0, loss, 2.0).failed.mean()),
-    )  # fmt: skip
+    total, (best, least) = effective_samples(counts), references
+    # Where all further samples are copies, this look is the last.
+    is_last = plan.looks[number] > 1 and bool(np.all(most < 1.01 * total))
+    number = len(plan.looks) - 1 if is_last else number
+    low = high = look_at(right, counts, number, plan, best, loss, deviations, runs)
+    if best is not least or undecided.any():
+        high = look_at(right + undecided, counts, number, plan, least, loss, deviations, runs)
+    is_open = ~(high[0] | low[1])
+    bounds = (right / counts).mean(axis=-1), ((right + undecided) / counts).mean(axis=-1)
+    closed = is_open & (plan.looks[number] >= 1)
+    if not is_last and closed.any():
+        closed = closed & is_futile(bounds, share, (total, most), plan, references, loss, deviations)
+    return LookVerdict(high[0], low[1], is_open & (low[0] | high[1]), closed, number)

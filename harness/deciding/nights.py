@@ -19,9 +19,10 @@ from __future__ import annotations
 import math
 from copy import copy
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.scoring.stats import Array
 
@@ -55,52 +56,70 @@ class Deviations(NamedTuple):
     """The deviation of runs beyond sampling: possible variances, with weights that sum to 1.
 
     known: former nights that taught it. sd: the estimate. odd: whether each former night lies outside the accepted
-    state. level: of the accepted state, NaN without any; doubts: its variance with each of `variances`.
+    state. level: of the accepted state, NaN without any; doubts: its variance with each of `variances`. Of several
+    histories at once, arrays with the histories first.
     """
 
     variances: Array
     weights: Array
-    sd: float
-    known: int = 0
-    odd: tuple[bool, ...] = ()
-    level: float = math.nan
+    sd: Any
+    known: Any = 0
+    odd: tuple[Any, ...] = ()
+    level: Any = math.nan
     doubts: Array | float = math.inf
 
 
-class _States:
-    """The filter: for each deviation and law, (K, 2), levels of the accepted [0] and of the other state [1]."""
+class Prior(NamedTuple):
+    """What is known before any night. stated: a stated deviation. heavy: the chance of the heavy-tailed law. drift: of
+    the level from night to night. span: over which another state may lie.
+    """
 
-    def __init__(self, heavy: float, stated: float | None, drift: float, span: float) -> None:
-        shape = (len(_SDS), 2)
-        self.log_weight = np.log([max(1 - heavy, 1e-12), max(heavy, 1e-12)]) + np.zeros(shape)
-        if stated is not None:
-            scales = max(stated, 0.0005) / np.sqrt([1.0, 3.0])  # of either law with the stated deviation
+    stated: float | None = None
+    heavy: float = 0.0
+    drift: float = DRIFT
+    span: float = 0.3
+
+
+class States:
+    """The filter: for each deviation and law, (…, K, L), levels of the accepted [0] and of the other state [1].
+
+    shape: of the histories that are filtered at once; () for one.
+    """
+
+    def __init__(self, prior: Prior, shape: tuple[int, ...] = ()) -> None:
+        self.prior, n_laws = prior, 2 if prior.heavy else 1
+        self.scales, self.shares = (of[:n_laws, : 3 * n_laws - 2] for of in (_SCALES, _SHARES))
+        shape = (*shape, len(_SDS), n_laws)
+        self.log_weight = np.log([1 - prior.heavy, prior.heavy][:n_laws]) + np.zeros(shape)
+        if prior.stated is not None:
+            scales = max(prior.stated, 0.0005) / np.sqrt([1.0, 3.0][:n_laws])  # of either law with this deviation
             apart = np.log(_SDS[:, None] / scales) / STATED_FACTOR
             self.log_weight = self.log_weight - (STATED_FREEDOM + 1) / 2 * np.log1p(apart**2 / STATED_FREEDOM)
-        self.level, self.doubt, self.drift = np.zeros((2, *shape)), np.ones((2, *shape)), drift
-        self.span = span
-        self.outside, self.lasted, self.begun = np.zeros(shape), np.zeros(shape), False
-        self.failed, self.odd = False, tuple[bool, ...]()
+        self.level, self.doubt = np.zeros((2, *shape)), np.ones((2, *shape))
+        self.outside, self.lasted = np.zeros(shape), np.zeros(shape)
+        self.begun, self.failed = (np.zeros((*shape[:-2], 1, 1), bool) for _ in range(2))
+        self.odd = tuple[NDArray[np.bool_], ...]()
 
-    def take(self, value: float, variance: float, accepted: float) -> None:
-        """One more night."""
-        own = (_SDS**2)[:, None, None] * _SCALES + variance
-        alone, self.doubt = (_SHARES * own).sum(axis=-1), self.doubt + self.drift**2
+    def take(self, value: Array | float, variance: Array | float, accepted: Array | float) -> None:
+        """One more night of each history; arguments as in `learnt_deviation`."""
+        value, variance, accepted = (np.asarray(each)[..., None, None] for each in (value, variance, accepted))
+        own = (_SDS**2)[:, None, None] * self.scales + variance[..., None]
+        alone, self.doubt = (self.shares * own).sum(axis=-1), self.doubt + self.prior.drift**2
         total = self.doubt[..., None] + own
-        laws = _SHARES * np.exp(-np.square(value - self.level)[..., None] / total / 2) / np.sqrt(2 * np.pi * total)
+        laws = self.shares * np.exp(-np.square(value - self.level)[..., None] / total / 2) / np.sqrt(2 * np.pi * total)
         density = laws.sum(axis=-1) + 1e-300
         gain = (laws * self.doubt[..., None] / total).sum(axis=-1) / density
         doubt = (laws * self.doubt[..., None] * own / total).sum(axis=-1) / density
         # The chances that the night is in the accepted state, in the other one, and in a new one.
         # After a failure the way back is no surprise: it would otherwise speak for a deviation that hides the failure.
-        returns, remains = (1.0, 1.0) if self.failed else (RETURNS, 1 - RETURNS)
+        returns, remains = np.where(self.failed, 1.0, RETURNS), np.where(self.failed, 1.0, 1 - RETURNS)
         back = (1 - self.outside) * (1 - CHANGES) + self.outside * returns
-        again = ((1 - self.outside) * CHANGES + self.outside * remains) * density[1]
-        new = np.full_like(alone, CHANGES / self.span)
-        inside = back * density[0] * accepted
-        if accepted and not self.begun:
-            inside, again, new, gain[0], doubt[0] = *(np.full_like(new, each) for each in (1, 0, 0)), 1.0, alone
-            self.begun = True
+        begins = ~self.begun & (accepted > 0)
+        inside = np.where(begins, 1.0, back * density[0] * accepted)
+        again = np.where(begins, 0.0, ((1 - self.outside) * CHANGES + self.outside * remains) * density[1])
+        new = np.where(begins, 0.0, CHANGES / self.prior.span)
+        gain[0], doubt[0] = np.where(begins, 1.0, gain[0]), np.where(begins, alone, doubt[0])
+        self.begun, self.failed = self.begun | begins, accepted <= 0
         chance = inside + again + new
         self.log_weight = self.log_weight + np.log(chance)
         self.outside = (again + new) / chance
@@ -112,61 +131,56 @@ class _States:
         self.level, self.doubt = self.level + gains * (value - self.level), np.stack(doubts)
         better = (self.outside > 0.9) & (self.level[1] > self.level[0]) & (accepted > 0)
         self.lasted = np.where(better, self.lasted + 1, 0)
-        lasts = self.lasted >= LASTING
-        self.level[0], self.doubt[0], outside = (
-            *np.where(lasts, (self.level[1], self.doubt[1]), (self.level[0], self.doubt[0])),
-            self.outside,
-        )
-        self.outside = np.where(lasts, 0.0, self.outside)
-        self.failed = not accepted
-        self.odd = (*self.odd, bool((self.weights() * outside).sum() > 1 / 2))
+        lasts, outside = self.lasted >= LASTING, self.outside
+        self.level[0], self.doubt[0] = (np.where(lasts, of[1], of[0]) for of in (self.level, self.doubt))
+        self.outside = np.where(lasts, 0.0, outside)
+        self.odd = (*self.odd, (self.weights() * outside).sum(axis=(-2, -1)) > 1 / 2)
 
     def weights(self) -> Array:
         """The chance of each deviation and law."""
-        weights = np.exp(self.log_weight - self.log_weight.max())
-        return np.asarray(weights / weights.sum())
+        weights = np.exp(self.log_weight - self.log_weight.max(axis=(-2, -1), keepdims=True))
+        return np.asarray(weights / weights.sum(axis=(-2, -1), keepdims=True))
+
+    def learnt(self) -> Deviations:
+        """What the nights show."""
+        weights, odd = self.weights(), self.odd
+        sd = np.exp(weights.sum(axis=-1) @ np.log(_SDS))
+        if self.prior.stated is not None:
+            below = np.cumsum(weights, axis=-2)
+            weights = np.diff(np.minimum(below, BELIEVED * below[..., -1:, :]), axis=-2, prepend=0.0) / BELIEVED
+        level = (weights * self.level[0]).sum(axis=(-2, -1), keepdims=True)
+        doubts = self.doubt[0] + (self.level[0] - level) ** 2
+        shape, flat = (*weights.shape, self.shares.shape[-1]), (*weights.shape[:-2], -1)
+        return Deviations(
+            ((_SDS**2)[:, None, None] * self.scales).ravel(), (weights[..., None] * self.shares).reshape(flat), sd,
+            len(odd) - np.sum(odd, axis=0), odd, np.where(self.begun, level, math.nan)[..., 0, 0],
+            np.broadcast_to(doubts[..., None], shape).reshape(flat),
+        )  # fmt: skip
 
 
 @lru_cache(maxsize=1024)  # each look of a gate asks again, and each night begins with the former ones
-def _filtered(
-    nights: tuple[tuple[float, float, float], ...], heavy: float, stated: float | None, drift: float,
-    span: float,
-) -> _States:  # fmt: skip
+def _filtered(nights: tuple[tuple[float, float, float], ...], prior: Prior) -> States:
     """The filter after these nights."""
-    of = heavy, stated, drift, span
     before = max(0, len(nights) - 1) // 16 * 16
-    states = copy(_filtered(nights[:before], *of)) if before else _States(*of)
+    states = copy(_filtered(nights[:before], prior)) if before else States(prior)
     for night in nights[before:]:
         states.take(*night)
     return states
 
 
 def learnt_deviation(
-    values: tuple[float, ...], sampling: tuple[float, ...], stated: float | None, accepted: tuple[float, ...] = (),
-    heavy: float = 0.0, drift: float = DRIFT, span: float = 0.3,
-) -> Deviations:  # fmt: skip
+    values: tuple[float, ...], sampling: tuple[float, ...], prior: Prior, accepted: tuple[float, ...] = ()
+) -> Deviations:
     """Return what the former nights show.
 
     values: of each night in order, accuracies or logarithms of figures, better where they are higher. sampling: the
-    variance of each one's sampling error. stated: a stated deviation. accepted: of each night, by its verdict,
-    how well it agrees with the accepted state: 0 for a failure; () for 1 each. heavy: the
-    chance of the heavy-tailed law before any night. drift: of the level from night to night.
-    span: over which another state may lie.
+    variance of each one's sampling error. accepted: of each night, by its verdict, how well it agrees with the accepted
+    state: 0 for a failure; () for 1 each.
     """
     nights = zip(values, sampling, accepted or (1.0,) * len(values), strict=True)
-    states = _filtered(tuple(nights), heavy, stated, drift, span)
-    weights, odd = states.weights(), states.odd
-    sd = math.exp(float(np.log(_SDS) @ weights.sum(axis=1)))
-    if stated is not None:
-        below = np.cumsum(weights, axis=0)
-        weights = np.diff(np.minimum(below, BELIEVED * below[-1]), axis=0, prepend=0.0) / BELIEVED
-    level = float((weights * states.level[0]).sum()) if states.begun else math.nan
-    doubts = states.doubt[0] + (states.level[0] - level) ** 2
-    variances = (_SDS**2)[:, None, None] * _SCALES
-    return Deviations(
-        variances.ravel(), (weights[..., None] * _SHARES).ravel(), sd, len(odd) - sum(odd), odd, level,
-        np.broadcast_to(doubts[..., None], variances.shape).ravel(),
-    )  # fmt: skip
+    learnt = _filtered(tuple(nights), prior).learnt()
+    odd = tuple(map(bool, learnt.odd))
+    return learnt._replace(sd=float(learnt.sd), known=int(learnt.known), level=float(learnt.level), odd=odd)
 
 
 _Z = np.linspace(-9, 9, 3601)
@@ -178,11 +192,15 @@ def upper_tail(z: Array) -> Array:
     return np.asarray(np.exp(np.interp(z, _Z, _LOG_TAIL)))
 
 
+def chance_beyond(weights: Array, variances: Array, value: Array | float) -> Array:
+    """The chance that a value of these laws about 0 exceeds this one. weights, variances: (…, laws)."""
+    return np.asarray((upper_tail(np.asarray(value)[..., None] / np.sqrt(variances)) * weights).sum(axis=-1))
+
+
 def reach(weights: Array, variances: Array, chance: float) -> float:
-    """What a value of these laws about 0 exceeds with this chance, of at most 1/2. variances: with each weight."""
+    """What a value of these laws about 0 exceeds with this chance, of at most 1/2."""
     low, high = 0.0, 20 * float(np.sqrt(variances.max()))
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
-        beyond = float(upper_tail(middle / np.sqrt(variances)) @ weights)
-        low, high = (middle, high) if beyond > chance else (low, middle)
+        low, high = (middle, high) if chance_beyond(weights, variances, middle) > chance else (low, middle)
     return high

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -32,14 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.core.nouns import count_noun, in_points
+from harness.deciding.looks import boundaries
 from harness.deciding.stats_differences import difference_variance
 from harness.scoring.stats import Interval
 
 PLANNED_LEVEL = 0.045
 """Level that the looks spend, below the promised 5 %: the normal approximation may exceed it by a tenth."""
-
-MAX_LOOKS = 64
-"""Largest number of planned looks; more would hardly decide earlier."""
 
 CONFIRMING = 1.5
 """A verdict of the first half of a race is given after this multiple of the rounds that it took."""
@@ -49,46 +46,6 @@ DRIFT_ERRORS = 1.64
 
 RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
 """The verdict of a race on a candidate beside the baseline."""
-
-
-def planned_looks(step: int, most: int) -> tuple[int, ...]:
-    """The rounds after which a race of at most `most` rounds is tested; the last is `most`.
-
-    The race is tested every `step` rounds, or every multiple of `step` that keeps the tests to `MAX_LOOKS`.
-    """
-    stride = step * math.ceil(most / step / MAX_LOOKS)
-    return (*range(stride, most, stride), most)
-
-
-@lru_cache(maxsize=256)
-def boundaries(looks: tuple[float, ...], alpha: float, power: float = 2.0) -> tuple[float, ...]:
-    """For each look of a race the number of standard errors beyond which a difference is called real (two-sided).
-
-    looks: the rounds after which the race is tested, rising; the last is the whole race. alpha: the chance of a false
-    call that all looks share; a fraction t of the rounds spends alpha · t^power of it (Lan and DeMets 1983, Biometrika
-    70:659; Kim and DeMets 1987, Biometrika 74:149). The density of the paths that no earlier look ended is integrated
-    numerically (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235).
-    """
-    x = np.linspace(-8, 8, 4001)
-    width, alive = float(x[1] - x[0]), np.zeros(len(x))
-    alive[len(x) // 2] = 1 / width  # All paths begin at 0.
-    lags = width * np.arange(1 - len(x), len(x))
-    errors: list[float] = []
-    spent, before = 0.0, 0.0
-    for look in looks:
-        # The density of the paths at this look: since the last look each moved by a normal step.
-        time = look / looks[-1]
-        step = np.exp(-(lags**2) / (2 * (time - before))) / math.sqrt(2 * math.pi * (time - before))
-        alive = np.convolve(alive, step)[len(x) - 1 : 2 * len(x) - 1] * width
-        # The end beyond which lies the share of the paths that this look may reject, interpolated between grid points.
-        share, outside = (alpha * time**power - spent) / 2, np.cumsum(alive[::-1]) * width
-        i = int(np.searchsorted(outside, share))
-        inner = outside[i - 1] if i else 0.0
-        end = float(x[-1 - i] + width * (0.5 - (share - inner) / max(outside[i] - inner, 1e-300)))
-        alive = np.where(np.abs(x) <= end, alive, 0.0)
-        errors.append(end / math.sqrt(time))
-        spent, before = alpha * time**power, time
-    return tuple(errors)
 
 
 class RaceStanding(msgspec.Struct, frozen=True):
@@ -122,9 +79,9 @@ def judge_planned(
     candidates of the race, which share `PLANNED_LEVEL`. If both "better" (or "worse") and "equal within the margin"
     hold, the first is returned.
     """
-    low, high, called = -1.0, 1.0, 0
+    low, high, called, level = -1.0, 1.0, 0, PLANNED_LEVEL / n_comparisons / 2
     verdict: RaceVerdict = "undecided"
-    for look, z in zip(looks, boundaries(looks, PLANNED_LEVEL / n_comparisons), strict=True):
+    for look, z in zip(looks, boundaries(looks, level, level).below, strict=True):
         if look > len(candidate):
             break
         ours, theirs = (right[:look].sum(axis=0).astype(float) for right in (candidate, baseline))

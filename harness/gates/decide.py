@@ -21,7 +21,7 @@ from harness.core import codec
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.deciding import gate
-from harness.deciding.nights import Deviations, learnt_deviation
+from harness.deciding.nights import Deviations, Prior, learnt_deviation
 from harness.gates.figures import OF_A_GATE, FigureCheck, check_lines
 from harness.gates.policy import Policy, Watched
 from harness.generation.dispatch.canary import BEGINNING
@@ -148,7 +148,7 @@ def deviation_of(policy: Policy, nights: Sequence[Checked]) -> Deviations:
     """What these former runs show (`nights_of`), with the policy's deviation of runs."""
     return learnt_deviation(
         tuple(night.accuracy or 0.0 for night in nights), tuple(night.variance for night in nights),
-        policy.run_deviation / 100, tuple(DECIDED[night.state] for night in nights),
+        Prior(policy.run_deviation / 100), tuple(DECIDED[night.state] for night in nights),
     )  # fmt: skip
 
 
@@ -170,10 +170,19 @@ def _key(watched: Watched, name: str, runs: Sequence[ScoredRun], baseline: Score
     return f"{reference_key(watched, baseline)}-{state[:DIGEST_CHARS]}"
 
 
-def rules_of(policy: Policy, watched: Watched, looks: tuple[float, ...]) -> gate.Rules:
-    """The levels of a benchmark's looks; critical benchmarks share the chance of a false alarm."""
-    critical = policy.critical if watched.tier == "critical" else 1
-    return gate.rules(looks, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
+def rules_of(
+    policy: Policy, watched: Watched, n_questions: int, reference: gate.Reference, deviations: Deviations,
+    runs: int = 1,
+) -> gate.Rules:  # fmt: skip
+    """The levels of a benchmark's looks; critical benchmarks share the chance of a false alarm.
+
+    reference: of all questions. runs: that exist; of several there is one look.
+    """
+    critical, loss = policy.critical if watched.tier == "critical" else 1, watched.loss_of(reference.value)
+    held = gate.corrected(reference, gate.share_planned(reference), loss, deviations)
+    error = gate.Planned.of(n_questions, watched.max_samples, held, loss, deviations.sd, runs)
+    looks = gate.planned(n_questions, watched.max_samples) if runs == 1 else (1.0,)
+    return gate.rules(looks, error, policy.false_alarm / 100 / critical, 1 - policy.power / 100)
 
 
 def counted(items: Sequence[QuestionTally]) -> tuple[Array, Array, Array]:
@@ -298,20 +307,20 @@ def _check(
     of_runs = [{item.question.question_id: item for item in run.questions if _is_same(item, compared)} for run in runs]
     ids = in_order(compared or (of_runs[0] if of_runs else ()), runs[0].record.identity.get("seed") if runs else 0)
     n_whole = len(compared) or n_questions or len(ids)
-    # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
-    looks = gate.planned(n_whole, watched.max_samples) if len(of_runs) == 1 else (1.0,)
-    rules = rules_of(policy, watched, looks)
     lacking = _lacking(runs, of_runs, compared, n_questions)
     check = _missing(name, watched, deviations, lacking or ("no look has all its samples" * bool(of_runs)))
     if not of_runs or (lacking and not compared):
         return check
+    # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
+    whole = reference_of(watched, n_whole, [*compared.values()])
+    rules = rules_of(policy, watched, n_whole, whole, deviations, len(of_runs))
 
     @cache
     def verdicts_of(n: int) -> list[Verdicts]:
         """The complete rounds of each run on the first `n` questions."""
         return [Verdicts.of([rows[each] for each in ids[:n] if each in rows], n) for rows in of_runs]
 
-    for number, look in enumerate(looks):
+    for number, look in enumerate(rules.looks):
         n, n_rounds = math.ceil(min(look, 1) * n_whole), math.ceil(look)
         if len(ids) < n or any(len(verdicts.right) < n_rounds for verdicts in verdicts_of(n)):
             break
@@ -324,17 +333,12 @@ def _check(
         loss, total = watched.loss_of(reference.value), float(effective_samples(counts))
         all_rounds = 1 + (watched.max_samples - 1) * verdicts_of(n)[0].fresh
         most = float(effective_samples(all_rounds)) if len(of_runs) == 1 else total
-        # Where all further samples are copies, this look is the last.
-        is_last = look > 1 and most < 1.01 * total
-        number = len(looks) - 1 if is_last else number
-        low = gate.look_at(right, counts, number, rules, best, loss, deviations, runs_of)
-        high = gate.look_at(right + undecided, counts, number, rules, reference, loss, deviations, runs_of)
-        state: State = "fail" if high[0] else "pass" if low[1] else "undecided"
+        doubted, both = (right, undecided, counts), (best, reference)
+        said = gate.judge(*doubted, most, number, rules, both, share, loss, deviations, runs_of)
+        state: State = "fail" if said.failed else "pass" if said.passed else "undecided"
         bounds = float((right / counts).mean()), float(((right + undecided) / counts).mean())
         copies = most < 0.99 * n * (watched.max_samples if len(of_runs) == 1 else rounds)
-        single, ends = bounds[0] * (1 - bounds[0]) * share, (total, most)
-        futile = is_last or gate.is_futile(bounds, share, ends, rules, (best, reference), loss, deviations)
-        closed = state == "undecided" and look >= 1 and futile
+        single, closed = bounds[0] * (1 - bounds[0]) * share, bool(said.closed)
         gap = best.value - reference.value + bounds[1] - bounds[0]
         errors = Errors(single, most, reference, deviations.sd, gap, runs_of)
         limit = remedy_of(errors, policy, watched, n_whole, loss, copies=copies)
@@ -342,12 +346,12 @@ def _check(
             # Beside a floor one sample of each question hides f; a part of the questions errs as a whole, too.
             single *= 1 - look / 2
         check = msgspec.structs.replace(
-            check, state=state, accuracy=bounds[0], reference=reference.value, variance=single / total, loss=loss,
-            rounds=rounds, bounds=bounds if undecided.any() else None, copies=copies, closed=closed,
-            limits=gate.limits(share, total, rules, number, (best, reference), loss, deviations, runs_of),
+            check, state=state, accuracy=bounds[0], reference=float(reference.value), loss=float(loss), rounds=rounds,
+            variance=float(single / total), bounds=bounds if undecided.any() else None, copies=copies, closed=closed,
+            limits=gate.limits(share, total, rules, said.number, both, loss, deviations, runs_of),
             why=_in_words(
                 watched, state, bounds, reference, loss, round(n * rounds / min(look, 1)), limit,
-                turns=state == "undecided" and bool(low[0] or high[1]), copied=copies, closed=closed and not is_last,
+                turns=bool(said.turns), copied=copies, closed=closed and said.number == number,
             ),
         )  # fmt: skip
         if state != "undecided" or closed:

@@ -14,12 +14,15 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
-from harness.deciding.nights import learnt_deviation, reach
+from harness.deciding.nights import Prior, chance_beyond, learnt_deviation, reach
 from harness.gates.policy import FigureLine, FigureName, Policy
 from harness.reports.scored import ScoredRun, read_without_grades
+from harness.scoring.stats import Array
 
 MIN_RUNS = 5
 """Fewest former runs by which the spread between runs is known."""
@@ -134,6 +137,21 @@ def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[Fig
     return checks
 
 
+def says(
+    beyond: Any, allowed: float | None, laws: tuple[Array, Array], chances: tuple[float, float]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether a line fails, and whether it passes.
+
+    beyond: by how much the logarithm is worse than the limit. allowed: the loss, as much; None: none. laws: weights and
+    variances of the deviation. chances: of a false alarm, and the wanted power.
+    """
+    fails = (beyond > 0) & (chance_beyond(*laws, beyond) < chances[0])
+    if allowed is None:
+        return fails, np.asarray(beyond <= 0)
+    room = allowed - beyond
+    return fails, (room > 0) & (chance_beyond(*laws, room) <= 1 - chances[1])
+
+
 def _decided(
     check: FigureCheck, policy: Policy, line: FigureLine, figures: Sequence[Figure], baseline: Figure | None,
     former: Sequence[FigureCheck],
@@ -146,10 +164,8 @@ def _decided(
         usual = None
     accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)
     stated_sd = usual if sum(accepted) < MIN_RUNS else None
-    learnt = learnt_deviation(
-        tuple(sign * math.log(each.value or 1) for each in former), (0.0,) * len(former), stated_sd, accepted,
-        HEAVY, 0.0, SPAN,
-    )  # fmt: skip
+    values = tuple(sign * math.log(each.value or 1) for each in former)
+    learnt = learnt_deviation(values, (0.0,) * len(former), Prior(stated_sd, HEAVY, 0.0, SPAN), accepted)
     spread = learnt.variances * (1 / max(1, len(figures)) + (baseline is not None))
     by = (
         f"{learnt.known} former runs alike" if learnt.known else "the usual spread, until runs alike are in the history"
@@ -181,12 +197,12 @@ def _decided(
         why = next((side.why for side in sides if not side.value), finds)
         return stated(why=f"unknown: {why}", waits=unknown and is_history and all(side.value for side in sides))
     mean = math.exp(fmean(math.log(each.value) for each in figures if each.value))
-    beyond, allowed = sign * math.log(limit / mean), -sign * math.log1p(-sign * (line.share or 0.0))
+    beyond = sign * math.log(limit / mean)
+    allowed = None if line.share is None else -sign * math.log1p(-sign * line.share)
+    failed, passed = says(beyond, allowed, (learnt.weights, spread), (alarm, power))
     state: Literal["pass", "fail", "undecided"] = "undecided"
-    if not unknown and beyond > bounds[0]:
-        state = "fail"
-    elif not unknown and beyond <= (0.0 if line.share is None else allowed - bounds[1]):
-        state = "pass"
+    if not unknown and (failed or passed):
+        state = "fail" if failed else "pass"
     what = "a floor" if line.floor else "a ceiling" if line.ceiling else "a baseline"
     why = "; ".join(filter(None, [f"{mean:.4g}, {what} of {limit:.4g}", figures[0].why, finds]))
     return stated(state=state, why=why)

@@ -26,7 +26,8 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import SCHEMA_VERSION
-from harness.deciding.race import RaceStanding, confirm, judge_planned, planned_looks
+from harness.deciding.looks import planned_looks
+from harness.deciding.race import RaceStanding, confirm, judge_planned
 from harness.gates.written import settle_plan
 from harness.generation.outcome import Outcome
 from harness.generation.run_progress import Account

@@ -28,7 +28,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent
 from harness.core.packed import Packed
 from harness.core.records import Question
-from harness.deciding import gate
+from harness.deciding import gate, simulation
 from harness.deciding.nights import Deviations
 from harness.gates.decide import (
     Errors,
@@ -344,7 +344,7 @@ class Expected:
     max_rounds: int
     loss: float
     deviation: Deviations
-    forecast: gate.Forecast
+    forecast: simulation.Forecast
     ahead: tuple[tuple[Forecast | None, int], ...]
     limit: str
     mend: str
@@ -372,10 +372,6 @@ def expected_lines(policy: Policy) -> list[tuple[str, bool]]:
     ]
 
 
-USUAL_SHARE = 0.8
-"""Largest share of a coin's variance that is left when the question is given, which a forecast assumes."""
-
-
 def _expected_of(
     policy: Policy, name: str, n_questions: int, baseline: ScoredRun | None, history: Sequence[Gated]
 ) -> Expected:
@@ -388,15 +384,13 @@ def _expected_of(
     # Copies do not show where one sample of each question decides.
     copies = any(check.copies for check in checks if latest and check.key == latest.key)
     low, high = (latest and latest.bounds) or (0.0, 0.0)
-    reference, share = reference_of(watched, n_questions, compared), USUAL_SHARE
-    if reference.correct is not None and reference.counts is not None:
-        share = min(share, float(gate.share_left(reference.correct, reference.counts)))
-    loss, plan = watched.loss_of(reference.value), gate.planned(n_questions, watched.max_samples)
+    reference = reference_of(watched, n_questions, compared)
+    loss, plan = watched.loss_of(reference.value), rules_of(policy, watched, n_questions, reference, deviations)
+    forecast = simulation.forecast(
+        n_questions, plan, reference, loss, policy.power / 100, deviations, high - low, copies=copies, repeats=1000
+    )
+    share = float(gate.share_planned(reference))
     reference = gate.corrected(reference, share, loss, deviations)
-    forecast = gate.forecast(
-        n_questions, rules_of(policy, watched, plan), reference, loss, policy.power / 100, deviations, share,
-        high - low, copies=copies, repeats=1000,
-    )  # fmt: skip
     ahead: tuple[tuple[Forecast | None, int], ...] = ()
     if source := watched.baseline or _latest_run(name, history):
         (run,) = read_runs([open_scored(source)])

@@ -20,8 +20,8 @@ import pytest
 
 from bench import simulate_nights
 from harness.core.errors import StoreError, UsageError
-from harness.deciding import gate
-from harness.deciding.nights import Deviations, learnt_deviation
+from harness.deciding import gate, simulation
+from harness.deciding.nights import Deviations, Prior, learnt_deviation
 from harness.gates import running, written
 from harness.gates.decide import Gated
 from harness.gates.policy import EXAMPLE, read
@@ -474,6 +474,8 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
         ("floor: 190, loss: 2", "", "less than or equal to 100"),
         ("floor: 90, loss: 2, tier: urgent", "", "critical"),
         ("floor: 90, loss: 2, flor: 3", "", "unknown key"),
+        ("floor: 90, loss: 2, power: 99", "", "unknown key 'benchmarks.sums.power'. It belongs at the top level."),
+        ("floor: 90, loss: 2, temperature: 1", "", "It belongs under `run`."),
         ("floor: 90, loss: 2}\n  24: {floor: 90, loss: 2", "", "benchmarks.24: expected a valid string"),
         ("floor: 90, loss: 2", "waivers: [{benchmark: other, reason: why, until: 2030-01-01}]\n", "no benchmark"),
         ("floor: 90, loss: 2", "false_alarm: 0\n", "greater than"),
@@ -525,7 +527,7 @@ def test_nights_move_the_stated_deviation_both_ways_and_steps_do_not() -> None:
     steady, wide = (0.8 + sd * noise for sd in (0.004, 0.02))
     stepped, creeping = steady + 0.05 * (np.arange(30) >= 20), steady - 0.0025 * np.arange(30)
     stated, steady_sd, wide_sd, *others = (
-        learnt_deviation(tuple(nights), tuple(sampling[: len(nights)]), 0.008)
+        learnt_deviation(tuple(nights), tuple(sampling[: len(nights)]), Prior(0.008))
         for nights in ([], steady, wide, stepped, creeping)
     )
     assert stated.sd == pytest.approx(0.008, rel=0.2)
@@ -533,7 +535,7 @@ def test_nights_move_the_stated_deviation_both_ways_and_steps_do_not() -> None:
     assert all(other.sd < 1.6 * steady_sd.sd for other in others)
     # A rise that lasts becomes the accepted state; a fall never does, also where each night of it passed.
     assert [number for number, odd in enumerate(others[0].odd) if odd] == [20, 21, 22, 23, 24]
-    fallen = learnt_deviation(tuple(steady - 0.05 * (np.arange(30) >= 20)), tuple(sampling), 0.008)
+    fallen = learnt_deviation(tuple(steady - 0.05 * (np.arange(30) >= 20)), tuple(sampling), Prior(0.008))
     assert (fallen.odd.index(True), sum(fallen.odd), fallen.level) == (20, 10, pytest.approx(0.8, abs=0.004))
 
 
@@ -547,10 +549,10 @@ def test_a_gate_says_that_runs_differ_by_more_than_its_policy_states(tmp_path: P
 
 def test_false_alarms_and_found_losses_keep_the_promise() -> None:
     rng = np.random.default_rng(3)
-    chances, of = np.full((4000, 60), 0.9), gate.rules(gate.planned(60, 16), 0.01, 0.05)
+    chances, of = np.full((4000, 60), 0.9), gate.rules(gate.planned(60, 16), gate.Planned(0.01, 8.0, 0.8), 0.01, 0.05)
     rules = (of, gate.Reference(0.9), 0.08, known(0.0))
-    assert gate.play(rng, chances, *rules).failed.mean() <= 0.015
-    assert gate.play(rng, chances - 0.08, *rules).failed.mean() >= 0.95
+    assert simulation.play(rng, chances, *rules).failed.mean() <= 0.015
+    assert simulation.play(rng, chances - 0.08, *rules).failed.mean() >= 0.95
 
 
 def test_nights_through_the_command_keep_the_promise() -> None:

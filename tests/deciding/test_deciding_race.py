@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.deciding.race import RaceStanding, boundaries, change_after, confirm, judge_planned, planned_looks
+from harness.deciding.looks import boundaries, planned_looks
+from harness.deciding.race import RaceStanding, change_after, confirm, judge_planned
 from harness.deciding.stats_differences import difference_variance
 from harness.gates.race import play
 from harness.scoring.stats import Interval
@@ -23,13 +24,20 @@ def test_the_looks_are_the_steps_and_the_end_and_at_most_64() -> None:
 
 
 def test_the_boundaries_spend_the_level_over_the_looks() -> None:
-    assert boundaries((7,), 0.05) == pytest.approx((1.95996,), abs=1e-3)  # one look: the test of always
-    first, last = boundaries((4, 8), 0.05)
+    assert boundaries((7,), 0.05 / 2, 0.05 / 2).below == pytest.approx(
+        (1.95996,), abs=1e-3
+    )  # one look: the test of always
+    first, last = boundaries((4, 8), 0.05 / 2, 0.05 / 2).below
     assert first == pytest.approx(NormalDist().inv_cdf(1 - 0.05 / 4 / 2), abs=2e-3)  # a quarter at half time
     paths = np.random.default_rng(3).standard_normal((400_000, 2))
     crossed = (np.abs(paths[:, 0]) > first) | (np.abs(paths.sum(axis=1)) / math.sqrt(2) > last)
     assert crossed.mean() == pytest.approx(0.05, abs=0.0011)
-    assert all(b > a for a, b in zip(boundaries((4, 8), 0.05), boundaries((4, 8), 0.01), strict=True))
+    assert all(
+        b > a
+        for a, b in zip(
+            boundaries((4, 8), 0.05 / 2, 0.05 / 2).below, boundaries((4, 8), 0.01 / 2, 0.01 / 2).below, strict=True
+        )
+    )
 
 
 def games(rng: np.random.Generator, chances: np.ndarray, rounds: int) -> np.ndarray:
@@ -52,12 +60,12 @@ def test_a_planned_interval_is_its_boundary_times_the_error_of_the_difference() 
     counts = np.full(40, 8.0)
     ours, theirs = candidate.sum(axis=0).astype(float), baseline.sum(axis=0).astype(float)
     error = math.sqrt(float(difference_variance(ours, counts, theirs, counts).variance))
-    (z,) = boundaries((8,), 0.045)
+    (z,) = boundaries((8,), 0.045 / 2, 0.045 / 2).below
     state = judge_planned(candidate, baseline, (8,), 0.0)
     difference = candidate.mean() - baseline.mean()
     assert state.difference == pytest.approx(difference)
     assert (state.interval.low, state.interval.high) == pytest.approx((difference - z * error, difference + z * error))
-    (tenth,) = boundaries((8,), 0.0045)
+    (tenth,) = boundaries((8,), 0.0045 / 2, 0.0045 / 2).below
     wider = judge_planned(candidate, baseline, (8,), 0.0, 10).interval
     assert wider.high - wider.low == pytest.approx(2 * tenth * error)
     all_right, all_wrong = np.ones((8, 1), dtype=bool), np.zeros((8, 1), dtype=bool)

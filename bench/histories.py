@@ -1,0 +1,294 @@
+"""Histories of nights that no rule was made for: random steps, creep, odd nights, mended falls, seasons, new hardware.
+
+    python -m bench.simulate_nights --cells none --histories 20 [--seed 2026-11-29]
+
+Each kind draws its parameters from the seed: the benchmark (questions, rounds, difficulty, floor or baseline, stated
+and true deviation of runs) or the figure, and of each repository the nights of its changes and their depths. The
+decisions are the product's (`simulation.play` for a benchmark, `figures.says` for a line), its memory is
+`nights.States`, of many repositories at once. A night is healthy if the model is not below the reference, and lost if
+it is below by the loss or more; nights between the two count as neither.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.deciding import gate, nights, simulation
+from harness.gates import figures
+from harness.gates.decide import DECIDED
+from harness.scoring.stats import Array
+
+NIGHTS, ALARM, POWER = 60, 0.01, 0.95
+Rng = np.random.Generator
+
+
+class Kind(NamedTuple):
+    """A kind of history. falls: (R, nights), in multiples of the loss. law: of runs: normal, t, or lasting (0.7 of a
+    night's deviation stays). times: of the stated deviation. share: of samples left undecided, at most. renewed: the
+    baseline is made anew at a night, at the accuracy of the day.
+    """
+
+    falls: Callable[[Rng, int], Array]
+    law: str = "normal"
+    times: float = 1.0
+    copies: bool = False
+    undecided: float = 0.0
+    renewed: bool = False
+
+
+NUMBERS = np.arange(NIGHTS)
+
+
+def _step(rng: Rng, n: int, low: float = 1.0, high: float = 2.0) -> Array:
+    """A fall that lasts, from a night between 5 and 45."""
+    at, depth = rng.integers(5, 45, (n, 1)), rng.uniform(low, high, (n, 1))
+    return np.asarray(depth * (at <= NUMBERS))
+
+
+def _creep(rng: Rng, n: int) -> Array:
+    """A loss that grows from a night on, and stays at twice the loss."""
+    at, slope = rng.integers(5, 30, (n, 1)), np.exp(rng.uniform(math.log(0.03), math.log(0.3), (n, 1)))
+    return np.clip(slope * (NUMBERS - at), 0, 2)
+
+
+def _odd(rng: Rng, n: int) -> Array:
+    """Single nights that are worse, and mended the next day."""
+    share, depth = rng.uniform(0.05, 0.3, (n, 1)), rng.uniform(1, 2, (n, 1))
+    bad = rng.random((n, NIGHTS)) < share
+    bad[:, 1:] &= ~bad[:, :-1]
+    return np.asarray(depth * bad)
+
+
+def _mended(rng: Rng, n: int) -> Array:
+    """Falls of one to seven nights, again and again."""
+    every, lasts, first = (rng.integers(*ends, (n, 1)) for ends in ((9, 20), (1, 8), (2, 15)))
+    return np.asarray(rng.uniform(1, 2, (n, 1)) * ((first <= NUMBERS) & ((NUMBERS - first) % every < lasts)))
+
+
+def _season(rng: Rng, n: int) -> Array:
+    """A weekly wave up to a third of the loss, and a fall at last."""
+    wave = rng.uniform(0.05, 0.33, (n, 1)) * np.sin(2 * np.pi * (NUMBERS + rng.integers(0, 7, (n, 1))) / 7)
+    return np.asarray(wave + _step(rng, n, 1.35, 2.0))
+
+
+def _hardware(rng: Rng, n: int) -> Array:
+    """A change for good by a part of the loss, up or down, and later a fall."""
+    return np.asarray(_step(rng, n, -0.6, 0.4) + _step(rng, n, 1.4, 2.0))
+
+
+def _better(rng: Rng, n: int) -> Array:
+    """A rise that lasts some nights and goes: never below the reference."""
+    at, lasts = rng.integers(5, 30, (n, 1)), rng.integers(1, 25, (n, 1))
+    return np.asarray(-rng.uniform(0.3, 1.5, (n, 1)) * ((at <= NUMBERS) & (at + lasts > NUMBERS)))
+
+
+def _healthy(_rng: Rng, n: int) -> Array:
+    """No change."""
+    return np.zeros((n, NIGHTS))
+
+
+KINDS = {
+    "healthy": Kind(_healthy), "step": Kind(_step), "creep": Kind(_creep), "odd nights": Kind(_odd),
+    "mended falls": Kind(_mended), "season": Kind(_season), "new hardware": Kind(_hardware), "better": Kind(_better),
+    "new baseline": Kind(_hardware, renewed=True), "copies": Kind(_step, copies=True),
+    "undecided": Kind(_step, undecided=0.04), "t noise": Kind(_step, law="t"),
+    "lasting noise": Kind(_step, law="lasting"),
+    "noise twice as stated": Kind(_step, times=2.0),
+}  # fmt: skip
+"""The kinds of histories by name."""
+
+
+@dataclass
+class Told:
+    """What nights came to, (R, nights). verdict: 1 passed, 0 failed, NaN open. falls: in multiples of the loss."""
+
+    falls: Array
+    verdict: Array = field(default_factory=lambda: np.zeros(0))
+    rounds: Array = field(default_factory=lambda: np.zeros(0))
+
+    def row(self) -> list[float]:
+        """False alarms, open and rounds of healthy nights; failed of lost nights: first, next four, 1–20 and 41–60."""
+        healthy, lost = self.falls <= 1e-9, self.falls >= 1 - 1e-9
+        failed = self.verdict == 0
+        first = lost & ~np.hstack([lost[:, :1] & False, lost[:, :-1]])
+        after = np.array([lost & np.roll(first, k, axis=1) & (k <= NUMBERS) for k in range(1, 5)]).any(axis=0)
+        parts = [(failed, healthy), (np.isnan(self.verdict), healthy)]
+        parts += [(failed, lost & of) for of in (first, after, NUMBERS < 20, NUMBERS >= 40)]
+        shares = [float(what[of].mean()) if of.any() else math.nan for what, of in parts]
+        return [*(100 * each for each in shares), float(self.rounds[healthy].mean()) if healthy.any() else math.nan]
+
+
+def noise(rng: Rng, kind: Kind, n: int) -> Array:
+    """Deviations of runs, of variance 1, (R, nights)."""
+    if kind.law == "t":
+        return np.asarray(rng.standard_t(3, (n, NIGHTS)) / math.sqrt(3))
+    values = rng.standard_normal((n, NIGHTS))
+    if kind.law == "lasting":
+        for night in range(1, NIGHTS):
+            values[:, night] = 0.7 * values[:, night - 1] + math.sqrt(1 - 0.49) * values[:, night]
+    return values
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark of a gate. Points. baseline: samples of each question, 0 for a floor. deviation: true."""
+
+    questions: int
+    rounds: int
+    accuracy: float
+    concentration: float
+    baseline: int
+    stated: float
+    deviation: float
+    loss: float
+
+    @classmethod
+    def drawn(cls, rng: Rng, kind: Kind) -> Benchmark:
+        """A benchmark whose loss its rounds can find."""
+        questions, rounds = ((30, 32), (100, 16), (198, 16), (500, 8))[rng.integers(4)]
+        accuracy, concentration = rng.uniform(0.4, 0.95), math.exp(rng.uniform(math.log(0.5), math.log(4)))
+        baseline, stated = int(rng.choice([0, 0, 4, 8])), math.exp(rng.uniform(math.log(0.2), math.log(1.2)))
+        coin = 1e4 * accuracy * (1 - accuracy) * concentration / (1 + concentration) / questions
+        most = 1 if kind.copies else rounds
+        error = math.sqrt(
+            coin * (1 / most + (1 / baseline if baseline else 0)) + 2.2 * stated**2 * (1 + (baseline > 0))
+        )
+        loss = min(rng.uniform(1, 1.5) * 4.2 * error, 50 * accuracy)
+        true = stated * kind.times * math.exp(rng.normal(0, 0.25))
+        return cls(questions, rounds, 100 * accuracy, concentration, baseline, stated, true, loss)
+
+    def play(self, rng: Rng, kind: Kind, n: int) -> Told:
+        """The nights of `n` repositories of a kind."""
+        told, accuracy, loss = Told(kind.falls(rng, n)), self.accuracy / 100, self.loss / 100
+        shape = self.concentration * accuracy, self.concentration * (1 - accuracy)
+        chances = simulation.moved(rng.beta(*shape, (n, self.questions)), np.full(n, accuracy))
+        deviations, renewed = self.deviation / 100 * noise(rng, kind, n), rng.integers(15, 45)
+        prior = nights.Prior(self.stated / 100)
+        states, before = nights.States(prior, (n,)), np.zeros(n)
+        reference = self.reference(rng, chances, np.full(n, accuracy) + deviations[:, -1])
+        verdicts, rounds = [], []
+        for night in range(NIGHTS):
+            if kind.renewed and night == renewed:
+                before = told.falls[:, night].copy()
+                states = nights.States(prior, (n,))
+                now = accuracy - loss * before
+                reference = self.reference(rng, chances, now + deviations[:, -1 - night], now)
+            falls = told.falls[:, night]
+            at = simulation.moved(chances, accuracy - loss * falls + deviations[:, night])
+            played = self.night(rng, kind, at, reference, states.learnt())
+            verdict = np.where(played.failed, 0.0, np.where(played.passed, 1.0, math.nan))
+            agrees = np.where(np.isnan(verdict), DECIDED["undecided"], verdict)
+            states.take(played.accuracy, played.variance, agrees)
+            verdicts.append(verdict)
+            rounds.append(played.rounds)
+        if kind.renewed:
+            told.falls[:, renewed:] -= before[:, None]
+        told.verdict, told.rounds = np.array(verdicts).T, np.array(rounds).T
+        return told
+
+    def reference(self, rng: Rng, chances: Array, accuracy: Array, floor: Array | float = math.nan) -> gate.Reference:
+        """What the gates are held against: a baseline sampled at this accuracy, or the floor."""
+        if not self.baseline:
+            return gate.Reference(np.where(np.isnan(floor), self.accuracy / 100, floor) + np.zeros(len(chances)))
+        counts = np.full(chances.shape, float(self.baseline))
+        correct = rng.binomial(self.baseline, simulation.moved(chances, accuracy)).astype(float)
+        held = gate.Reference(0.0, runs=1.0, correct=correct, counts=counts).part(self.questions)
+        return held._replace(samples=np.full(len(chances), held.samples))
+
+    def night(
+        self, rng: Rng, kind: Kind, at: Array, reference: gate.Reference, known: nights.Deviations
+    ) -> simulation.Played:
+        """One night of each repository."""
+        whole = gate.corrected(reference, gate.share_planned(reference), self.loss / 100, known)
+        looks, loss = gate.planned(self.questions, self.rounds), self.loss / 100
+        error = gate.Planned.of(self.questions, self.rounds, whole, loss, known.sd)
+        errors = [gate.Planned(*each, error.part) for each in np.broadcast(error.common, error.drift)]
+        each = {of: gate.rules(looks, of, ALARM, 1 - POWER) for of in {*errors}}
+        levels = (np.array([getattr(each[of], name) for of in errors]).T for name in ("fail", "passes"))
+        plan = gate.Rules(looks, *levels)
+        return simulation.play(
+            rng, at, plan, reference, self.loss / 100, known, whole=whole, copies=kind.copies, undecided=kind.undecided
+        )
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line on a figure. sd: of runs, of its logarithm. usual: the default spread, None for none. loss: of the
+    logarithm. history: whether its reference is the accepted level of its former nights.
+    """
+
+    sd: float
+    usual: float | None
+    loss: float
+    history: bool
+
+    @classmethod
+    def drawn(cls, rng: Rng, kind: Kind) -> Line:
+        """A line whose loss can be found."""
+        sd = math.exp(rng.uniform(math.log(0.005), math.log(0.04)))
+        usual = None if rng.random() < 0.5 else sd * math.exp(rng.normal(0, 0.3)) / kind.times
+        return cls(sd, usual, rng.uniform(1.1, 1.7) * 4.4 * sd, bool(rng.random() < 0.7))
+
+    def play(self, rng: Rng, kind: Kind, n: int) -> Told:
+        """The nights of `n` repositories of a kind."""
+        told = Told(kind.falls(rng, n), rounds=np.ones((n, NIGHTS)))
+        values, verdicts = self.sd * noise(rng, kind, n) - self.loss * told.falls, []
+        stated, free = (
+            nights.States(nights.Prior(of, figures.HEAVY, 0.0, figures.SPAN), (n,)) for of in (self.usual, None)
+        )
+        n_accepted = np.zeros(n)
+        for night in range(NIGHTS):
+            early = n_accepted < figures.MIN_RUNS
+            known = stated.learnt(), free.learnt()
+            weights, level, doubts, n_known = (
+                np.where(early[:, None] if np.ndim(first) == 2 else early, first, second)
+                for first, second in (
+                    (known[0].weights, known[1].weights), (known[0].level, known[1].level),
+                    (np.asarray(known[0].doubts), np.asarray(known[1].doubts)), (known[0].known, known[1].known),
+                )
+            )  # fmt: skip
+            spread = known[0].variances + (doubts if self.history else 0.0)
+            gap = (np.nan_to_num(level) if self.history else 0.0) - values[:, night]
+            failed, passed = figures.says(gap, self.loss if self.history else None, (weights, spread), (ALARM, POWER))
+            unknown = (n_known < figures.MIN_RUNS) & (self.history or self.usual is None)
+            verdict = np.where(unknown, math.nan, np.where(failed, 0.0, np.where(passed, 1.0, math.nan)))
+            for states in (stated, free):
+                states.take(values[:, night], 0.0, (verdict != 0) * 1.0)
+            n_accepted += verdict != 0
+            verdicts.append(verdict)
+        told.verdict = np.array(verdicts).T
+        if self.history or self.usual is None:
+            told.falls[:, : figures.MIN_RUNS] = 0.5  # A line that waits for its first nights says nothing.
+        return told
+
+
+HEADS = ("history", "false alarms %", "open %", "first night %", "next four", "nights 1–20", "41–60", "rounds")
+
+
+def rows(seed: int, n_settings: int, n: int, kinds: Sequence[str] = tuple(KINDS)) -> Iterator[tuple[str, list[float]]]:
+    """The name and the row of each kind, of benchmarks and of lines: means over settings of `n` repositories each."""
+    for name in kinds:
+        kind = KINDS[name]
+        for of in (Benchmark, Line):
+            if of is Line and (kind.copies or kind.undecided or kind.renewed or name in ("better", "new hardware")):
+                continue  # These are the matter of samples, or change what a line is held against.
+            told = []
+            for number in range(n_settings):
+                rng = np.random.default_rng([seed, number, [*KINDS].index(name), of is Line])
+                told.append(of.drawn(rng, kind).play(rng, kind, n).row())
+            values = np.ma.masked_invalid(told)
+            yield f"{name}, {of.__name__.lower()}", np.ma.filled(values.mean(axis=0), math.nan).tolist()
+
+
+def report(seed: str, n_settings: int, n: int, kinds: Sequence[str] = tuple(KINDS)) -> None:
+    """Print the rows of a seed."""
+    print(f"seed {seed}\n| {' | '.join(HEADS)} |\n|{' ---: |' * len(HEADS)}", flush=True)
+    for name, row in rows(zlib.crc32(seed.encode()), n_settings, n, kinds):
+        cells = ["–" if math.isnan(value) else f"{value:.{1 + (place == 0)}f}" for place, value in enumerate(row)]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)

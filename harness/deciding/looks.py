@@ -1,0 +1,90 @@
+"""Planned looks of a race and of a gate: after which rounds, and with which levels.
+
+The statistic at the looks is a Brownian motion at times, the information of each look (Lan and DeMets 1983, Biometrika
+70:659). Two hypotheses share the path: one without drift, which ends below, and one with a drift downwards, which ends
+above; in a race both have none. No I/O.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.scoring.stats import Array
+
+MAX_LOOKS = 64
+"""Largest number of planned looks; more would hardly decide earlier."""
+
+REACH, WIDTH = 14.0, 0.004
+"""How far the paths are followed, and in which steps."""
+
+
+def planned_looks(step: int, most: int) -> tuple[int, ...]:
+    """The rounds after which a run of at most `most` rounds is tested; the last is `most`.
+
+    It is tested every `step` rounds, or every multiple of `step` that keeps the tests to `MAX_LOOKS`.
+    """
+    stride = step * math.ceil(most / step / MAX_LOOKS)
+    return (*range(stride, most, stride), most)
+
+
+class Boundaries(NamedTuple):
+    """For each look the number of standard errors beyond which a hypothesis is rejected: below, of the one without
+    drift; above, of the other.
+    """
+
+    below: tuple[float, ...]
+    above: tuple[float, ...]
+
+
+@lru_cache(maxsize=1024)
+def boundaries(
+    times: tuple[float, ...], below: float, above: float, power: float = 2.0, drift: float = 0.0
+) -> Boundaries:
+    """The boundaries of a run that stops at either.
+
+    times: the information of each look, rising; the last may be of any size. below, above: the chances of a false
+    rejection that all looks share. A fraction t of the information spends t^power of `above` (Kim and DeMets 1987,
+    Biometrika 74:149), and as much of `below`, or, with a drift, the share of runs that have ended. drift: downwards,
+    in standard errors of the last look. The density of the paths that no earlier look ended is integrated numerically
+    (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235).
+    """
+    x = np.arange(-REACH, REACH + WIDTH / 2, WIDTH)
+    lags, size = WIDTH * np.arange(1 - len(x), len(x)), 21600
+    alive = np.zeros((2, len(x)))  # of either hypothesis
+    alive[:, len(x) // 2] = 1 / WIDTH  # All paths begin at 0.
+    found: list[tuple[float, float]] = []
+    spent, before, ended = [0.0, 0.0], 0.0, 0.0
+    for look in times:
+        # The density of the paths at this look: since the last look each moved by a normal step.
+        time = look / times[-1]
+        steps = np.exp(-((lags + np.array([[0.0], [drift]]) * (time - before)) ** 2) / (2 * (time - before)))
+        moved = np.fft.irfft(np.fft.rfft(alive, size) * np.fft.rfft(steps, size), size)[:, len(x) - 1 : 2 * len(x) - 1]
+        alive = np.maximum(moved * WIDTH / math.sqrt(2 * math.pi * (time - before)), 0.0)
+        root = math.sqrt(time)
+        share = above * time**power
+        high = max(-_end(alive[1][::-1], share - spent[1], x), -drift * time / 2)
+        if drift:
+            ended += float(alive[0][x > high].sum()) * WIDTH
+        part = below * (1.0 if look == times[-1] else ended if drift else time**power)
+        low = _end(alive[0], part - spent[0], x)
+        # What is nearer to the hypothesis does not reject it, unless a single test would.
+        low = min(low, max(-drift * time / 2, -NormalDist().inv_cdf(1 - below) * root if drift else 0.0))
+        spent, before = [part, share], time
+        found.append((-low / root, (high + drift * time) / root))
+        alive = np.where((x >= low) & (x <= high), alive, 0.0)
+    return Boundaries(*zip(*found, strict=True))
+
+
+def _end(density: Array, share: float, x: Array) -> float:
+    """The end below which this share of the density lies, interpolated between grid points."""
+    outside = np.cumsum(density) * WIDTH
+    i = int(np.searchsorted(outside, share))
+    if i == len(x):
+        return float(x[-1])
+    inner = outside[i - 1] if i else 0.0
+    return float(x[i] - WIDTH * (0.5 - (share - inner) / max(outside[i] - inner, 1e-300)))

@@ -1,0 +1,159 @@
+"""Simulates a gate before it starts: what it will decide, after how many rounds. No I/O, no clock."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.deciding.gate import FEWEST_NIGHTS, Reference, Rules, corrected, judge, share_of, share_planned
+from harness.deciding.nights import Deviations
+from harness.scoring.stats import Array
+
+
+class Played(NamedTuple):
+    """Simulated gates of one benchmark, each (R,): whether they failed, whether they passed, rounds, accuracies, and
+    variances of sampling.
+    """
+
+    failed: NDArray[np.bool_]
+    passed: NDArray[np.bool_]
+    rounds: Array
+    accuracy: Array
+    variance: Array
+
+
+def play(
+    rng: np.random.Generator, chances: Array, plan: Rules, reference: Reference, loss: float, deviations: Deviations,
+    *, whole: Reference | None = None, copies: bool = False, undecided: float = 0.0,
+) -> Played:  # fmt: skip
+    """Simulate R gates, each up to the look that decides it. chances: (R, Q), of a right sample, in no order of their
+    size: the first questions stand for a random part. reference: a baseline's right samples are (R, Q); whole: as
+    `corrected`, for whole rounds. copies: all samples of a question are one, as of a server that ignores seeds.
+    undecided: the share of samples that are.
+    """
+    n_gates, n_questions = chances.shape
+    failed, passed, rounds = np.zeros(n_gates, bool), np.zeros(n_gates, bool), np.zeros(n_gates)
+    accuracy, variance = np.zeros(n_gates), np.zeros(n_gates)
+    # Of the gates that are still open: their numbers, right and undecided samples of each question.
+    still, (right, doubted), n_sampled = np.arange(n_gates), np.zeros((2, *chances.shape)), 0
+    most = float(n_questions * (1 if copies else math.ceil(plan.looks[-1])))
+
+    def of(each: Any, n_axes: int) -> Any:
+        """What belongs to the open gates, where it differs between gates."""
+        return each[still] if np.ndim(each) == n_axes else each
+
+    for number, look in enumerate(plan.looks):
+        n_rounds = 1 if copies else math.ceil(look)  # also 1 for a look at a part of the first round
+        if more := n_rounds - n_sampled:
+            new = rng.binomial(more, (1 - undecided) * chances[still])
+            right, doubted = (
+                right + new,
+                doubted
+                + (rng.binomial(more - new, undecided / (1 - (1 - undecided) * chances[still])) if undecided else 0),
+            )
+        n_sampled, n = n_rounds, math.ceil(min(look, 1) * n_questions)
+        held = reference if whole is None or look < 1 else whole
+        held = Reference(*map(of, held, (1, 1, 1, 1, 2, 2)))
+        held = held.part(n) if look < 1 else held
+        known = deviations._replace(weights=of(deviations.weights, 2), sd=of(deviations.sd, 1))
+        levels = plan._replace(fail=[of(each, 1) for each in plan.fail], passes=[of(each, 1) for each in plan.passes])
+        counts, own = np.full(n, float(n_rounds)), right[:, :n]
+        share = share_of(own, counts, held)
+        said = judge(own, doubted[:, :n], counts, most, number, levels, (held, held), share, loss, known)
+        seen = own.mean(axis=-1) / n_rounds
+        accuracy[still], rounds[still] = seen, look
+        single = seen * (1 - seen) * share * (1 - look / 2 if look <= 1 and held.correct is None else 1)
+        variance[still] = single / (n * n_rounds)
+        failed[still], passed[still] = said.failed, said.passed
+        goes_on = ~(said.failed | said.passed | said.closed) & (said.number == number)
+        still, right, doubted = still[goes_on], right[goes_on], doubted[goes_on]
+        if not len(still):
+            break
+    return Played(failed, passed, rounds, accuracy, variance)
+
+
+def moved(chances: Array, accuracy: Array) -> Array:
+    """Chances whose mean is `accuracy`, (R,); each question keeps its place. chances: (R, Q)."""
+    mean, target = chances.mean(axis=-1, keepdims=True), np.clip(accuracy, 0, 1)[:, None]
+    lower = chances * target / np.maximum(mean, 1e-12)
+    higher = 1 - (1 - chances) * (1 - target) / np.maximum(1 - mean, 1e-12)
+    return np.asarray(np.where(target < mean, lower, higher).clip(0, 1))
+
+
+class Forecast(NamedTuple):
+    """What to expect of a benchmark: chances and mean rounds, if all is well and if the loss is there.
+
+    alarm_if_twice: false alarms if runs differ by twice as much. findable: the least loss, a fraction, that is found
+    with the wanted power by so many rounds and this deviation of runs; None if not even 95 % of the reference is.
+    """
+
+    false_alarm: float
+    passes: float
+    rounds: float
+    power: float
+    rounds_of_loss: float
+    findable: float | None
+    alarm_if_twice: float
+
+
+MAX_SIMULATED = 3_000_000
+"""Number of questions times gates that one simulation holds."""
+
+
+def forecast(
+    n_questions: int, plan: Rules, reference: Reference, loss: float, power: float, deviations: Deviations,
+    undecided: float = 0.0, *, copies: bool = False, repeats: int = 2000, seed: int = 1,
+) -> Forecast:  # fmt: skip
+    """Simulate this very policy with this baseline and this history, whose accepted level is that of a sound model.
+
+    power: the chance with which a loss is to be found; 0: `findable` is not looked for. undecided: share of
+    the samples that are left so: all may be right, or wrong. copies: as in `play`. repeats: gates of each simulation;
+    fewer for a large benchmark (`MAX_SIMULATED`).
+    """
+    rng = np.random.default_rng(seed)
+    n, share = max(200, min(repeats, MAX_SIMULATED // n_questions)), float(share_planned(reference))
+    concentration = min(max(share / max(1 - share, 1e-3), 0.05), 50.0)
+    whole = corrected(reference, share, loss, deviations)
+    truth = min(max(float(whole.value), 1e-3), 1 - 1e-3)
+    rights, wrongs = truth * concentration, (1 - truth) * concentration
+    if reference.correct is not None and reference.counts is not None:
+        order = rng.permuted(np.tile(np.arange(n_questions), (n, 1)), axis=1)
+        correct, counts = reference.correct[order], reference.counts[order]
+        reference, rights, wrongs = (
+            reference._replace(correct=correct, counts=counts),
+            rights + correct,
+            wrongs + counts - correct,
+        )
+        whole = whole._replace(correct=correct, counts=counts)
+    drawn = rng.beta(rights, wrongs, (n, n_questions))
+    of_runs, luck = rng.choice(deviations.variances, n, p=deviations.weights), rng.standard_normal(n).clip(-2.5, 2.5)
+    # The reference errs too: its truth lies about its value.
+    usual = truth, float(whole.error(share, deviations.sd))
+    if deviations.known >= FEWEST_NIGHTS:
+        usual = deviations.level, float(np.sum(deviations.weights * deviations.doubts))
+
+    def at(fallen: float, loss: float, times: float = 1.0) -> Played:
+        centre, error = (truth, float(whole.error(share, deviations.sd))) if fallen else usual
+        # No run lies beyond what is possible, on either side.
+        sd = np.minimum(np.sqrt(times**2 * of_runs + error), min(truth, 1 - truth) / 2.5)
+        at = moved(drawn, centre + sd * luck - fallen)
+        return play(rng, at, plan, reference, loss, deviations, whole=whole, copies=copies)
+
+    well, lost = at(0.0, loss), at(loss - undecided, loss)
+    power_of_loss, findable = float(lost.failed.mean()), None
+    # The findable loss lies between `low`, which is not found with the wanted power, and `high`, which is.
+    low, high = (0.0, loss) if power_of_loss >= power else (loss, 0.95 * truth)
+    if power and (power_of_loss >= power or (high > low and at(high - undecided, high).failed.mean() >= power)):
+        while high - low > 0.001:
+            middle = (low + high) / 2
+            low, high = (low, middle) if at(middle - undecided, middle).failed.mean() >= power else (middle, high)
+        findable = high
+    return Forecast(
+        false_alarm=float(well.failed.mean()), rounds=float(well.rounds.mean()),
+        passes=float((at(undecided, loss) if undecided else well).passed.mean()),
+        power=power_of_loss, rounds_of_loss=float(lost.rounds.mean()), findable=findable,
+        alarm_if_twice=float(at(0.0, loss, 2.0).failed.mean()),
+    )  # fmt: skip
