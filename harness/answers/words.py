@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from harness.answers.grammar.notation import plain_latex
 from harness.answers.grammar.numerals import IN_WORDS, number_in_words
+from harness.answers.grammar.tree import names
 from harness.answers.grammar.units import is_counted, unit_of
 
 _TEXT_COMMAND = re.compile(
@@ -26,8 +27,17 @@ _LEAD = re.compile(
     r"|in\s+(?=(?:january|february|march|april|may|june|july|august|september|october|november|december)\b))"
 )
 """Words before an answer in words that add nothing: "there is no solution", "on Wednesday"."""
-_ARTICLES = re.compile(r"\b(?:the|an|a)\s+(?=\w)")
+_ARTICLES = re.compile(r"\b(?:the|an|a|der|die|das|le|la|les|el|los|las|il|lo|gli)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
+_ACCENTS = {
+    "`": "\u0300", "'": "\u0301", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307",
+    "H": "\u030b", "c": "\u0327", "u": "\u0306", "v": "\u030c", "r": "\u030a", "k": "\u0328",
+}  # fmt: skip
+"""Accent of TeX → the character that puts it on the letter before."""
+
+_ACCENT = re.compile(r"(?<![\\\W])\\([`'^\"~=.]|[Hcuvrk](?=\s*\{))\s*\{?([A-Za-z])\}?")
+r"""An accent of TeX on a letter, behind a letter: the `\H{o}` of Erd\H{o}s."""
+
 _SPACES = re.compile(r"\s+")
 _MAX_NUMERAL_CHARS = 200
 """Longest number in words that is read, with its unit, in characters."""
@@ -76,10 +86,13 @@ _EXCLUSIVE = tuple(
         "convergent divergent", "converges diverges", "monday tuesday wednesday thursday friday saturday sunday",
         "january february march april may june july august september october november december",
         "red orange yellow green blue purple black white brown pink grey", "north south east west",
-        "rational irrational", "增函数 减函数", "奇函数 偶函数", "锐角 直角 钝角", "奇数 偶数", "质数 合数",
+        "增函数 减函数", "奇函数 偶函数", "锐角 直角 钝角", "奇数 偶数", "质数 合数",
     )
 )  # fmt: skip
 """Groups of single words of which no two say the same."""
+
+_DENIALS = names("not non no un in im ir il dis 不 非 不是") | {"not ", "non ", "no ", "is not "}
+"""Prefixes, and words before a word, that deny it."""
 
 _EXCLUSIVE_WORDS = frozenset[str]().union(*_EXCLUSIVE)
 _PROPERTY = re.compile(
@@ -98,7 +111,7 @@ def words_of(source: str) -> str:
 
     A synonym (无解, DNE) becomes the first entry of its group.
     """
-    source = unicodedata.normalize("NFC", source)  # é is one character or two
+    source = unicodedata.normalize("NFC", with_accents(source))  # é is one character or two
     # Colours first, since `_LAYOUT` takes the braces by which they are recognised.
     text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLOURED.sub(" ", source))).casefold()
     # A backslash at the end is what is left of a sign of layout, such as `\ ` whose space was stripped.
@@ -107,6 +120,13 @@ def words_of(source: str) -> str:
     # Last, since `_LEAD` is written without punctuation and articles: "it s" for "it's", "on monday".
     text = _LEAD.sub("", text)
     return _SYNONYMS.get(text, text)
+
+
+def with_accents(source: str) -> str:
+    r"""Return a text with the accents of TeX as Unicode has them: ő for `\H{o}`."""
+    if "\\" not in source:
+        return source
+    return _ACCENT.sub(lambda accent: accent[2] + _ACCENTS[accent[1]], source)
 
 
 def as_compared(source: str) -> str:
@@ -139,8 +159,12 @@ def is_sentence(text: str) -> bool:
 
 
 def exclude_each_other(first: str, second: str) -> bool:
-    """Whether two answers in words cannot both be right, as "yes" and "no". Both come from `words_of` and differ."""
-    return any(first in group and second in group for group in _EXCLUSIVE)
+    """Whether two answers in words cannot both be right: they are listed, as "yes" and "no", or one denies the other,
+    as "valid" and "invalid". Both come from `words_of` and differ.
+    """
+    shorter, longer = sorted((first, second), key=len)
+    denies = longer.endswith(shorter) and longer.removesuffix(shorter) in _DENIALS
+    return denies or any(first in group and second in group for group in _EXCLUSIVE)
 
 
 def stands_for_value(text: str) -> bool:
@@ -160,7 +184,7 @@ def is_words(source: str) -> bool:
 
     `compare.equivalence` compares such an answer as words before it tries the grammar.
     """
-    text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLOURED.sub(" ", source))).strip()
+    text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLOURED.sub(" ", with_accents(source)))).strip()
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 
 

@@ -37,7 +37,7 @@ from harness.grading.find.further import further_question
 from harness.grading.find.reference import with_stated
 from harness.grading.find.values import NOTHING, UNSTATED, Extraction, values_in
 
-VERSION = "47"
+VERSION = "48"
 """Version of the rules. It goes up whenever any pair of reference and response may get another verdict."""
 
 GRADER = f"rules/{VERSION}"

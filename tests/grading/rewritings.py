@@ -51,6 +51,19 @@ matrices: \begin{pmatrix} @s(v)@ & @s(w)@ \\ @a@ & @s(u)@ \end{pmatrix}
     | [[@v@, @w@, @a@, @u@]]
 units converted: @unit()@ | @unit()@ | @unit()@ ~ @unit(2)@ | @unit(Fraction(11, 10))@ | @unit(-1)@ | @stranger()@
 letters as units: @letters()@ | @upright()@ ~ @letters(1)@ | @upright(1)@
+temperatures: @a@^\circ\text{C} | @a@ °C | @a + 273@.15\text{ K} | @dec(Fraction(9 * a, 5) + 32)@^\circ\text{F}
+    ~ @a + 1@ °C | @a@ °F | @a + 20@.15\text{ K} | @a@\text{ K}
+times of day: @n@:@a + 25@ p.m. | @n + 12@:@a + 25@ | @n@:@a + 25@\text{ PM} | @n + 12@{:}@a + 25@
+    ~ @n@:@a + 26@ p.m. | @n@:@a + 25@ a.m. | @n@\text{ PM}
+chemical formulas: C_{@n@}H_{@b@} | \text{C}_@n@\text{H}_{@b@} | C@n@H@b@ | \ce{C@n@H@b@} | \mathrm{C_@n@H_{@b@}}
+    ~ C_{@n + 1@}H_{@b@} | \text{C}_@n@\text{H}_{@b + 1@} | C@n@O@b@ | \ce{CH@b@}
+determinants: \begin{vmatrix}@a@&@n@\\@k@&@b@\end{vmatrix} | @a * b - n * k@ | @a@\cdot@b@-@n@\cdot@k@
+    ~ @a * b + n * k@ | \begin{vmatrix}@a@&@n@\\@k@&@b + 1@\end{vmatrix} | @a * b - n * k + 1@
+integers by a condition: \{x\in\mathbb{Z}\mid @a@<x<@a + 4@\} | \{@a + 1@,@a + 2@,@a + 3@\}
+    | \{x\in\mathbb{Z}:@a + 1@\le x<@a + 4@\}
+    ~ \{@a + 1@,@a + 2@\} | \{x\in\mathbb{Z}\mid @a@\le x<@a + 4@\} | (@a@,@a + 4@)
+large powers: @n@^{@b@^{@k + 9@^{99}}}-@a@ | @n@^{(@b@^{@k + 9@^{99}})}-@a@
+    ~ @n@^{@b@^{@k + 9@^{98}}}-@a@ | @n@^{@b + 1@^{@k + 9@^{99}}}-@a@ | @N@
 money: \$@a@ | $@a@ | @a@ dollars | \$@a@.00 | @a@\text{ dollars} | @a@ USD | @a@00\text{ cents} ~ \$@a + 1@
     | @a@ cents | €@a@
 radicals: @n@\sqrt{@r@} | \sqrt{@n * n * r@} | @n@\cdot@r@^{1/2} | \frac{@n * r@}{\sqrt{@r@}} | @n@√@r@ | @n@sqrt(@r@)
@@ -69,9 +82,9 @@ exponents: @x@^{-@n@} | \frac{1}{@x@^@n@} | 1/@x@^@n@ | (@x@^@n@)^{-1} ~ -@x@^@n
 exponents: \sqrt{@x@} | @x@^{1/2} | @x@^{0.5} | @x@^{\frac{1}{2}} ~ \sqrt[3]{@x@} | @x@^{1/4} | @x@^{-1/2}
 exponents: 2^{@n@@x@} | @2 ** n@^@x@ | (2^@x@)^@n@ | 2^{@n - 1@@x@}2^@x@ ~ 2^{@n@+@x@} | 2^{@n + 1@@x@}
     | @2 * n + 1@^@x@
-complex: @a@-@b@i | -@b@i+@a@ | @a@ - i\cdot @b@ | -(@b@i-@a@) | \frac{@2 * a@-@2 * b@i}{2} | @b@i^3+@a@
+complex: @a@-@b@i | @a@-@b@j | -@b@i+@a@ | @a@ - i\cdot @b@ | -(@b@i-@a@) | \frac{@2 * a@-@2 * b@i}{2} | @b@i^3+@a@
     | @a@-@b@\mathrm{i}
-    ~ @a@+@b@i | @b@-@a@i | @a + 1@-@b@i | @a@-@b@ | -@a@-@b@i
+    ~ @a@+@b@i | @a@+@b@j | @b@-@a@i | @a + 1@-@b@i | @a@-@b@ | -@a@-@b@i
 rational functions: \frac{1}{x+@a@}+\frac{1}{x+@b@} | \frac{2x+@a + b@}{(x+@a@)(x+@b@)}
     | (2x+@a + b@)/(x^2+@a + b@x+@a * b@)
     ~ \frac{2x+@a + b + 1@}{(x+@a@)(x+@b@)} | \frac{2}{(x+@a@)(x+@b@)} | \frac{1}{x+@a@}-\frac{1}{x+@b@}
@@ -83,7 +96,8 @@ named values: @s(v)@ | @x@=@s(v)@ | @x@ = @s(v)@ ~ @x@=@s(m)@ | @x@ \ne @s(v)@ |
 named values: @s(v)@ | S_n=@s(v)@ | S_n = @s(v)@ ~ S_n=@s(m)@ | S_n>@s(v)@ | S_n=@s(v + 1)@
 ratios: @a@:@b + 60@ | @a@ : @b + 60@ | @n * a@:@n * (b + 60)@ | @a@ to @b + 60@ | \frac{@a * n@}{@(b + 60) * n@}
     ~ @b + 60@:@a@ | @a@:@b + 61@ | @a@:@b + 60@:1
-repeating decimals: 0.\overline{@a + 9@} | 0.(@a + 9@) | \frac{@a + 9@}{99} | 0.@a + 9@\overline{@a + 9@}
+repeating decimals: 0.\overline{@a + 9@} | 0.@a + 9@@a + 9@@a + 9@... | 0.(@a + 9@)
+    | \frac{@a + 9@}{99} | 0.@a + 9@\overline{@a + 9@}
     ~ 0.@a + 9@ | \frac{@a + 10@}{99} | 1.(@a + 9@)
 plus or minus: @a@\pm\sqrt{@r@} | @a@+\sqrt{@r@}, @a@-\sqrt{@r@} | x=@a@-\sqrt{@r@}, x=@a@+\sqrt{@r@}
     | \{@a@+\sqrt{@r@}, @a@-\sqrt{@r@}\}

@@ -51,7 +51,9 @@ _CONDITIONAL = ("if", "for", "when", "where", "若", "当")
 _MATRICES = names("matrix pmatrix bmatrix Bmatrix array smallmatrix")
 """Environments that are a matrix."""
 
-_DETERMINANT = "a determinant that is not worked out"
+_MAX_ROWS = 5
+"""Largest determinant that is worked out: one of n rows has n! terms."""
+
 _GOES_ON = ("frac", "sqrt", "pi", "inf", "cbrt")
 """Commands that may be a further factor of an argument without brackets; before any other it ends."""
 
@@ -367,14 +369,12 @@ def _rounded(p: Parser) -> Node:
 
 
 def _absolute(p: Parser) -> Node:
-    """Return |a|. Raises `Unreadable` for the determinant of a matrix."""
+    """Return |a|; of a matrix, its determinant."""
     p.bars += 1  # while one is open, a bar closes it and opens none: |a|b|c| is |a| · b · |c|
     inner = p.expression(SIDE)  # up to the bar; a relation such as a = b is no part of it
     p.bars -= 1
     p.expect("|")
-    if inner.op == "matrix":
-        raise Unreadable(_DETERMINANT)
-    return Node("fn", ("abs", inner))
+    return _determinant(inner.args) if inner.op == "matrix" else Node("fn", ("abs", inner))
 
 
 def _sign(p: Parser) -> Node:
@@ -403,14 +403,24 @@ def _environment(p: Parser) -> Node:
         raise Unreadable("an empty environment")
     if name == "cases":
         return Node("cases", tuple(Node("list", cells) if len(cells) > 1 else cells[0] for cells in lines))
-    if name in ("vmatrix", "Vmatrix"):
-        raise Unreadable(_DETERMINANT)
-    if name in _MATRICES:
+    if name in _MATRICES or name == "vmatrix":
         if any(len(cells) != len(lines[0]) for cells in lines):
             raise Unreadable("rows of different lengths")
-        return Node("matrix", tuple(lines))
+        return _determinant(tuple(lines)) if name == "vmatrix" else Node("matrix", tuple(lines))
     parts = tuple(cell for cells in lines for cell in cells)
     return parts[0] if len(parts) == 1 else Node("list", parts)
+
+
+def _determinant(rows: tuple[tuple[Node, ...], ...]) -> Node:
+    """Return the determinant as a sum of products, along the first row. Raises `Unreadable` if it is too large."""
+    if not len(rows) == len(rows[0]) <= _MAX_ROWS:
+        raise Unreadable("a determinant that is not worked out")
+    if len(rows) == 1:
+        return rows[0][0]
+    terms = (
+        times(cell, _determinant(tuple(row[:n] + row[n + 1 :] for row in rows[1:]))) for n, cell in enumerate(rows[0])
+    )
+    return Node("add", tuple(neg(term) if n % 2 else term for n, term in enumerate(terms)))
 
 
 OPERANDS: dict[str, Callable[[Parser], Node]] = {

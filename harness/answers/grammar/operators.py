@@ -293,14 +293,12 @@ def _unit(p: Parser, left: Node) -> Node:
 
 
 def _with_words(left: Node, words: str) -> Node:
-    """Return `left` with the words behind it: a unit, a.m. or p.m., "percent", "degrees", the th of an ordinal."""
+    """Return `left` with the words behind it: a unit, "percent", "degrees", the th of an ordinal."""
     lower = words.lower().strip(" .")
     if not words or lower in _ORDINALS:
         return left
     if lower == "below zero":
         return neg(left)
-    if (half := lower.replace(".", "").replace(" ", "")) in ("am", "pm"):
-        return Node("quantity", (left, half))
     if lower in _PERCENT:
         return Node("pct", (left,))
     if lower in ("degrees", "degree", "度"):

@@ -70,6 +70,9 @@ _REPEATING = re.compile(
 and the last digit of its block.
 """
 
+_GOES_ON = re.compile(r"(\d*)\.(\d{0,12}?)(\d{1,6}?)\3{2,30}+\s?(?:\.{3}|\\[cl]?dots(?![a-z])\s?)")
+"""A decimal whose last digits stand there three times before dots: 0.333…"""
+
 _ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
 """A number that none of the patterns of grouped, repeating or decimal numbers can continue."""
 
@@ -87,9 +90,6 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _SPACE = re.compile(r"(?:\s|\\[,;:!> ]|\\(?=\s)|~|\$)+")
 _ENVIRONMENT = re.compile(r"\{\s*([A-Za-z]+\*?)\s*\}(?:\s*\[[a-z]\])?(?:\s*\{[lcr|@{}\s]*\})?")
 """The name of an environment, with its columns: `{array}{cc}`."""
-
-_CLOCK = re.compile(r"(?i)([ap])\.?\s?m(?:\.|\b)")
-"""The p.m. of 3:30 p.m."""
 
 _AFTER_POINT = re.compile(r"\d|\\(?:overline|bar|dot)\b")
 """The first token behind a point that begins a number: the 5 of .5"""
@@ -223,6 +223,9 @@ class _Lexer:
                 block += (middle or "") + last
             self.position = match.end()
             self.put("num", "repeating", repeating_value(whole, fixed, block))
+        elif (match := _GOES_ON.match(source, start)) is not None:
+            self.position = match.end()
+            self.put("num", "repeating", repeating_value(*match.groups()))
         elif (match := _NUMBER.match(source, start)) is not None:
             self.position = match.end()
             self.literal(match.group())
@@ -378,10 +381,6 @@ class _Lexer:
         source = self.source
         if (module := _MODULE.match(source, self.position)) is not None:
             self.position = module.end()
-        if self.follows_number() and (clock := _CLOCK.match(source, self.position)) is not None:
-            self.position = clock.end()
-            self.put("text", f"{clock[1].lower()}m")
-            return
         match = _WORD.match(source, self.position)
         if match is None:
             raise Unreadable("not a word")

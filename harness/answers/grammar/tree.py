@@ -14,9 +14,9 @@ Text             text(words) · given(value, words): a value with a condition or
 Structures       list(*items): commas without brackets · tuple(*items) · set(*items)
                  bracket(*items): "[a, b]", a closed interval or a list · interval(low, high, closed_low, closed_high)
                  union(*sets) · inter(*sets) · minus(a, b) · builder(variable, condition) · member(a, set)
-                 matrix(*rows, each a tuple) · det(matrix) · cases(*list(value, condition))
+                 matrix(*rows, each a tuple) · cases(*list(value, condition))
                  rel((operands…), (signs…)): a = b < c · either(*relations): "a = 0 or b = 0"
-                 ratio(*parts): 2:3 · congruence(value, modulus): 5 (mod 7) · time((hours, minutes…), "am"|"pm"|"")
+                 ratio(*parts): 2:3 · congruence(value, modulus): 5 (mod 7)
 
 places: digits after the decimal point as written; -1 for a number without a point. 1.50 and 1.5 differ in nothing else.
 `empty` and `mark`, a degree sign or a prime as an exponent, occur only inside the grammar.

@@ -19,10 +19,14 @@ from harness.answers.patterns import regex
 
 
 class Unit(NamedTuple):
-    """A unit. dimension: sorted pairs (base dimension, exponent), no exponent 0. factor: how many base units it is."""
+    """A unit. dimension: sorted pairs (base dimension, exponent), no exponent 0. factor: how many base units it is.
+
+    offset: its number at absolute zero with the other sign, for a scale of temperature.
+    """
 
     dimension: tuple[tuple[str, int], ...]
     factor: Fraction
+    offset: Fraction = Fraction(0)
 
 
 _TABLE = (
@@ -59,8 +63,8 @@ _TABLE = (
     ("yuan rmb cny 元 圆 块 元钱 块钱 人民币", "1", "yuan"), ("角 毛 角钱 毛钱", "1/10", "yuan"),
     ("分钱", "1/100", "yuan"),
     ("degree deg 度 °", "1", "degree"), ("arcminute", "1/60", "degree"), ("arcsecond", "1/3600", "degree"),
-    ("radian rad 弧度", "1", "radian"), ("celsius centigrade 摄氏度", "1", "celsius"),
-    ("fahrenheit 华氏度", "5/9", "fahrenheit"), ("unit 单位", "1", "sided"), ("倍", "1", "metre/metre"),
+    ("radian rad 弧度", "1", "radian"), ("celsius centigrade 摄氏度", "1", "kelvin"),
+    ("fahrenheit 华氏度", "5/9", "kelvin"), ("unit 单位", "1", "sided"), ("倍", "1", "metre/metre"),
 )  # fmt: skip
 """Rows (names of a unit, how many of another it is, this other unit). A third entry that is no unit of a row above is a
 new dimension. Factors: SI brochure, 9th edition, tables 4, 7 and 8; the others NIST SP 811, appendix B.
@@ -74,6 +78,9 @@ _SYMBOLS = {
     "kat": "katal", "Ci": "curie", "bar": "bar", "cal": "calorie", "Da": "dalton", "sr": "steradian",
 }  # fmt: skip
 """Symbols of units that take the prefixes of the international system; capitals count (mW and MW)."""
+
+_OFFSETS = {"celsius": Fraction("273.15"), "fahrenheit": Fraction("459.67")}
+"""Scale of temperature → its degrees between absolute zero and its own zero."""
 
 _PREFIXES = (
     ("T", "tera", "", "1000000000000"), ("G", "giga", "", "1000000000"), ("M", "mega", "兆", "1000000"),
@@ -127,6 +134,8 @@ def unit_of(words: str) -> Unit | None:
 def _unit_of(words: str) -> Unit | None:
     """Return the unit as `unit_of` does: write words as powers, then multiply the factors on each side of a slash."""
     text = words.strip().rstrip(".").removesuffix(" old")
+    if (scale := _named(_DEGREES_OF.sub("", text))) is not None and scale.offset:
+        return scale  # in J/°C, a part of a unit, degrees are differences
     if not text or len(text) > _MAX_UNIT_CHARS:
         return None
     text = _ELECTRONVOLT.sub("electronvolt", _DEGREES_OF.sub("", text))
@@ -170,7 +179,8 @@ def _fill_tables() -> None:
     """Fill `_BY_SYMBOL`, `_BY_NAME` and `_IN_ANY_CASE` from the rows, with prefixes for units that have a symbol."""
     for row, factor, other_name in _TABLE:
         other = _unit_of(other_name) or Unit(((other_name, 1),), Fraction(1))
-        unit, unit_names = Unit(other.dimension, other.factor * Fraction(factor)), row.split()
+        unit_names = row.split()
+        unit = Unit(other.dimension, other.factor * Fraction(factor), _OFFSETS.get(unit_names[0], Fraction(0)))
         symbols = [symbol for symbol, name in _SYMBOLS.items() if name in unit_names]
         for short, english, chinese, size in _PREFIXES if symbols else ():
             prefixed = unit._replace(factor=unit.factor * Fraction(size))

@@ -43,6 +43,7 @@ from harness.grading.compare.plain_numbers import plain_number
 from harness.grading.compare.rewriting import items_of
 from harness.grading.compare.scalars import Comparison
 from harness.grading.compare.structures import same
+from harness.grading.compare.written import are_signs, is_date, same_dates, same_formulas, same_times
 
 _INTEGER = re.compile(r"\s*(?P<formula>\$)?\s*(?P<sign>[-+]?)0*(?P<digits>\d{1,400})\s*(?(formula)\$)\s*")
 """An integer, perhaps between dollar signs."""
@@ -97,7 +98,8 @@ _LETTER_OR_LAST_DIGIT = re.compile(r"[A-Za-z]|\d\Z")
 _MULTIPLIES = re.compile(r"(?:[-+*/×÷·]|\\(?:cdot|times|div|pi))\s*\Z|[^\s]\Z")
 """The end of a value by which what stands in the brackets behind it is its factor or summand, not said again."""
 _PARTS = re.compile(r"(?s)\(a\).*\(b\)")
-"""The names of parts, as in `(a) 3; (b) 8`; values without them are not assigned to parts here."""
+_PART = re.compile(r"\(([a-h])\)")
+"""The names of parts, as in `(a) 3; (b) 8`, and of one part."""
 _WORKING = re.compile(r"\d\s*(?:[-+*/×÷·]|\\(?:cdot|times|div))\s*\d|%")
 _DECIMAL = re.compile(r"-?\d*\.\d+\s*")
 """A value in another form: `_WORKING` is its calculation or percentage, `_DECIMAL` that of a fraction."""
@@ -118,8 +120,6 @@ _DECIMAL_COMMA = re.compile(
 """A text whose only comma may be a decimal comma, `12,5`: it separates no thousands; the text has no brackets."""
 
 _DIGIT = re.compile(r"-?\d")
-_DATE = re.compile(r"\s*(?:\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4})\s*")
-"""A date in digits, 2024-05-01 or 01/05/2024."""
 
 _MAX_WORDS = 6
 """A reference with more words than this is prose. An answer may say the same in other words, so it is never wrong."""
@@ -193,8 +193,12 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
             return choice
     if not answer.strip():
         return Comparison(False, "empty")
-    if _PARTS.search(reference) and not _PARTS.search(answer):
-        return Comparison(None, "parts")
+    if _PARTS.search(reference):
+        values, answered = _values_of_parts(reference), _values_of_parts(answer)
+        if values is not None:
+            return _equal(values, answered or answer, kind, replace(rules, ordered=True), choices)
+        if not _PARTS.search(answer):
+            return Comparison(None, "parts")
     if (reference_letters := letters_of(reference)) is not None and (answer_letters := letters_of(answer)) is not None:
         if rules.ordered:
             first, second = (re.findall(r"[A-J]", without_text_commands(text)) for text in (reference, answer))
@@ -217,7 +221,9 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
         # A text that begins with a digit may be a number, which is compared below.
         if kind == "text" and not _DIGIT.match(reference):
             return _undecided_words(reference)
-    result = _same_dates(reference, answer) or _compare_trees(reference, answer, kind, rules)
+    if (written := _as_written(reference, answer)) is not None:
+        return written
+    result = _compare_trees(reference, answer, kind, rules)
     if result.equal is False and _equal_by_decimal_comma(reference, answer, rules):
         return Comparison(None, "decimal comma")
     # The value alone is tried last, since (B) 12 can also be a product.
@@ -226,13 +232,24 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     return result
 
 
-def _same_dates(reference: str, answer: str) -> Comparison | None:
-    """Compare dates in digits, 2024-05-01, which are no differences or quotients; None if neither side is one."""
-    dates = [_DATE.fullmatch(text) for text in (reference, answer)]
-    if dates == [None, None]:
+def _values_of_parts(text: str) -> str | None:
+    """Return `3, 8` for `(a) 3; (b) 8`; None if the parts are not named in order, or have several values."""
+    before, *parts = _PART.split(text)
+    names, values = parts[::2], [value.strip(" ,;.$\n") for value in parts[1::2]]
+    if before.strip() or not names or names != [*"abcdefgh"][: len(names)] or any(re.search("[,;]", v) for v in values):
         return None
-    numbers = [[int(number) for number in re.findall(r"\d+", date[0])] for date in dates if date is not None]
-    return Comparison(None if len(numbers) == 1 else numbers[0] == numbers[1], "date")
+    return ", ".join(values)
+
+
+def _as_written(reference: str, answer: str) -> Comparison | None:
+    """Compare answers that are no numbers (`written`); None if they are read into trees."""
+    if is_date(reference) or is_date(answer):
+        return Comparison(same_dates(reference, answer), "date")
+    if (times := same_times(reference, answer)) is not None:
+        return Comparison(times, "time of day")
+    if (formulas := same_formulas(reference, answer)) is not None:
+        return Comparison(formulas, "formula")
+    return Comparison(False, "signs") if are_signs(reference, answer) else None
 
 
 def _without_remark(answer: str) -> str:
@@ -436,6 +453,8 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...], rules: G
         return Comparison(reference_letter == answer_letter, "choice")
     labelled = _LETTER_AND_TEXT.fullmatch(answer) if choices else None
     option = option_of(labelled["text"] if labelled else answer, choices, rules) if choices else None
+    if option is None and (letters_of(answer) or is_one_of_letters(answer)):
+        return Comparison(False, "choices")  # several letters, where one is right
     # A letter with the text of another option does not say which of the two was chosen.
     if option is None or (labelled is not None and option != labelled["letter"]):
         return Comparison(None, "choice")

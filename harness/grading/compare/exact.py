@@ -263,6 +263,64 @@ _RULES: dict[str, Callable[[Node, int], Fraction]] = {
 }
 
 
+# --- numbers too large to compute ---
+_MOST_BITS = 64
+"""An exponent of which no more is known than that it is large is taken as this power of 2."""
+
+
+def are_apart(left: Node, right: Node) -> bool:
+    """Whether two closed forms, of which one is too large to compute, differ for certain.
+
+    What both are built of in the same way is taken off (5^a - 5 beside 5^b - 5); then the rest are two exact values, or
+    one is exact and smaller than the other.
+    """
+    while (parts := _only_difference(left, right)) is not None:
+        left, right = parts
+    values = [exact(left), exact(right)]
+    if None not in values:
+        return values[0] != values[1]
+    return any(
+        value is not None and _bits_of(value) < _least_bits(other)
+        for value, other in zip(values, (right, left), strict=True)
+    )
+
+
+def _only_difference(left: Node, right: Node) -> tuple[Node, Node] | None:
+    """Return the only parts in which two nodes of one kind differ, if nodes with other parts there differ, too."""
+    if left.op != right.op or len(left.args) != len(right.args):
+        return None
+    places = [n for n, pair in enumerate(zip(left.args, right.args, strict=True)) if pair[0] != pair[1]]
+    if len(places) != 1 or not isinstance(left.args[places[0]], Node):
+        return None
+    others = [exact(part) for n, part in enumerate(left.args) if n != places[0] and isinstance(part, Node)]
+    is_power = left.op == "pow" and places == [1] and (others[0] or 0) > 1
+    is_quotient = left.op == "div" and places == [0]
+    if left.op in ("add", "neg") or ((is_quotient or left.op == "mul") and all(others)) or is_power:
+        return left.args[places[0]], right.args[places[0]]
+    parts = left.args[places[0]], right.args[places[0]]
+    return parts if left.args[0] == "factorial" and all(_least_bits(part) > 0 for part in parts) else None
+
+
+def _bits_of(value: Fraction) -> int:
+    return int(abs(value)).bit_length()
+
+
+def _least_bits(node: Node) -> int:
+    """Return a number of bits that a closed form has at least; 0 if none is known."""
+    if (value := exact(node)) is not None:
+        return _bits_of(value) - 1
+    if node.op == "pow":
+        base = exact(node.args[0])
+        return _least_value(node.args[1]) * (_bits_of(base) - 1) if base is not None and base > 1 else 0
+    return _least_value(node.args[1]) - 1 if node.args[0] == "factorial" else 0  # n! ≥ 2^(n-1)
+
+
+def _least_value(node: Node) -> int:
+    """Return an integer that a closed form is not below; 0 if none is known."""
+    value = exact(node)
+    return max(int(value), 0) if value is not None else 2 ** min(_least_bits(node), _MOST_BITS) - 1
+
+
 # --- rounded decimals ---
 def is_same_or_rounded(left: Node, right: Node) -> bool | None:
     """Whether two values are equal, or one is a rounded decimal of the other; None if that cannot be decided.

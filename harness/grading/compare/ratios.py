@@ -82,7 +82,7 @@ def _same_class_and_value(reference: Node, answer: Node, rules: GradeRules) -> C
     result = same_scalar(left, right, rules)
     if result.equal is False:
         # x + 7 may be the remainder of the class x (mod 7): with letters nobody can tell.
-        undecided = bool(symbols(residue_class.args[0]))
+        undecided = bool(symbols(residue_class.args[0]) or symbols(value))
     else:
         # A number stands for a class as a remainder only: 15 is no remainder modulo 4.
         undecided = _is_no_remainder(value, residue_class.args[1])

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise, product
 
-from harness.answers.grammar.tree import Node, neg, num, sym, symbols, walk
+from harness.answers.grammar.tree import I, Node, neg, num, substitute, sym, symbols, walk
 from harness.grading.bounds import MAX_ALTERNATIVES
 
 _ELLIPSIS = sym("…")
@@ -77,6 +77,20 @@ def _with_factors(node: Node, variables: frozenset[Node]) -> Node:
         letter, inside = parts[0].args
         return Node("mul", (letter, Node("pow", (inside, parts[1]))))  # a(b)^2 is a·b^2
     return Node(node.op, parts)
+
+
+def with_imaginary_unit(reference: Node, answer: Node) -> tuple[Node, Node]:
+    """Return both sides with i for the j of engineers, 1 + 2j, if one side has that letter and the other one has i."""
+    units = [{I, sym("j")} & {*walk(side)} for side in (reference, answer)]
+    if {*map(tuple, units)} != {(I,), (sym("j"),)} or not all(map(_is_complex, (reference, answer))):
+        return reference, answer
+    return substitute(reference, sym("j"), I), substitute(answer, sym("j"), I)
+
+
+def _is_complex(node: Node) -> bool:
+    """Whether a sum in the tree has a term without a letter: 1 + 2i, but no vector 3j."""
+    sums = [here for here in walk(node) if here.op == "add"]
+    return any(I not in walk(term) and not symbols(term) for here in sums for term in here.args)
 
 
 # --- the signs ± and ∓ ---

@@ -45,16 +45,14 @@ from harness.answers.grammar.units import Unit, changes_number, is_counted, same
 from harness.core.records import GradeRules
 from harness.grading.bounds import MIN_ROUNDED
 from harness.grading.compare.conventions import allows
-from harness.grading.compare.exact import exact, is_undefined
+from harness.grading.compare.exact import are_apart, exact, is_undefined
 from harness.grading.compare.modular import identical_in_field
 from harness.grading.compare.numeric import identical, real_of, same_number
 from harness.grading.compare.point import NotNumeric
-from harness.grading.compare.rewriting import with_factors, without_degree_signs
+from harness.grading.compare.rewriting import with_factors, with_imaginary_unit, without_degree_signs
 
 # Dimensions of units (`units.Unit`).
 _ANGLE = (("radian", 1),)
-_TEMPERATURES = ((("celsius", 1),), (("fahrenheit", 1),))
-_KELVIN = (("temperature", 1),)
 _DOLLARS = (("dollar", 1),)
 _NAMELESS = ((("sided", 1),), (("sided", 2),), (("sided", 3),))
 """Dimensions of "units", "square units" and "cubic units", which name no size."""
@@ -98,6 +96,8 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     result = _same_as_written(reference, answer, rules)
     if result.equal:
         return result
+    if (engineers := with_imaginary_unit(reference, answer)) != (reference, answer):
+        return _same_as_written(*engineers, rules)
     factors = with_factors(reference, answer)
     if factors is not None:
         product = _same_as_written(*factors, rules)
@@ -124,7 +124,7 @@ def _same_as_written(reference: Node, answer: Node, rules: GradeRules) -> Compar
     if result.equal is False and {("ln", 2), ("log", 2)} <= _functions(reference) ^ _functions(answer):
         return Comparison(None, "logarithm")  # some write log for ln
     if result.equal is False and _has_unexplained_letters(reference, answer):
-        return Comparison(None, "names")
+        return Comparison(False if _is_left_in_letters(reference, answer) else None, "names")
     return _CONVERTED if result.equal is False and _rounds_when_converted(reference, answer) else result
 
 
@@ -136,7 +136,7 @@ def _functions(node: Node) -> set[tuple[str, int]]:
 def _is_temperature(node: Node) -> bool:
     """Whether `node` is a number of degrees Celsius or Fahrenheit."""
     unit = unit_of(node.args[1]) if node.op == "quantity" else None
-    return unit is not None and unit.dimension in _TEMPERATURES
+    return unit is not None and unit.offset != 0
 
 
 def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[Node, Node]]:
@@ -240,15 +240,13 @@ def _number_and_letters(node: Node) -> tuple[tuple[Node, ...], str] | None:
 
 
 def _have_known_units(reference: Node, answer: Node) -> bool:
-    """Whether both sides have a known unit, a percent sign or a degree sign, and none is a temperature, since scales
-    of temperature are not converted.
+    """Whether both sides have a known unit, a percent sign or a degree sign.
 
     Then they measure different things, and are unequal, if no pair of plain values (`_readings`) is left. A side with
     words that were not understood does not count: they may say what changes the value.
     """
     return all(
         (node.op in ("pct", "deg") or (node.op == "quantity" and unit_of(node.args[1]) is not None))
-        and not _is_temperature(node)
         and not any(part.op == "text" for part in walk(node))
         for node in (reference, answer)
     )
@@ -264,6 +262,15 @@ def _has_unexplained_letters(reference: Node, answer: Node) -> bool:
     letters = symbols(answer) - symbols(reference) - bound_letters(answer)
     mine, theirs = _function_values(reference), _function_values(answer)
     return bool(letters or theirs - mine) or any(not symbols(value) for value in mine - theirs)
+
+
+def _is_left_in_letters(reference: Node, answer: Node) -> bool:
+    """Whether the answer is an expression in small letters, and the reference a plain number: 5x beside 5. Capitals
+    may be numerals or signs (XV, 10C3), and functions may have any value.
+    """
+    is_number = reference.op != "quantity" and not symbols(reference)
+    are_small = all(letter.islower() and "…" not in letter for letter in symbols(answer))
+    return is_number and are_small and not (_function_values(reference) | _function_values(answer))
 
 
 def _function_values(node: Node) -> frozenset[Node]:
@@ -283,7 +290,7 @@ def _without_unit(quantity: Node, bare: Node, rules: GradeRules, swapped: bool) 
     measure = unit_of(name)  # None: the name is no known unit
     if bare.op == "deg" and measure is not None and measure.dimension == _ANGLE:
         return [(inner, Node("div", (Node("mul", (bare.args[0], PI)), num(180))))]
-    if bare.op == "deg" and measure is not None and measure.dimension in _TEMPERATURES:
+    if bare.op == "deg" and measure is not None and measure.offset:
         return [(inner, bare.args[0])]
     if measure is not None and not measure.dimension and swapped:
         return []  # a unit without a dimension: 3倍, three times as much, is not the 3 of the reference
@@ -318,9 +325,11 @@ def _in_one_unit(reference: Node, answer: Node) -> list[tuple[Node, Node]]:
         return [] if have_powers and measure != answer_measure else [(value, answer_value)]
     if measure.dimension != answer_measure.dimension:
         return []
-    if measure.factor == answer_measure.factor:
+    if measure[1:] == answer_measure[1:]:
         # Not multiplied, so that a decimal keeps the places to which it was rounded.
         return [(value, answer_value)]
+    if measure.offset or answer_measure.offset:
+        value, answer_value = _add(value, measure.offset), _add(answer_value, answer_measure.offset)
     return [(_multiply(value, measure.factor), _multiply(answer_value, answer_measure.factor))]
 
 
@@ -366,6 +375,12 @@ def _without_degrees(signed: Node, bare: Node, rules: GradeRules, _swapped: bool
 def _gives_angle(node: Node) -> bool:
     """Whether `node` is an inverse trigonometric function."""
     return node.op == "fn" and node.args[0].startswith("arc")
+
+
+def _add(node: Node, offset: Fraction) -> Node:
+    """Return node + offset, as one number if the node is one."""
+    value = exact(node)
+    return Node("add", (node, num(offset))) if value is None else num(value + offset)
 
 
 def _multiply(node: Node, factor: Fraction) -> Node:
@@ -416,7 +431,7 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if verdict is False and _within_tolerance(reference, answer, reference_exact, answer_exact, rules):
         return Comparison(True, "tolerance")
     if verdict is None:
-        return Comparison(None, "unsettled")
+        return Comparison(False if are_apart(reference, answer) else None, "unsettled")
     if verdict is False and not symbols(answer) and _may_be_rounded(reference, answer, answer_exact):
         return _ROUNDED
     return Comparison(verdict, rule)
@@ -497,12 +512,15 @@ _CONVERTED = Comparison(None, "rounded", ("the answer is the reference in anothe
 
 
 def _rounds_when_converted(reference: Node, answer: Node) -> bool:
-    """Whether two quantities differ by a rounding to three digits, in units whose ratio is no power of ten: mi, km."""
+    """Whether two quantities differ by a rounding to three digits, in units whose ratio is no power of ten: mi and km,
+    °C and K.
+    """
     ratio = _ratio(reference, answer)
-    if ratio is None or {*str(ratio.numerator), *str(ratio.denominator)} <= {"0", "1"}:
+    scales = _is_temperature(reference) != _is_temperature(answer)
+    if ratio is None or not (scales or {*str(ratio.numerator), *str(ratio.denominator)} - {"0", "1"}):
         return False
-    left, right = (_decimal(side.args[0], exact(side.args[0])) for side in (reference, answer))
-    return left is not None and right is not None and 200 * abs(left * ratio - right) <= abs(right)
+    left, right = (_decimal(side, exact(side)) for side in _in_one_unit(reference, answer)[0])
+    return left is not None and right is not None and 200 * abs(left - right) <= abs(right)
 
 
 def _may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None) -> bool:
