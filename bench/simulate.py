@@ -745,6 +745,40 @@ def two_models(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
         yield Row(f"{n_questions} × {n}", rates)
 
 
+@table("recovery", "The recovery of a model of 95 % is covered", least=0.94, note="% covered, other questions")
+def recovery(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+    """How often the interval of the ratio of two accuracies holds the true one, for the same questions and (the note)
+    for other ones, where the interval that is printed is never inside that for the same.
+    """
+    for n_questions, (n, m) in itertools.product((30, 198, 500), ((1, 1), (4, 4), (16, 4))):
+        counts, other_counts, rates = np.full(n_questions, float(n)), np.full(n_questions, float(m)), []
+        for cell in cells(n_questions):
+            size = max(1, _repeats(repeats, n_questions) // 4)
+            chances, prior = cell.chances(rng, size), cell.concentration
+            tuned = rng.beta(cell.accuracy * prior + 10 * chances, (1 - cell.accuracy) * prior + 10 * (1 - chances))
+            ours, theirs = draw(rng, 0.95 * tuned, n), draw(rng, chances, m)
+            same, new = ratio_limits_of(ours, counts, theirs, other_counts)
+            wider = stats.IntervalEnds(np.minimum(same.low, new.low), np.maximum(same.high, new.high))
+            rates.append(
+                covered(same, 0.95 * tuned.mean(axis=-1) / chances.mean(axis=-1))._replace(
+                    note=100 * covered(wider, 0.95).rate
+                )
+            )
+        yield Row(f"{n_questions} × {n} v {m}", rates)
+
+
+def ratio_limits_of(ours: Array, counts: Array, theirs: Array, other_counts: Array) -> tuple[stats.IntervalEnds, ...]:
+    """The intervals of the ratio of two accuracies, for the same questions and for other ones, in each repetition."""
+
+    def same(ratio: Array) -> stats.IntervalEnds:
+        return stats_differences.sampling_difference_limits(ours, counts, theirs, other_counts, times=ratio)
+
+    def new(ratio: Array) -> stats.IntervalEnds:
+        return stats_differences.question_difference(ours / counts - ratio[:, None] * theirs / other_counts).limits
+
+    return tuple(stats_differences.ratio_limits(limits, ours.shape[:-1]) for limits in (same, new))
+
+
 TWIN_SETS = (
     ("VAR-MATH, AIME24", 24, 5, 64, 16),
     ("VAR-MATH, AMC23", 37, 5, 32, 16),

@@ -1,8 +1,7 @@
 """How much of a model's accuracy a quantised copy keeps: `python recovery.py results/base results/gptq-4bit`.
 
-Recovery is the copy's accuracy over the base's, the number of the tables of GPTQModel and llm-compressor. Its interval
-is that of the difference on the same questions, over the base's accuracy (whose own error hardly matters for small
-losses).
+Recovery is the copy's accuracy over the base's, the number of the tables of GPTQModel and llm-compressor, with its
+interval for the same questions, asked again.
 """
 
 from __future__ import annotations
@@ -17,11 +16,13 @@ def lines(base: str, copy: str) -> list[str]:
     found = []
     for comparison in harness.compare([base, copy]):
         paired = comparison.decision.paired
-        of_base = paired.second_accuracy
-        low, high = (100 * (1 + end / of_base) for end in paired.difference.sampling)
+        if (ratio := paired.recovery) is None or ratio.sampling is None:
+            continue  # the base may have no right answer
+        low, high = (100 * end for end in ratio.sampling)
         found.append(
-            f"{paired.benchmark}: recovery {100 * paired.first_accuracy / of_base:.1f} % ({low:.1f} to {high:.1f}): "
-            f"{100 * paired.first_accuracy:.1f} % of {100 * of_base:.1f} %, {comparison.decision.verdict}"
+            f"{paired.benchmark}: recovery {100 * ratio.value:.1f} % ({low:.1f} to {high:.1f}): "
+            f"{100 * paired.first_accuracy:.1f} % of {100 * paired.second_accuracy:.1f} %, "
+            f"{comparison.decision.verdict}"
         )
     return found
 

@@ -27,7 +27,7 @@ from harness.runs import RunFolder
 from harness.runs.recorded_settings import difference_in_words, is_checksum
 from harness.scoring.opened import OpenRun
 from harness.scoring.stats import Interval
-from harness.scoring.table_cells import point_cells, why_narrower
+from harness.scoring.table_cells import point_cells, sampling_cell, why_narrower
 from harness.viewer.differ import Compared
 from harness.viewer.differ import compare as compared_samples
 from harness.viewer.rows import WORDS
@@ -79,6 +79,11 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
         click.echo(
             f"  new questions    {point_cells(paired.difference)[2]:18} p {p_cell(decision.p_question)}  "
             f"{decision.kind_verdict}"
+        )
+    if (ratio := paired.recovery) is not None:
+        new = f", new questions {ratio.question.in_percent}" if ratio.question else ""
+        click.echo(
+            f"  recovery         {in_percent(ratio.value)} % of the baseline (95 %: {sampling_cell(ratio)}{new})"
         )
     _print_margin(decision.margin, paired.difference.sampling)
     for reason in why_narrower(paired.difference, imported=decision.imported):

@@ -23,10 +23,12 @@ import numpy as np
 
 from harness.core.errors import UsageError
 from harness.deciding.stats_differences import (
+    MOST_RATIO,
     DifferenceVariance,
     difference_variance,
     mean_difference_limits,
     question_difference,
+    ratio_limits,
     sampling_difference_limits,
     score_variance,
     smallest_difference,
@@ -54,7 +56,9 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     difference: mean over questions of the difference of their fractions correct; "at most" if one of the runs has one
     sample of every question, or copies among its samples. p_sampling: same questions, asked again of both. p_question:
-    other questions of this kind; None for a single question or cluster. n_missing: planned samples that one of the runs
+    other questions of this kind; None for a single question or cluster. recovery: the first accuracy as a share of the
+    second one, with both intervals; None where the second may be 0, or some samples have fewer than no points.
+    n_missing: planned samples that one of the runs
     lacks; intervals and p values allow for any result of these. sampling_error: of the difference, if both runs were
     equally good. detectable: the smallest true difference that these samples find in 80 % of repetitions (sampling
     line, one test), None if they find none that is possible; detection_variance, detection_growth, missing_shift: the
@@ -77,6 +81,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     missing_shift: float
     better: int
     worse: int
+    recovery: Estimate | None = None
 
     def smallest(self, n_tests: int = 1) -> float | None:
         """The smallest true difference that these samples find in 80 % of repetitions; None if they find none that the
@@ -134,6 +139,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     difference = math.fsum(a - b for a, b in rates) / len(rates)
     # How the difference varies at the extreme with less power: what this one can find, the other can find, too.
     variance_of_both = max((extreme.difference_variance for extreme in extremes), key=DifferenceVariance.smallest)
+    shows_none = shows_no_spread([a for a, _ in seen]) or shows_no_spread([b for _, b in seen])
     compared = PairedComparison(
         benchmark=shared[0][0].question.benchmark,
         n_questions=len(seen),
@@ -144,7 +150,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
             value=difference,
             sampling=_union([extreme.sampling for extreme in extremes]),
             question=_union(questions) if questions else None,
-            at_most=shows_no_spread([a for a, _ in seen]) or shows_no_spread([b for _, b in seen]),
+            at_most=shows_none,
         ),
         p_sampling=max(*(extreme.p_sampling for extreme in extremes), least_p),
         p_question=max(*p_questions, least_p) if p_questions else None,
@@ -155,8 +161,20 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         missing_shift=max(abs(extreme.difference - difference) for extreme in extremes),
         better=sum(a > b for a, b in rates),
         worse=sum(a < b for a, b in rates),
+        recovery=None if scale.lowest else _recovery(rates, extremes, shows_none),
     )
     return msgspec.structs.replace(compared, detectable=compared.smallest())
+
+
+def _recovery(rates: Sequence[tuple[float, float]], extremes: Sequence[_Extreme], at_most: bool) -> Estimate | None:
+    """The ratio of the accuracies with its intervals; None if the second accuracy is, or may be, 0."""
+    of_first, of_second = (math.fsum(column) for column in zip(*rates, strict=True))
+    ratios = [extreme.ratio for extreme in extremes]
+    sampling, questions = _union([same for same, _ in ratios]), [new for _, new in ratios if new is not None]
+    question = _union([sampling, *questions]) if questions else None
+    if not of_second or (question or sampling).high >= MOST_RATIO:
+        return None
+    return Estimate(value=of_first / of_second, sampling=sampling, question=question, at_most=at_most)
 
 
 class Samples(NamedTuple):
@@ -194,7 +212,7 @@ class _Extreme(NamedTuple):
     """A difference with its errors, intervals and p values, if all missing samples favour one of the runs.
 
     sampling_error, sampling, p_sampling: same questions, asked again. question, p_question: other questions of this
-    kind. The fields mean what they mean in `PairedComparison`.
+    kind. The fields mean what they mean in `PairedComparison`. ratio: the intervals of the ratio of the accuracies.
     """
 
     difference: float
@@ -204,6 +222,7 @@ class _Extreme(NamedTuple):
     question: Interval | None
     p_question: float | None
     difference_variance: DifferenceVariance
+    ratio: tuple[Interval, Interval | None]
 
     def times(self, size: float) -> _Extreme:
         """The same on a scale of `size` (`Scale.size`)."""
@@ -261,7 +280,23 @@ def _extreme(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any]) -> 
         question=question,
         p_question=p_question,
         difference_variance=difference_variance(*ours[:2], *theirs[:2], pooled),
+        ratio=_ratio(ours, theirs, clusters if n_clusters > 1 else None),
     )
+
+
+def _ratio(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any] | None) -> tuple[Interval, Interval | None]:
+    """The intervals of the ratio of our accuracy to theirs, for the same questions and for other ones.
+
+    clusters: as in `_extreme`; None for a single one.
+    """
+
+    def same(ratio: Array) -> IntervalEnds:
+        return sampling_difference_limits(*ours[:2], *theirs[:2], ours.squares, theirs.squares, ratio)
+
+    def new(ratio: Array) -> IntervalEnds:
+        return question_difference(ours.correct / ours.counts - ratio * theirs.correct / theirs.counts, clusters).limits
+
+    return ratio_limits(same).interval(), None if clusters is None else ratio_limits(new).interval()
 
 
 def _union(intervals: Sequence[Interval]) -> Interval:

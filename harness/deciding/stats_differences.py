@@ -83,9 +83,11 @@ def score_variance(
 
 def sampling_difference_limits(
     correct: Array, counts: Array, other_correct: Array, other_counts: Array,
-    squares: Array | None = None, other_squares: Array | None = None,
+    squares: Array | None = None, other_squares: Array | None = None, times: Array | float = 1.0,
 ) -> IntervalEnds:  # fmt: skip
     """The interval of the difference over endless reruns of both; arguments as in `score_variance`.
+
+    times: the other accuracy is multiplied by it (`ratio_limits`), one number or (…).
 
     Newcombe's method 10 (1998, Statistics in Medicine 17:873): the distances to the nearer ends add as squares. With
     one sample of every question in both runs it is that of the pairs, `paired_limits`: how the pairs vary bounds how a
@@ -93,16 +95,21 @@ def sampling_difference_limits(
     """
     if (counts == 1).all() and (other_counts == 1).all():
         # The pairs of either kind: of shares, what has the sum of the differences and that of their squares.
-        gaps = correct - other_correct
-        apart = correct + other_correct - 2 * correct * other_correct if squares is None else gaps**2
-        first, second = ((apart + side * gaps).sum(axis=-1) / 2 for side in (1, -1))
-        return paired_limits(first, second, counts.shape[-1])
+        factor = np.expand_dims(np.asarray(times), -1)
+        gaps = correct - factor * other_correct
+        apart = correct + factor**2 * other_correct - 2 * factor * correct * other_correct
+        apart = apart if squares is None else gaps**2
+        # Pairs count as such up to a difference of 1.
+        largest = np.maximum(1.0, times)
+        between_all, within_all = gaps.sum(axis=-1) / largest, apart.sum(axis=-1) / largest**2
+        low, high = paired_limits((within_all + between_all) / 2, (within_all - between_all) / 2, counts.shape[-1])
+        return IntervalEnds(largest * low, largest * high)
     ours, theirs = (correct / counts).mean(axis=-1), (other_correct / other_counts).mean(axis=-1)
     our = sampling_limits(correct, counts, squares=squares)
     their = sampling_limits(other_correct, other_counts, squares=other_squares)
     return IntervalEnds(
-        ours - theirs - np.hypot(ours - our.low, their.high - theirs),
-        ours - theirs + np.hypot(our.high - ours, theirs - their.low),
+        ours - times * theirs - np.hypot(ours - our.low, times * (their.high - theirs)),
+        ours - times * theirs + np.hypot(our.high - ours, times * (theirs - their.low)),
     )
 
 
@@ -126,6 +133,29 @@ def question_difference(differences: Array, clusters: NDArray[np.intp] | None = 
     return QuestionDifference(
         variance, freedom, IntervalEnds(np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0))
     )
+
+
+MOST_RATIO = 100.0
+"""Above it the ratio of two accuracies counts as unbounded."""
+
+
+def ratio_limits(difference: Callable[[Array], IntervalEnds], shape: tuple[int, ...] = ()) -> IntervalEnds:
+    """The interval of the ratio of our accuracy to another: all r for which ours − r · theirs may be 0.
+
+    Fieller's method (1954, J. R. Stat. Soc. B 16:175) on the intervals of differences. difference: the interval of
+    ours − r · theirs, r of this shape. An end of `MOST_RATIO` says that theirs may be 0.
+    """
+
+    def crossing(end: int) -> Array:
+        """Where this end of the interval falls to 0, by bisection."""
+        few, many = np.zeros(shape), np.full(shape, MOST_RATIO)
+        for _ in range(50):
+            middle = (few + many) / 2
+            above = difference(middle)[end] > 0
+            few, many = np.where(above, middle, few), np.where(above, many, middle)
+        return np.asarray(many)
+
+    return IntervalEnds(crossing(0), crossing(1))
 
 
 def mean_difference_limits(differences: Array, limits: IntervalEnds) -> IntervalEnds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Collection
 from datetime import date
@@ -25,7 +26,8 @@ EXAMPLE = Path(__file__).with_name("example.yaml")
 """A policy with comments."""
 
 Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
-Percent = Annotated[str, Field(pattern=r"^\d{1,2}(\.\d+)? ?%$")]
+PERCENT = r"\d{1,2}(\.\d+)? ?%"
+Percent = Annotated[str, Field(pattern=f"^{PERCENT}$")]
 Tier = Literal["critical", "supporting", "advisory"]
 Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
@@ -62,7 +64,8 @@ class FigureLine(Part):
 
 class Watched(Part):
     """One benchmark of a gate. figures: lines on its figures. floor_unit: of the floor's last digit.
-    baseline: a run, or `published`. loss: points, or a percentage of the reference, `3 %`. truncated: the percentage of
+    baseline: a run, or `published`. loss: points, or a percentage of the reference, `3 %`; `recovery: 97 %` is another
+    word for that. truncated: the percentage of
     replies cut by max_tokens that is still sound; default: what the baseline had, or 5.
     """
 
@@ -75,6 +78,18 @@ class Watched(Part):
     tier: Tier = "critical"
     truncated: Points | None = None
     figures: dict[FigureName, FigureLine] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _loss_of_recovery(cls, content: Any) -> Any:
+        """Write `recovery: 95 %` as the loss that it is."""
+        if not isinstance(content, dict) or "recovery" not in content:
+            return content
+        words = str(content["recovery"])
+        if "loss" in content or not re.fullmatch(PERCENT, words):
+            raise ValueError("expected recovery as a percentage, such as `95 %`, in place of a loss")
+        rest = {key: value for key, value in content.items() if key != "recovery"}
+        return rest | {"loss": f"{100 - float(words.rstrip('% ')):.12g} %"}
 
     @model_validator(mode="after")
     def _one_reference(self) -> Watched:

@@ -71,6 +71,33 @@ def test_a_paired_comparison_has_the_hand_worked_numbers() -> None:
     assert not result.difference.at_most
 
 
+def test_recovery_is_the_ratio_of_the_accuracies_with_the_interval_of_fieller() -> None:
+    base = tallied(**{f"q{i}": "cccw" for i in range(40)})
+    worse = tallied(**{f"q{i}": "ccww" for i in range(40)})
+    found, twin = compare_runs(worse, base).recovery, compare_runs(base, worse).recovery
+    assert found is not None
+    assert twin is not None
+    assert found.sampling
+    assert twin.sampling
+    assert found.question
+    assert (found.value, twin.value) == (pytest.approx(2 / 3), pytest.approx(1.5))
+    # The ratio of the other way round is the reciprocal, and so are its ends.
+    assert [1 / end for end in reversed(twin.sampling)] == pytest.approx(list(found.sampling))
+    assert 0.5 < found.sampling.low < 0.62
+    assert 0.71 < found.sampling.high < 0.85
+    assert found.question.low <= found.sampling.low
+    assert found.sampling.high <= found.question.high
+    same = compare_runs(base, base).recovery
+    assert same is not None
+    assert same.sampling is not None
+    assert same.sampling.low < 1 < same.sampling.high
+
+
+@pytest.mark.parametrize("base", ["wwww", "cwww"])
+def test_there_is_no_recovery_of_what_may_be_nothing(base: str) -> None:
+    assert compare_runs(tallied(q1="cccc", q2="ccww"), tallied(q1=base, q2="wwww")).recovery is None
+
+
 @pytest.mark.parametrize("imported", [False, True])
 @pytest.mark.parametrize(("n", "n_owed"), [(40, 0), (1, 0), (40, 2)])
 def test_what_a_comparison_leaves_open_has_one_advice(n: int, n_owed: int, imported: bool) -> None:
