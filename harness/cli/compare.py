@@ -95,7 +95,8 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     )
     if words := _kinds(pair):
         click.echo(f"  baseline → run: {words}")
-    for line in (*pair.engine, *open_points(decision)):
+    calls = [paired.trigger.sentence] if paired.trigger else []
+    for line in (*pair.engine, *calls, *open_points(decision)):
         click.echo(f"  {line}")
     for difference in pair.settings:
         if not is_checksum(difference.field):  # A warning says in words what it stands for.

@@ -77,6 +77,7 @@ def _choice(benchmarks: list[OpenBenchmark], options: ShowCommand) -> SampleFilt
         marks=frozenset(mark for flag, mark in _MARKS.items() if getattr(options, flag)),
         columns=tuple(_column(benchmarks, text) for text in options.filter),
         text=options.grep,
+        why=options.why,
     )
     # Without grades a filter by verdict would find nothing, and "0 samples" would be misleading.
     for benchmark in benchmarks if choice.of_grades else ():

@@ -44,6 +44,13 @@ Anomaly = Literal["repetition", "garbled", "no text"]
 """A sign in a text that the server or the model went wrong."""
 
 
+CallSign = Literal[
+    "call", "fits", "no_json", "unknown_name", "schema", "unreadable_schema", "unread_call", "cut_call", "same_id"
+]
+"""A sign of what a reply made of calls. call: it makes one · fits: the arguments of all fit their schemas · no_json,
+unknown_name, schema, unreadable_schema: why one does not · unread_call: its text holds a call that the server has not
+read · cut_call: max_tokens ended it after a call had begun · same_id: two calls have one id."""
+
 FROM_FILE = "file:"
 """First characters of `Sample.endpoint` for a sample that was imported from another tool's file."""
 
@@ -371,6 +378,8 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     )
     points: tuple[float, Annotated[float, msgspec.Meta(gt=0)]] | msgspec.UnsetType = msgspec.UNSET
     confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
+    call_signs: tuple[CallSign, ...] | msgspec.UnsetType = msgspec.UNSET
+    """The signs of what the reply made of calls; unset where the question asks for none."""
 
     @property
     def counted(self) -> float:

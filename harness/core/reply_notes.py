@@ -164,7 +164,14 @@ llama-4 llama4_pythonic pythonic, llama llama3_json llama3, step-3.5 step3p5 ste
 def loses_call(
     text: str | None, reasoning: str | None, finish_reason: str, tools: Sequence[str], *, asks_program: bool
 ) -> bool:
-    """Whether a reply without calls holds one all the same, or says that it ended with one.
+    """Whether a reply without calls holds one all the same, or says that it ended with one; as `lost_call`."""
+    return bool(lost_call(text, reasoning, finish_reason, tools, asks_program=asks_program))
+
+
+def lost_call(
+    text: str | None, reasoning: str | None, finish_reason: str, tools: Sequence[str], *, asks_program: bool
+) -> str:
+    """The beginning of a call in a reply without calls, or the finish reason that states one; empty without any.
 
     tools: the names of those that were offered. asks_program: whether the answer is a program, so that a reply may end
     in a block of a tool's language.
@@ -174,10 +181,14 @@ def loses_call(
     for tool in tools:
         marked, either = _forms(tool)
         if last_block.startswith(f"{tool}\n") and not asks_program:
-            return True
-        if either.search(text if text.strip() else reasoning) or marked.search(reasoning):
-            return True
-    return finish_reason.lower() in TOOL_WORDS
+            return tool
+        if found := either.search(text if text.strip() else reasoning) or marked.search(reasoning):
+            return found.string[found.start() : found.start() + _MARK_CHARS].split("\n")[0] or tool
+    return finish_reason if finish_reason.lower() in TOOL_WORDS else ""
+
+
+_MARK_CHARS = 24
+"""Characters of a lost call that are named."""
 
 
 def calls_remedy(model: str) -> str:

@@ -34,6 +34,7 @@ from harness.deciding.stats_differences import (
     smallest_difference,
     variance_of_mean,
 )
+from harness.scoring.call_measures import TriggerAgreement, trigger_agreement
 from harness.scoring.score import Score
 from harness.scoring.stats import Array, Estimate, Interval, IntervalEnds, mean_limits, normal_two_sided, t_two_sided
 from harness.scoring.tally import QuestionTally, cluster_numbers, shows_no_spread
@@ -82,6 +83,8 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     better: int
     worse: int
     recovery: Estimate | None = None
+    trigger: TriggerAgreement | msgspec.UnsetType = msgspec.UNSET
+    """Whether the first run calls functions where the second does; unset where no question asks for calls."""
 
     def smallest(self, n_tests: int = 1) -> float | None:
         """The smallest true difference that these samples find in 80 % of repetitions; None if they find none that the
@@ -162,6 +165,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
         better=sum(a > b for a, b in rates),
         worse=sum(a < b for a, b in rates),
         recovery=None if scale.lowest else _recovery(rates, extremes, shows_none),
+        trigger=trigger_agreement(seen) or msgspec.UNSET,
     )
     return msgspec.structs.replace(compared, detectable=compared.smallest())
 

@@ -1,4 +1,4 @@
-"""Lines of a gate on figures: acceptance, speed, first token, length of replies, cache hits.
+"""Lines of a gate on figures: acceptance, speed, first token, length of replies, cache hits, schema accuracy.
 
 A run's figure differs from the next run's of the same server by more than its own samples show, even with the same
 questions. So a line is decided by the spread between runs: that of the history, from `MIN_RUNS` runs on, else a default
@@ -22,7 +22,8 @@ from harness.core import codec
 from harness.deciding.nights import Prior, chance_beyond, learnt_deviation, reach
 from harness.gates.policy import FigureLine, FigureName, Policy
 from harness.reports.scored import ScoredRun, read_without_grades
-from harness.scoring.stats import Array
+from harness.scoring.call_measures import SCHEMA_ACCURACY
+from harness.scoring.stats import Z_95, Array
 
 MIN_RUNS = 5
 """Fewest former runs by which the spread between runs is known."""
@@ -78,12 +79,13 @@ class FigureCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 class Figure(NamedTuple):
     """A figure of one run. value: None if it is unknown, for the reason `why`; else `why` says more of it. load: by a
-    word for each, what must be alike in runs that are compared.
+    word for each, what must be alike in runs that are compared. spread: of its samples, a share of it; None: unknown.
     """
 
     value: float | None
     why: str
     load: Mapping[str, Any]
+    spread: float | None = None
 
 
 def figure_of(run: ScoredRun, benchmark: str, name: FigureName) -> Figure:
@@ -99,6 +101,11 @@ def figure_of(run: ScoredRun, benchmark: str, name: FigureName) -> Figure:
         IN_FLIGHT: engine.concurrency if engine else None, "servers": len(servers), "settings": codec.digest(identity),
         "engine": sorted({str(facts.host.get("engine")) for facts in servers}), "source": by_replies,
     }  # fmt: skip
+    if name == "schema":
+        fits = score.measures.get(SCHEMA_ACCURACY)
+        if fits is None or not fits.value or fits.sampling is None:
+            return Figure(None, "no reply calls a function", load)
+        return Figure(fits.value, "", load, (fits.sampling.high - fits.sampling.low) / 2 / Z_95 / fits.value)
     plain = {
         "reply_length": (score.mean_completion_tokens, "no server states tokens"),
         "first_token_p99": (score.speed and score.speed.first_token_p99, "no reply was streamed"),
@@ -160,6 +167,8 @@ def _decided(
     alarm, power = policy.false_alarm / 100 / policy.critical, policy.power / 100
     sign = -1 if line.ceiling or (line.baseline and check.figure in RISING) else 1  # +1: worse when it falls
     limit, usual = line.floor or line.ceiling or (baseline and baseline.value), DEFAULTS.get(check.figure)
+    if figures and usual is None:
+        usual = figures[0].spread
     if check.figure == "tokens_per_second" and figures and (figures[0].load.get(IN_FLIGHT) or 0) < MIN_IN_FLIGHT:
         usual = None
     accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)

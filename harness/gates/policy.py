@@ -32,7 +32,9 @@ Tier = Literal["critical", "supporting", "advisory"]
 Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
-FigureName = Literal["acceptance_length", "tokens_per_second", "first_token_p99", "reply_length", "cache_hit_rate"]
+FigureName = Literal[
+    "acceptance_length", "tokens_per_second", "first_token_p99", "reply_length", "cache_hit_rate", "schema"
+]
 """The figures that a gate may hold a line on (`harness.gates.figures`)."""
 
 

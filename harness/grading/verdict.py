@@ -26,8 +26,18 @@ from harness.answers.patterns import regex
 from harness.answers.reasoning import final_part
 from harness.core.codec import digest
 from harness.core.inert import quoted, visible
-from harness.core.records import UNSTATED_REASON, AnswerKind, Grade, GradeRules, NearMiss, Question, Sample, VerdictName
-from harness.core.reply_notes import loses_call
+from harness.core.records import (
+    UNSTATED_REASON,
+    AnswerKind,
+    CallSign,
+    Grade,
+    GradeRules,
+    NearMiss,
+    Question,
+    Sample,
+    VerdictName,
+)
+from harness.core.reply_notes import lost_call
 from harness.grading import verifier
 from harness.grading.bounds import MAX_CANDIDATES, MAX_WHOLE_REPLY_CHARS, MIN_ROUNDED
 from harness.grading.compare.plain_numbers import plain_number
@@ -184,7 +194,7 @@ class Verdict(_Explained):
     right answer, the extracted one is wrong. steps: how the verdict came about, a sentence a step, safe to print, the
     outcome last; empty unless requested. near_miss: how a wrong answer misses a right one by little. grader: the rules'
     version, or the benchmark's own verifier with the digest of its file. parts: how many parts of the answer are right;
-    None where the grader states none.
+    None where the grader states none. call_signs: as in `Grade`; None where the question asks for no calls.
     """
 
     outcome: VerdictName
@@ -197,6 +207,7 @@ class Verdict(_Explained):
     near_miss: NearMiss | None = None
     grader: str = GRADER
     parts: verifier.Parts | None = None
+    call_signs: tuple[CallSign, ...] | None = None
 
     def explained_by(self, explain: Callable[[], tuple[str, ...]]) -> Verdict:
         """This verdict with `explain`, a function that makes its steps; it is called when the steps are first read."""
@@ -238,6 +249,7 @@ class Verdict(_Explained):
             truncated=None if sample.finish_reason == UNSTATED_REASON else sample.truncated,
             completion_tokens=sample.usage.completion_tokens,
             parts=msgspec.UNSET if self.parts is None else self.parts,
+            call_signs=msgspec.UNSET if self.call_signs is None else self.call_signs,
         )
 
 
@@ -275,14 +287,21 @@ def search(
 
 def _calls_of(question: Question, sample: Sample, *, with_steps: bool) -> Extraction:
     """Return the calls of a sample as its answer; an empty list is one, since it may be right to call nothing."""
-    answer = answer_of(sample.calls or ())
-    if not sample.calls and loses_call(sample.text, sample.reasoning, sample.finish_reason, "\0", asks_program=False):
-        answer = UNREAD_CALL
+    calls, lost = sample.calls or (), ""
+    answer, ids = answer_of(calls), [call.id for call in calls if call.id]
+    if not calls:
+        lost = lost_call(sample.text, sample.reasoning, sample.finish_reason, ["\0"], asks_program=False)
+        answer = f"{UNREAD_CALL}: {lost}" if lost else answer
+    shown: dict[CallSign, bool] = {
+        "call": bool(calls), "unread_call": bool(lost), "cut_call": sample.truncated and bool(calls or lost),
+        "same_id": len(set(ids)) < len(ids),
+    }  # fmt: skip
+    signs = tuple(sign for sign, is_shown in shown.items() if is_shown)
     if len(answer) > MAX_WHOLE_REPLY_CHARS:
-        return NOTHING
+        return NOTHING._replace(call_signs=signs)
     named = " or ".join(map(quoted, question.references))
     steps = (f"the reference {named} is compared as: calls", f"the reply calls {quoted(answer)}") if with_steps else ()
-    return Extraction(answer, 0, 0, "calls", steps=steps)
+    return Extraction(answer, 0, 0, "calls", steps=steps, call_signs=signs)
 
 
 def _find_stated(question: Question, sample: Sample) -> Extraction | None:
@@ -478,20 +497,21 @@ def _by_rules(question: Question, answer: str, *, with_steps: bool) -> Verdict:
 
 def _by_calls(question: Question, answer: str, *, with_steps: bool) -> Verdict:
     """Return the verdict on function calls; its step says what is wrong with them."""
-    from harness.grading.compare.calls import fault_of
+    from harness.grading.compare.calls import fault_of, signs_of
 
-    if answer == UNREAD_CALL:
+    if answer.startswith(UNREAD_CALL):
         return Verdict("wrong", UNREAD_CALL)
-    calls = calls_in(answer)
-    faults = [fault_of(calls, read_reference(text), question.tools or ()) for text in question.references]
+    calls, tools = calls_in(answer), question.tools or ()
+    faults = [fault_of(calls, read_reference(text), tools) for text in question.references]
     fault = faults[0] if None not in faults else None
     vote = _vote(question, answer) if calls else None
     if fault is None:
-        return Verdict("correct", "calls", vote=vote)
+        return Verdict("correct", "calls", vote=vote, call_signs=signs_of(calls, tools))
     outcome: VerdictName = "wrong" if calls else "no_answer"
     if fault.rule == "unreadable schema":
         outcome = "undecided"
-    return Verdict(outcome, fault.rule, vote=vote, steps=(fault.words,) if with_steps else ())
+    steps = (fault.words,) if with_steps else ()
+    return Verdict(outcome, fault.rule, vote=vote, steps=steps, call_signs=signs_of(calls, tools))
 
 
 def _by_verifier(question: Question, answer: str) -> Verdict:
@@ -587,6 +607,7 @@ def conclude(
         steps=_all_steps(extraction, decision, near),
         near_miss=near,
         grader=grader,
+        call_signs=None if (seen := extraction.call_signs) is None else (*seen, *(decision.call_signs or ())),
     )
 
 

@@ -48,6 +48,10 @@ class ShowCommand(CommandOptions):
     """Samples that look wrong: repetition, garbled, no text."""
     disputed: Annotated[bool, Option()] = False
     """Samples on which a second grader contradicts the grade."""
+    why: Annotated[str | None, Option(metavar="RULE|SIGN")] = None
+    """Samples graded by this rule, or whose calls show this sign: call, fits, no_json, schema, unknown_name,
+    unread_call, cut_call, same_id.
+    """
     grep: Annotated[str | None, Option(metavar="TEXT")] = None
     """Samples that hold TEXT; small letters find capitals, too."""
     filter: Annotated[tuple[str, ...], Option(metavar="COLUMN=VALUE")] = ()

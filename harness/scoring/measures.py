@@ -76,7 +76,7 @@ def measures(
     if form is not None and "f1" in form.measures and present:
         estimates["F1"] = f1(present)
         estimates["attempted"] = rate(present, [item.n - item.unanswered for item in present], verdicts=True)
-        estimates["right of attempted"] = _ratio(present, 1.0, 0.0)
+        estimates["right of attempted"] = ratio_of_means(present, 1.0, 0.0, *_counted(present))
     if form is not None and "calibration" in form.measures:
         estimates |= calibration(present)
     estimates |= {f"G-Pass@{k} at {t:g}": g_pass_at(items, k, t).estimate for k in ks if k > 1 for t in G_PASS_SHARES}
@@ -107,7 +107,12 @@ def f1(items: Sequence[QuestionTally]) -> Estimate | None:
     """2 P R / (P + R), P the share of the attempted answers that are right and R that of all: 2 · right / (all +
     attempted).
     """
-    return _ratio(items, 2.0, 1.0)
+    return ratio_of_means(items, 2.0, 1.0, *_counted(items))
+
+
+def _counted(items: Sequence[QuestionTally]) -> tuple[Array, Array]:
+    """The right samples of each question, and those without an answer."""
+    return np.array([item.correct for item in items]), np.array([item.unanswered for item in items])
 
 
 MIN_RULINGS = 200
@@ -147,14 +152,16 @@ def _rms_error(grades: Sequence[Grade], *, leaves_out_last: bool) -> float:
     return math.sqrt(math.fsum(gaps))
 
 
-def _ratio(items: Sequence[QuestionTally], gain: float, base: float) -> Estimate | None:
-    """The ratio of two means over questions, gain · right / (base + attempted); None for 0 of 0.
+def ratio_of_means(
+    items: Sequence[QuestionTally], gain: float, base: float, right: Array, silent: Array
+) -> Estimate | None:
+    """The ratio of two means over questions, gain · right / (base + attempted); None for 0 of 0. right, silent: samples
+    of each question that are right, and that attempt nothing.
 
     Its variance is linearised (the delta method; `stats.between`): that of gain · right − ratio · (base + attempted),
     divided by the square of the mean below the line.
     """
     counts, independent = sample_counts(items)
-    right, silent = np.array([item.correct for item in items]), np.array([item.unanswered for item in items])
     above, below = gain * right / counts, base + 1 - silent / counts
     if not (total := below.sum()):
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
@@ -23,9 +23,12 @@ from harness.core.contradictions import CUT_EARLY, ENDS_AT_LIMIT
 from harness.core.errors import InUse, StoreError
 from harness.core.files import disk_errors, open_untrusted
 from harness.core.hidden_limit import Cuts, HiddenLimit
+from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
+from harness.core.reply_notes import calls_remedy
 from harness.grading.processes import pool
+from harness.grading.verdict import UNREAD_CALL
 from harness.presets.grading import GradingOptions
 from harness.runs import (
     BenchmarkFolder,
@@ -44,10 +47,12 @@ from harness.runs.recorded_settings import max_tokens_sent
 from harness.scoring.anomalies import anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_hand import with_verdicts_by_hand
+from harness.scoring.call_measures import UNREAD_CALLS
 from harness.scoring.engine_figures import engine_figures, speculation
 from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.observed import (
+    MAX_LOST_SHARE,
     Observed,
     Rows,
     answerer_warnings,
@@ -275,10 +280,26 @@ def score_of(graded: GradedBenchmark) -> Score:
         engine=figures if figures and any(reading.page.why != NO_PAGE for reading in pages) else msgspec.UNSET,
         speculation=acceptance or msgspec.UNSET,
         accuracy_from_reasoning=with_reasoning,
-        warnings=(*score.warnings, *warned("calls", [] if used is None else [used.warning(model)])),
+        warnings=(
+            *score.warnings,
+            *warned("calls", [_unread(score, model, counted) if used is None else used.warning(model)]),
+        ),
     )
     score, by_hand = with_errors(score, graded.judged_failures), overrides.read(graded.folder)
     return with_verdicts_by_hand(score, graded.tallied if by_hand else (), by_hand)
+
+
+def _unread(score: Score, model: str, grades: Iterable[Grade]) -> str:
+    """The warning that the server has not read calls in answers; empty if few replies hold one."""
+    lost = score.measures.get(UNREAD_CALLS)
+    if lost is None or lost.value <= MAX_LOST_SHARE:
+        return ""
+    mark = next((grade.extracted or "" for grade in grades if grade.rule == UNREAD_CALL), "")
+    mark = quoted(mark.removeprefix(f"{UNREAD_CALL}: "))
+    return (
+        f"{lost.value:.1%} of the replies hold a call as text, such as {mark}, "
+        f"which counts as wrong: {calls_remedy(model)}; `harness show RUN --why unread_call` lists them"
+    )
 
 
 def _from_reasoning(

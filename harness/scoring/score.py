@@ -33,6 +33,7 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import refuse_link
 from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
+from harness.scoring.call_measures import of_calls
 from harness.scoring.engine_figures import EngineFigures, Speculation
 from harness.scoring.judging import Judging
 from harness.scoring.measures import (
@@ -318,7 +319,7 @@ def score_benchmark(
         breakdowns=_breakdowns(covered),
         early_cut=early_cut,
         copies=tallies.copies,
-        measures=measures(covered, ks, form, rules.right_from),
+        measures=measures(covered, ks, form, rules.right_from) | of_calls(covered),
         points_of=most_points or msgspec.UNSET,
         right_from=(most_points and rules.right_from) or msgspec.UNSET,
     )

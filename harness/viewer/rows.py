@@ -4,6 +4,8 @@ filter of `harness show` finds.
 A search reads the whole journal for exact text: every sample with the text is found, also in a growing run; memory
 stays within one record. A search text without capital letters (A–Z) ignores case. The reason for having no index is in
 `docs/decisions.md`.
+
+Long: a row's fields and the filters that read them change together.
 """
 
 from __future__ import annotations
@@ -396,6 +398,8 @@ class SampleFilter:
     marks: frozenset[Mark] = frozenset()
     columns: tuple[tuple[str, str], ...] = ()
     text: str | None = None
+    why: str | None = None
+    """The rule of the grade, or one of its signs of calls."""
 
     @property
     def everything(self) -> bool:
@@ -405,11 +409,16 @@ class SampleFilter:
     @property
     def of_grades(self) -> bool:
         """Whether the filter needs a sample's grade."""
-        return bool(self.verdicts or self.marks - {"cut"})
+        return bool(self.verdicts or self.why or self.marks - {"cut"})
 
     def question(self, question: Question) -> bool:
         """Whether the question has the wanted metadata."""
         return all(column_text(question, name) == value for name, value in self.columns)
+
+    def graded(self, benchmark: OpenBenchmark, key: Key) -> bool:
+        """Whether the sample's grade has the wanted rule or sign."""
+        grade = None if self.why is None else benchmark.grade(key)
+        return self.why is None or (grade is not None and self.why in (grade.rule, *(grade.call_signs or ())))
 
     def sample(self, row: ListedSample) -> bool:
         """Whether the sample passes the filter, apart from its text."""
@@ -442,5 +451,6 @@ def matching_samples(
             continue
         for row in sample_rows(benchmark, question.question_id):
             key = Key(question.question_id, row.index)
-            if row.stored and sample_filter.sample(row) and (holding is None or key in holding):
+            fits = row.stored and sample_filter.sample(row) and (holding is None or key in holding)
+            if fits and sample_filter.graded(benchmark, key):
                 yield question, key

@@ -81,6 +81,29 @@ def test_questions_that_offer_tools_are_asked_stored_and_graded(tmp_path: Path, 
     shown = command(tmp_path, "show", "r", "Bonn?:0").out
     assert '[call of weather_get]\n{"city": "bonn"}' in shown
     assert '"The weather of a city."' in shown, "the printed request offers the tool"
+    score = json.loads((tmp_path / "r" / "asked" / "scores.json").read_text())
+    shares = {name: round(8 * each["value"], 3) for name, each in score["measures"].items()}
+    assert shares == {
+        "schema accuracy": 4.8,  # three of the five replies with calls
+        "replies with calls": 5,
+        "arguments no JSON": 1,
+        "arguments unlike the schema": 1,
+        "markup of a call in the text": 1,
+    }
+    warned = str(score["warnings"])
+    assert "<tool_call>" in warned
+    assert "--tool-call-parser" in warned
+    for why, question in (("no_json", "Hof?"), ("schema", "Ulm?"), ("unread_call", "Rom?"), ("value", "Köln?")):
+        listed = command(tmp_path, "show", "r", "--why", why).out
+        assert [each for each, *_ in ROWS if each in listed] == [question]
+    if api == "chat":
+        (tmp_path / "s").mkdir()
+        for file in (tmp_path / "r").rglob("*"):
+            if file.is_file():
+                (kept := tmp_path / "s" / file.relative_to(tmp_path / "r")).parent.mkdir(exist_ok=True)
+                kept.write_bytes(file.read_bytes())
+        compared = command(tmp_path, "compare", "r", "s").out
+        assert "calls where the baseline calls: F1 100.0%" in compared
 
 
 LOGGED = [

@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from harness.answers.calls import AcceptedCalls, AnyCalls, DecodedCall, wire_name
 from harness.core import codec
 from harness.core.inert import quoted
-from harness.core.records import OfferedTool
+from harness.core.records import CallSign, OfferedTool
 
 CallRule = Literal[
     "no call",
@@ -70,10 +71,38 @@ def _named(calls: Sequence[DecodedCall]) -> str:
 
 
 # --- the schema
+MAX_SIGNED = 100
+"""Calls of a reply whose schemas are tried beside accepted values."""
+
+_SIGNS: dict[CallRule, CallSign] = {
+    "arguments no JSON": "no_json", "name of a call": "unknown_name", "schema": "schema",
+    "unreadable schema": "unreadable_schema",
+}  # fmt: skip
+
+
+def signs_of(calls: Sequence[DecodedCall], tools: Sequence[OfferedTool]) -> tuple[CallSign, ...]:
+    """Whether the calls fit the schemas of their tools (`fits`), or in which ways they do not; empty without calls."""
+    offered = {tool.name: tool for tool in tools}
+    faults = [unfit(call, offered, "") for call in calls[:MAX_SIGNED]]
+    signs = {_SIGNS[fault.rule] for fault in faults if fault is not None}
+    return tuple(sorted(signs)) or (("fits",) if calls else ())
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: bytes) -> Any:
+    """The validator of a schema, which is JSON."""
+    from jsonschema import Draft202012Validator, validators
+    from referencing import Registry
+
+    parameters = codec.decode(schema, dict[str, Any])
+    kind = validators.validator_for(parameters, default=Draft202012Validator)
+    # An empty registry: a `$ref` to an address is not fetched.
+    return kind(parameters, registry=Registry())
+
+
 def unfit(call: DecodedCall, offered: Mapping[str, OfferedTool], where: str) -> Fault | None:
     """Why a call does not fit the schema of its tool; None if it does."""
-    from jsonschema import Draft202012Validator, exceptions, validators
-    from referencing import Registry
+    from jsonschema import exceptions
     from referencing.exceptions import Unresolvable
 
     tool = offered.get(call.name)
@@ -81,10 +110,8 @@ def unfit(call: DecodedCall, offered: Mapping[str, OfferedTool], where: str) -> 
         return Fault("name of a call", f"{where}: no tool is called {quoted(call.name)}")
     if (unread := _unread(call, where)) is not None:
         return unread
-    kind = validators.validator_for(tool.parameters, default=Draft202012Validator)
     try:
-        # An empty registry: a `$ref` to an address is not fetched.
-        error = exceptions.best_match(kind(tool.parameters, registry=Registry()).iter_errors(call.arguments))
+        error = exceptions.best_match(_validator(codec.encode(tool.parameters)).iter_errors(call.arguments))
     except (Unresolvable, exceptions.SchemaError, exceptions.UnknownType, re.error, TypeError, ValueError) as broken:
         return Fault(
             "unreadable schema", f"{where}, {call.name}: the schema of this tool cannot be read: {quoted(str(broken))}"

@@ -6,6 +6,7 @@ import re
 from typing import Literal, NamedTuple
 
 from harness.answers.patterns import regex
+from harness.core.records import CallSign
 from harness.grading.bounds import MAX_VALUES, TAIL_CHARS
 
 Method = Literal[
@@ -29,7 +30,7 @@ class Extraction(NamedTuple):
     opened_by: in words, safe to print, what leaves it open; empty if nothing does. behind: values that the text behind
     it states as an answer, or all values of the reply if no sentence states this one; each must get the same verdict.
     other_boxes: the contents of the boxes beside it, the last first; empty if none can change the verdict. steps: the
-    search in words; empty unless requested.
+    search in words; empty unless requested. call_signs: those that need no schema; None for any other kind of answer.
     """
 
     answer: str
@@ -40,6 +41,7 @@ class Extraction(NamedTuple):
     behind: tuple[str, ...] = ()
     other_boxes: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
+    call_signs: tuple[CallSign, ...] | None = None
 
 
 NOTHING = Extraction("", 0, 0, "none")

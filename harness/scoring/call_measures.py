@@ -1,0 +1,105 @@
+"""What a score says of questions that ask for function calls, and how two runs agree on whether to call.
+
+schema accuracy       share of the replies with calls whose calls all fit the schemas of their tools
+replies with calls    share of the samples; so are the measures of what went wrong, which stand where anything did
+trigger agreement     precision, recall and F1 of "the run calls", where a reference run calls
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from harness.core.records import CallSign
+from harness.scoring.measures import ratio_of_means
+from harness.scoring.stats import Array, Estimate
+from harness.scoring.tally import QuestionTally
+from harness.scoring.uncertainty import mean_question_interval, rate
+
+SCHEMA_ACCURACY = "schema accuracy"
+"""The measure of replies with calls whose calls all fit their schemas."""
+
+UNREAD_CALLS = "markup of a call in the text"
+"""The measure of replies whose calls the server has not read."""
+
+_SHARES: dict[CallSign, str] = {
+    "no_json": "arguments no JSON", "schema": "arguments unlike the schema", "unknown_name": "unknown function",
+    "unread_call": UNREAD_CALLS, "cut_call": "cut inside a call", "same_id": "calls of one id",
+}  # fmt: skip
+"""Sign → the measure of the samples that show it, which stands where any does."""
+
+
+def of_calls(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
+    """The measures of replies to questions that ask for calls; empty without such questions."""
+    items = [item for item in items if item.n and item.question.kind == "calls"]
+    shown = [Counter(sign for grade in item.grades for sign in grade.call_signs or ()) for item in items]
+    if not items or not any(grade.call_signs is not msgspec.UNSET for item in items for grade in item.grades):
+        return {}
+    counts = {sign: [each[sign] for each in shown] for sign in ("call", "fits", *_SHARES)}
+    silent = np.array([item.n for item in items]) - np.array(counts["call"])
+    estimates: dict[str, Estimate | None] = {
+        SCHEMA_ACCURACY: ratio_of_means(items, 1.0, 0.0, np.array(counts["fits"]), silent),
+        "replies with calls": rate(items, counts["call"], verdicts=True),
+    }
+    shares = {name: rate(items, counts[sign], verdicts=True) for sign, name in _SHARES.items() if any(counts[sign])}
+    return {name: each for name, each in (estimates | shares).items() if each is not None}
+
+
+class TriggerAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a run calls where another one, the reference, does, over all pairs of their samples of a question.
+
+    precision: of the run's replies with a call, the share where the reference calls, too; recall: the reverse; f1:
+    their harmonic mean. None where neither calls. The intervals are for other questions of this kind.
+    """
+
+    precision: Estimate | None
+    recall: Estimate | None
+    f1: Estimate | None
+
+    @property
+    def sentence(self) -> str:
+        """The three in a sentence."""
+        cells = {"F1": self.f1, "precision": self.precision, "recall": self.recall}
+        words = [
+            f"{name} {each.value:.1%}"
+            + (f" ({each.question.low:.1%} to {each.question.high:.1%})" if each.question else "")
+            for name, each in cells.items()
+            if each is not None
+        ]
+        return f"calls where the baseline calls: {', '.join(words) or 'neither run calls a function'}"
+
+
+def trigger_agreement(pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> TriggerAgreement | None:
+    """How two runs agree on whether to call; None without questions that ask for calls. pairs: (run's, reference's)."""
+    asked = [(ours, theirs) for ours, theirs in pairs if ours.question.kind == "calls"]
+    if not asked:
+        return None
+    items = [ours for ours, _ in asked]
+    ours, theirs = (np.array([_share_with_call(pair[side]) for pair in asked]) for side in (0, 1))
+    return TriggerAgreement(
+        precision=_weighted(theirs, ours, items),
+        recall=_weighted(ours, theirs, items),
+        f1=_weighted(
+            np.divide(2 * ours * theirs, ours + theirs, out=np.zeros_like(ours), where=ours + theirs > 0),
+            ours + theirs,
+            items,
+        ),
+    )
+
+
+def _share_with_call(item: QuestionTally) -> float:
+    return sum("call" in (grade.call_signs or ()) for grade in item.grades) / item.n
+
+
+def _weighted(values: Array, weights: Array, items: Sequence[QuestionTally]) -> Estimate | None:
+    """The weighted mean of the values of the questions that have a weight; None without any."""
+    counted = weights > 0
+    if not counted.any():
+        return None
+    having = [item for item, has_weight in zip(items, counted, strict=True) if has_weight]
+    values, weights = values[counted], weights[counted]
+    interval = mean_question_interval(values, having, weights)
+    return Estimate(value=float((values * weights).sum() / weights.sum()), question=interval)
