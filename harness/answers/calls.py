@@ -143,7 +143,9 @@ def read_calls(reply: Any) -> tuple[SentCall, ...]:
         calls = msgspec.convert(flat, tuple[_LoggedCall, ...])
     except (codec.DecodeError, msgspec.MsgspecError) as error:
         raise ValueError(f'expected a list of {{"name", "arguments"}} ({error})') from error
-    return tuple(SentCall(id=call.id or "", name=call.name, arguments=_as_text(call.arguments)) for call in calls)
+    return tuple(
+        SentCall(id=call.id or "", name=wire_name(call.name), arguments=_as_text(call.arguments)) for call in calls
+    )
 
 
 def _as_text(arguments: dict[str, Any] | str) -> str:

@@ -177,10 +177,10 @@ class ExportedBenchmark:
             if sample.finish_reason == UNSTATED_REASON:
                 return "whose file does not say how they ended"
             return f"ended by {visible(sample.finish_reason, 40)!r}"
+        if not choice.empty and (sample.calls or len(sample.steps or ()) > 1):
+            return "made with calls of a tool, for which such a file has no place"
         if not choice.empty and not reply_text(sample, reasoning=choice.reasoning):
             return "empty"
-        if sample.calls or (not choice.empty and len(sample.steps or ()) > 1):
-            return "made with calls of a tool, for which such a file has no place"
         if choice.distinct:
             # Without the separators, ("ab", "c") and ("a", "bc") as reasoning and text would be equal.
             whole = f"{sample.question_id}\0{sample.reasoning or ''}\0{sample.text or ''}"

@@ -203,8 +203,14 @@ _STEPS = "the requests of a sample with a tool, with their calls and outputs, as
 _OF_A_TOOL = Field("steps", "string", _STEPS, lambda r: _json(r.sample.steps) if r.sample.steps else None)
 
 
+_CALLS = "the calls that are the answer, as JSON"
+_OF_CALLS = Field("calls", "string", _CALLS, lambda r: _json(r.sample.calls) if r.question.kind == "calls" else None)
+
+
 def fields_of(benchmarks: Sequence[ExportedBenchmark]) -> tuple[Field, ...]:
-    """The columns of a table of samples of these: those of a judge's points, and of a tool, only if any has them."""
+    """The columns of a table of samples of these: those of a judge's points, a tool and calls only if any has them."""
     judged = any(grade.points or grade.confidence for each in benchmarks for grade in each.grades.values())
     has_tool = any(names_in(each.record.identity) for each in benchmarks)
-    return (*FIELDS, *(_OF_A_JUDGE if judged else ()), *([_OF_A_TOOL] if has_tool else ()))
+    asks_calls = any(question.kind == "calls" for each in benchmarks for question in each.questions.values())
+    more = (*(_OF_A_JUDGE if judged else ()), *([_OF_A_TOOL] if has_tool else ()), *([_OF_CALLS] if asks_calls else ()))
+    return (*FIELDS, *more)

@@ -17,20 +17,23 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
+from harness.answers.calls import read_calls, read_tools, written_reference
 from harness.benchmarks import usual_columns
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS, QUESTION_COLUMNS
 from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError, near_names
 from harness.core.files import open_named
 from harness.core.inert import quoted, visible
-from harness.core.records import UNSTATED_REASON, Question
+from harness.core.records import UNSTATED_REASON, OfferedTool, Question, SentCall
 from harness.core.token_counts import stated_usage
 from harness.foreign import cells
 
@@ -55,7 +58,7 @@ MAX_MEMBER_BYTES = 256 * 1024 * 1024
 class ToolReply:
     """A completion as a tool stored it. A field is None if the tool did not store it.
 
-    index: the number of the sample among those of its question, from 0.
+    index: the number of the sample among those of its question, from 0. calls: unset unless its question asks for some.
     """
 
     text: str | None
@@ -64,6 +67,7 @@ class ToolReply:
     completion_tokens: int | None = None
     prompt_tokens: int | None = None
     index: int | None = None
+    calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def is_missing(self) -> bool:
@@ -92,6 +96,36 @@ class OutputRow:
     usual_id: str | None = None
     states_reference: bool = True
     model: str | None = None
+    tools: tuple[OfferedTool, ...] = ()
+
+
+def of_calls(rows: Iterable[Row], *, in_benchmark: bool) -> Iterator[OutputRow]:
+    """Read requests with their replies: `tools`, `tool_calls`, perhaps a text, the messages and what is accepted.
+
+    in_benchmark: whether a benchmark has the references; else calls that fit their schemas are right where a row states
+    none. Raises `UsageError`.
+    """
+    for row in rows:
+        answer, text, asked, name = (
+            usual_columns.find(names, row.value)
+            for names in ((*GOLD_COLUMNS, *ANSWER_COLUMNS), ("content", *RESPONSE_COLUMNS), ASKED_COLUMNS, ID_COLUMNS)
+        )
+        stated = _cell(row, answer)
+        try:
+            calls, tools = read_calls(row.value.get("tool_calls") or []), read_tools(row.value.get("tools") or [])
+            reference = written_reference("schema" if stated is None else stated)
+        except ValueError as error:
+            raise UsageError(f"{row.where}: the tools, the calls or the reference: {quoted(str(error))}") from error
+        (reply,) = responses_of(row, _cell(row, text) or "", text or "content")
+        yield OutputRow(
+            row.where,
+            [replace(reply, calls=calls)],
+            question=cells.as_text(_cell(row, asked)),
+            answer=reference,
+            question_id=cells.id_of(_cell(row, name)),
+            states_reference=stated is not None or not in_benchmark,
+            tools=tools,
+        )
 
 
 def by_columns(rows: Iterable[Row], keys: Keys, *, questions: Sequence[Question] = ()) -> Iterator[OutputRow]:

@@ -12,6 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
 from harness.core.choices import OutputsFormat as Format
@@ -173,6 +175,8 @@ def _read_rows(
     first = next(rows)
     format = format or formats.recognise(first)
     rows = chain([first], rows)
+    if format == "columns" and {"tools", "tool_calls"} <= first.value.keys():
+        return formats.of_calls(rows, in_benchmark=bool(questions))
     if format == "columns":
         return formats.by_columns(rows, keys, questions=questions)
     if tool := formats.TOOLS.get(format):
@@ -223,6 +227,7 @@ def _question(row: OutputRow, name: str, question_id: str) -> Question:
         references=accepted,
         kind=kind,
         metadata=metadata_of(row.metadata),
+        tools=row.tools or msgspec.UNSET,
         row_digest=digest([row.question, row.answer]),
         prompt_digest=digest(row.question),
     )
@@ -235,6 +240,7 @@ def _sample(question: Question, index: int, response: ToolReply, where: str) -> 
         question_id=question.question_id,
         sample_index=index,
         text=response.text,
+        calls=response.calls,
         reasoning=response.reasoning,
         finish_reason=response.finish_reason,
         usage=Usage(prompt_tokens=response.prompt_tokens, completion_tokens=response.completion_tokens),

@@ -204,6 +204,8 @@ def reference_of(row: OutputRow) -> AcceptedAnswers:
     """The reference answers that a row states; none if it states none. Raises `UsageError` if they cannot be read."""
     if not row.states_reference:
         return AcceptedAnswers((), "text")
+    if row.tools:
+        return AcceptedAnswers((row.answer,), "calls")
     try:
         return _reference_of_text(row.answer) if isinstance(row.answer, str) else read_reference(row.answer)
     except ValueError as error:

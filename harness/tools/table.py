@@ -15,7 +15,7 @@ from typing import Any
 from harness.core import codec
 from harness.core.errors import misspelt
 from harness.core.options import Kind
-from harness.core.records import ToolCall
+from harness.core.records import SentCall, ToolCall
 from harness.tools.python import PYTHON
 from harness.tools.tool import LIMITS, Tool, ToolSettings
 
@@ -82,7 +82,7 @@ def _stated(identity: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [each for each in (stated if isinstance(stated, list) else [stated]) if isinstance(each, Mapping)]
 
 
-def arguments_of(call: ToolCall) -> dict[str, Any]:
+def arguments_of(call: ToolCall | SentCall) -> dict[str, Any]:
     """The arguments of a call by name; empty for what its tool does not read."""
     with contextlib.suppress(ValueError):
         if call.name in TOOLS:

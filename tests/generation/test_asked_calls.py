@@ -6,6 +6,7 @@ For: harness.benchmarks.drafts, harness.generation.network.requests, harness.vie
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,48 @@ def test_logged_requests_are_sent_as_they_are_beside_plain_questions(tmp_path: P
     assert logged.get("parallel_tool_calls") == (None if api == "messages" else False)
     assert command(tmp_path, "score", "r").code == 0
     assert 'weather_get({"city":"Bonn"})' in command(tmp_path, "show", "r", "log:0").out
+
+
+def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: Path) -> None:
+    def row(text: str | None, *arguments: str, **more: Any) -> dict[str, Any]:
+        calls = [{"id": "c", "function": {"name": "weather.get", "arguments": each}} for each in arguments]
+        return {"messages": LOGGED, "tools": [{"function": TOOL}], "content": text, "tool_calls": calls or None, **more}
+
+    bonn = {"calls": [{"weather.get": {"city": ["Bonn"]}}]}
+    rows = [
+        row(None, '{"city": "Bonn"}'),
+        row("", '{"city": 7}'),
+        row("Hello", answer="none"),
+        row('<tool_call>{"name": "x"', finish_reason="stop"),
+        row(None, '{"city": "bonn"}', '{"ci', answer=bonn, finish_reason="length"),
+    ]
+    for number, each in enumerate(rows):
+        each["id"] = f"q{number}"
+    (tmp_path / "replies.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert command(tmp_path, "score", "replies.jsonl").code == 0
+    folder = tmp_path / "replies.jsonl.scored" / "replies"
+    grades = [json.loads(line) for line in (folder / "grades.jsonl").read_text().splitlines()]
+    assert {each["question_id"]: (each["rule"], each["call_signs"]) for each in grades} == {
+        "q0": ("calls", ["call", "fits"]),
+        "q1": ("schema", ["call", "schema"]),
+        "q2": ("calls", []),
+        "q3": ("unread call", ["unread_call"]),
+        "q4": ("number of calls", ["call", "cut_call", "same_id", "no_json"]),
+    }
+    assert '"city": 7' in command(tmp_path, "show", "replies.jsonl", "--why", "schema").out
+    for form in ("csv", "inspect"):
+        exported = command(tmp_path, "export", "replies.jsonl.scored", "--to", form, "--out", "o")
+        assert exported.code == 0, exported.err
+    (file,) = (tmp_path / "o").rglob("*.csv")
+    assert '""name"":""weather_get""' in file.read_text()
+    (log,) = (tmp_path / "o").rglob("*.eval")
+    with zipfile.ZipFile(log) as archive:
+        (name,) = (each for each in archive.namelist() if "q0" in each)
+        reply = json.loads(archive.read(name))["messages"][-1]
+    called = {"id": "c", "function": "weather_get", "arguments": {"city": "Bonn"}, "type": "function"}
+    assert reply["tool_calls"] == [called]
+    (tmp_path / "bad.jsonl").write_text(json.dumps(row(None) | {"tool_calls": [1]}))
+    assert "bad.jsonl:1: the tools, the calls or the reference" in command(tmp_path, "score", "bad.jsonl").err
 
 
 def test_the_doctor_tries_calls_that_are_accepted_and_others(tmp_path: Path) -> None:

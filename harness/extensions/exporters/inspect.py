@@ -10,7 +10,7 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from harness.core.about import __version__
 from harness.core.codec import digest, without_lone_surrogates
 from harness.core.files import replacing
 from harness.core.inert import safe_name
-from harness.core.records import SampleStep
+from harness.core.records import SampleStep, SentCall, ToolCall
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import metrics_of, uncertainty
 from harness.tools.table import arguments_of
@@ -87,7 +87,13 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
     thinking = [{"type": "reasoning", "reasoning": sample.reasoning}] if sample.reasoning else []
     content = [*thinking, {"type": "text", "text": sample.text or ""}]
     reply = {"role": "assistant", "content": content, "source": "generate", "model": sample.server_model}
-    messages = [{"role": m.role, "content": m.content, "source": "input"} for m in question.messages]
+    reply |= {"tool_calls": _called(sample.calls)} if sample.calls else {}
+    messages = [
+        {"role": m.role, "content": m.content, "source": "input"}
+        | ({"tool_calls": _called(m.calls)} if m.calls else {})
+        | ({"tool_call_id": m.call_id} if m.call_id else {})
+        for m in question.messages
+    ]
     of_steps = [turn for step in (sample.steps or ())[:-1] for turn in _turns(step)]
     usage = _usage(sample.usage.prompt_tokens, sample.usage.completion_tokens)
     answered_by = sample.server_model or model
@@ -117,15 +123,18 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
 
 def _turns(step: SampleStep) -> Iterator[dict[str, Any]]:
     """The messages of a step whose calls have run: the model's, and the output of each call."""
-    called = [
-        {"id": call.id, "function": call.name, "arguments": arguments_of(call), "type": "function"}
-        for call in step.calls
-    ]
+    called = _called(step.calls)
     thinking = [{"type": "reasoning", "reasoning": step.reasoning}] if step.reasoning else []
     content = [*thinking, {"type": "text", "text": step.text or ""}]
     yield {"role": "assistant", "content": content, "source": "generate", "tool_calls": called}
     for call in step.calls:
         yield {"role": "tool", "content": call.output, "tool_call_id": call.id, "function": call.name}
+
+
+def _called(calls: Iterable[ToolCall | SentCall]) -> list[dict[str, Any]]:
+    return [
+        {"id": call.id, "function": call.name, "arguments": arguments_of(call), "type": "function"} for call in calls
+    ]
 
 
 def _usage(prompt: int | None, completion: int | None) -> dict[str, int]:
