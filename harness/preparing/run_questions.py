@@ -72,9 +72,15 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
         sets.append(question_set)
         sampling, origins = sampling_of(options, preset, question_set.sampling)
         n = first_number(samples, options.samples, question_set.samples)
+        of_samples = "options" if samples or options.samples else "default" if card.is_of_data else "card"
+        origins |= {"samples": of_samples, "model": "options" if options.model else "server"}
         if options.target_error is not None:
             _refuse_too_few(options.target_error, question_set.name, n, named=samples is not None)
         tools = _offered(named_tool(options, preset, question_set.tool), options, sampling)
+        if tools:
+            origins["tool"] = (
+                "options" if options.tool else f"preset {preset.name}" if preset and preset.tool else "card"
+            )
         if question_set.offers_tools:
             _refuse_for_calls(options, question_set.name, has_tool=bool(tools))
         benchmarks[question_set.name] = BenchmarkSettings(

@@ -107,17 +107,17 @@ def to_breakdown_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """One line per (run label, model, score) and group of its questions: the numbers of the group, as fractions.
 
     column: the metadata field that groups the questions, such as a level; value: what the questions of the group have
-    there. n_answered: questions with a sample. Text cells never start a formula.
+    there. n_answered: questions with a sample. warnings: those of the whole score. Text cells never start a formula.
     """
     groups = [
-        ([label, model, score.benchmark, column, value], numbers(group))
+        ([label, model, score.benchmark, column, value], numbers(group), "; ".join(score.sentences))
         for label, model, score in scores
         for column, by_value in score.breakdowns.items()
         for value, group in by_value.items()
     ]
-    columns = list(dict.fromkeys(name for _, row in groups for name in row))
-    rows: list[list[object]] = [["run", "model", "benchmark", "column", "value", *columns]]
-    return csv_text([*rows, *([*texts, *(row.get(name) for name in columns)] for texts, row in groups)])
+    columns = list(dict.fromkeys(name for _, row, _ in groups for name in row))
+    rows: list[list[object]] = [["run", "model", "benchmark", "column", "value", *columns, "warnings"]]
+    return csv_text([*rows, *([*texts, *map(row.get, columns), warnings] for texts, row, warnings in groups)])
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harness.benchmarks.catalogue import DATA
 from harness.core.contradictions import ARRIVED
 from harness.core.inert import visible
 from harness.core.nouns import duration, usd_in_words
@@ -57,18 +58,18 @@ thinking, prompt, and the kind of sampling. A setting that is not listed here co
 """
 
 
-_OPTION_OF = {
-    "questions": "limit",
-    "deadlines": "timeout",
-    "chat_template_kwargs": "thinking",
-    "reasoning_effort": "thinking",
-    "questions_made": "data",
+_OPTIONS_OF = {
+    "questions": ("limit", "filter"),
+    "deadlines": ("timeout",),
+    "chat_template_kwargs": ("thinking",),
+    "extra_body": ("thinking",),
+    "calling": ("tool_choice", "parallel_calls"),
+    "requests_per_minute": ("rpm",),
 }
-"""Setting → the option by which it is given, where that has another name."""
+"""Setting → the options by which it is given, where they have other names."""
 
 _OTHERWISE = {
-    "samples": "options or card",
-    "model": "options or server",
+    **dict.fromkeys(("samples", "model"), ""),  # of a run from before they were recorded
     "endpoints": "options",
     **dict.fromkeys(("questions", "questions_made", "prompt"), "card"),
     **dict.fromkeys(("filled_by_server", "stream_usage", "max_tokens_field", "seed_field"), "server"),
@@ -117,8 +118,10 @@ def given_table(run: ScoredRun, benchmark: str) -> Table:
     origins, by_path = record.settings.get(SAMPLING_FROM), settings_by_path(record)
     origin_of = dict.fromkeys(record.options or (), "options") | (dict(origins) if isinstance(origins, Mapping) else {})
     otherwise = "" if record.options is None else "default"
-    origin_of |= {name: "options" for name, option in _OPTION_OF.items() if option in origin_of}
+    origin_of |= {name: "options" for name, given in _OPTIONS_OF.items() if not origin_of.keys().isdisjoint(given)}
     origin_of = (_OTHERWISE if otherwise else {}) | origin_of
+    if DATA in record.settings:
+        origin_of["questions_made"] = "options"
     if BEFORE_FIT in by_path:
         origin_of[BEFORE_FIT] = origin_of.get("max_tokens", "")
         origin_of["max_tokens"] = "server"  # what was sent follows from the server's context

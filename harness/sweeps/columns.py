@@ -16,7 +16,8 @@ from harness.deciding.comparison_published import PublishedComparison
 from harness.reports import comparisons
 from harness.reports.tables import AT_MOST, engine_cell
 from harness.scoring.score import Score
-from harness.scoring.table_cells import ABSENT, accuracy_cell, percent
+from harness.scoring.stats import Estimate
+from harness.scoring.table_cells import ABSENT, accuracy_cell, percent, with_interval
 from harness.scoring.uncertainty import pass_at
 from harness.sweeps.results import CellResult
 
@@ -71,16 +72,16 @@ def published_text(comparison: PublishedComparison | None, samples: float | None
     return comparisons.as_printed(comparison, samples) + notes.mark(_source(comparison))
 
 
-def pass_at_k(result: CellResult, k: int) -> float | None:
+def pass_at_k(result: CellResult, k: int) -> Estimate | None:
     """The pass@k of a scored cell; None if a question has fewer than k samples."""
     assert result.score is not None
     assert result.benchmark is not None
     if k in result.score.pass_at:
-        return result.score.pass_at[k].value
+        return result.score.pass_at[k]
     if result.score.points_of and not result.score.right_from:
         return None
     items = [item for item in result.benchmark.questions if item.n]
-    return pass_at(items, k).estimate.value if items and all(item.n >= k for item in items) else None
+    return pass_at(items, k).estimate if items and all(item.n >= k for item in items) else None
 
 
 def _source(comparison: PublishedComparison) -> str:
@@ -96,7 +97,7 @@ def _source(comparison: PublishedComparison) -> str:
 def _at_k(result: CellResult, k: int, notes: Notes) -> str:
     value = pass_at_k(result, k)
     few = "" if value is not None else f"{result.cell.name}: fewer than {k} samples a question"
-    return percent(value) + notes.mark(few)
+    return with_interval(value) + notes.mark(few)
 
 
 def _error_per_question(result: CellResult, _k: int, notes: Notes) -> str:

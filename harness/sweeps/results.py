@@ -123,7 +123,7 @@ class Aggregate(NamedTuple):
     point: Mapping[str, str]
     mean: Estimate | None
     missing: Sequence[str]
-    difference: float | None = None
+    difference: Estimate | None = None
     p: float | None = None
     reported: PublishedComparison | None = None
 
@@ -268,5 +268,5 @@ def _aggregate(point: Mapping[str, str], listed: Sequence[CellResult]) -> Aggreg
     pairs = [result.against_base for result in listed if result.against_base is not None]
     compared = mean_comparison(pairs) if len(pairs) == len(listed) else None
     reported = comparison_published.mean_over([result.published for result in listed], "pass@1")
-    difference, p = (None, None) if compared is None else (compared.difference.value, compared.p_sampling)
+    difference, p = (None, None) if compared is None else (compared.difference, compared.p_sampling)
     return Aggregate(point, mean, missing, difference, p, reported)

@@ -12,11 +12,11 @@ Label = str | UnsetType
 class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     """One cell: its entries on the axes of the file, its numbers as fractions (None: unknown), and why it has no score.
 
-    accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals.
-    difference, p: against the base cell. pass_at_k: pass@k for this k. reported: the nearest published pass@1 of the
-    model. standing: whether the cell agrees with published scores. gap: of `likelihood`, in nats a token. reason: why
-    samples are missing or the cell failed; empty if nothing is wrong. shown: column of the file's table → its text, as
-    printed; `shown_…` in the CSV.
+    accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals; those of
+    pass@k and of the difference are for the same questions. warnings: the score's. difference, p: against the base
+    cell. pass_at_k: pass@k for this k. reported: the nearest published pass@1 of the model. standing: whether the cell
+    agrees with published scores. gap: of `likelihood`, in nats a token. reason: why samples are missing or the cell
+    failed; empty if nothing is wrong. shown: column of the file's table → its text, as printed; `shown_…` in the CSV.
 
     Wide: a row of `table.csv` and of the JSON output holds every number of its cell.
     """
@@ -33,11 +33,15 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     sampling_error: float | None
     question_error: float | None
     pass_at_k: float | None
+    pass_at_k_low: float | None
+    pass_at_k_high: float | None
     k: int | None
     mean_tokens: float | None
     questions: int | None
     samples: float | None
     difference: float | None
+    difference_low: float | None
+    difference_high: float | None
     p: float | None
     reported: float | None
     standing: str | None
@@ -45,6 +49,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     question_low: float | None
     question_high: float | None
     reason: str
+    warnings: str
     shown: dict[str, str] = {}
 
 
@@ -67,6 +72,8 @@ class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
     question_low: float | None
     question_high: float | None
     difference: float | None
+    difference_low: float | None
+    difference_high: float | None
     p: float | None
     reported: float | None
     missing: str

@@ -27,7 +27,7 @@ from harness.reports.plots.plot import Plot, files_of, write_plots
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.tables import Table, short
 from harness.runs import RunFolder
-from harness.scoring.table_cells import ABSENT, cells, ends, value_cell, with_interval
+from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, ends, with_interval
 from harness.sweeps.cells import AXES, Sweep
 from harness.sweeps.columns import MARK, Notes, column_heads, column_texts, pass_at_k, published_text, score_text
 from harness.sweeps.results import Aggregate, CellResult, Results
@@ -138,7 +138,8 @@ def mean_records(results: Results) -> list[MeanRow]:
                 mean=aggregate.mean and aggregate.mean.value,
                 **ends("sampling", aggregate.mean and aggregate.mean.sampling),
                 **ends("question", aggregate.mean and aggregate.mean.question),
-                difference=aggregate.difference,
+                difference=aggregate.difference and aggregate.difference.value,
+                **ends("difference", aggregate.difference and aggregate.difference.sampling),
                 p=aggregate.p,
                 reported=aggregate.reported.published.value if aggregate.reported else None,
                 missing=", ".join(aggregate.missing),
@@ -171,6 +172,8 @@ def _row(results: Results, result: CellResult) -> CellRow:
     score, options = result.score, results.sweep.table
     k, names = options.k_of(result.cell.benchmark), () if options.layout == "grid" else options.shown
     accuracy, reported = score.accuracy if score else None, result.nearest
+    at_k = pass_at_k(result, k) if score else None
+    difference = result.against_base.difference if result.against_base else None
     return CellRow(
         cell=result.cell.name,
         **_labels(results, result.cell.point),
@@ -178,18 +181,21 @@ def _row(results: Results, result: CellResult) -> CellRow:
         **ends("sampling", accuracy and accuracy.sampling),
         sampling_error=score.sampling_error if score else None,
         question_error=score.question_error if score else None,
-        pass_at_k=pass_at_k(result, k) if score else None,
+        pass_at_k=at_k and at_k.value,
+        **ends("pass_at_k", at_k and at_k.sampling),
         k=k if score else None,
         mean_tokens=score.mean_completion_tokens if score else None,
         questions=score.n_questions if score else None,
         samples=score.n_samples if score else None,
-        difference=result.against_base.difference.value if result.against_base else None,
+        difference=difference and difference.value,
+        **ends("difference", difference and difference.sampling),
         p=result.p,
         reported=reported.published.value if reported else None,
         standing=result.standing,
         gap=result.likelihood.gap.mean if result.likelihood else None,
         **ends("question", accuracy and accuracy.question),
         reason=result.reason,
+        warnings="; ".join(score.sentences) if score else "",
         shown=dict(zip(names, column_texts(names, result, k, Notes(marked=False)), strict=True)),
     )
 
@@ -320,7 +326,7 @@ def _means(results: Results) -> Table:
     reported = any(aggregate.reported for aggregate in results.aggregates)
     for aggregate in results.aggregates:
         cells = _cells_of(results, aggregate)
-        accuracies = ["missing" if cell.score is None else value_cell(cell.score.accuracy) for cell in cells]
+        accuracies = ["missing" if cell.score is None else accuracy_cell(cell.score) for cell in cells]
         texts = (*accuracies, *_mean_cells(aggregate, notes, [cell.remark for cell in cells]))
         if reported:
             texts += (published_text(aggregate.reported, sum(cell.samples or 0 for cell in cells), notes),)

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.core.errors import StoreError, UsageError, near_names
 from harness.core.inert import visible
-from harness.core.nouns import in_percent
+from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Key, Question
 from harness.grading.elsewhere import shown_references
 from harness.runs import questions as question_file
@@ -89,6 +89,8 @@ def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
     if score and score.n_truncated:
         notes.append(f"{in_percent(score.n_truncated / score.n_samples)} % cut")
     notes += filter(None, [benchmark.by_hand()])
+    if score and score.warnings:
+        notes.append(count_noun(len(score.warnings), "warning"))
     accuracy = None if score is None else score.accuracy
     return {
         "benchmark": benchmark.name,

@@ -133,13 +133,14 @@ def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.
         assert body["stream"] is said["stream"] is True
         assert ("stream_options" in body) is said["stream_usage"]
         assert {said["max_tokens_field"], said["seed_field"], "service_tier", "reasoning_effort"} <= body.keys()
-        assert set(said["sampling_from"]) - {"max_tokens"} <= body.keys()
+        assert set(said["sampling_from"]) - {"max_tokens", "samples"} <= body.keys()
     assert said["sampling_from"] == {
-        "temperature": "preset r1", "top_p": "preset r1", "top_k": "options", "max_tokens": "default"
+        "temperature": "preset r1", "top_p": "preset r1", "top_k": "options", "max_tokens": "default",
+        "samples": "options", "model": "options",
     }  # fmt: skip
     read = read_without_grades(RunFolder(run.path))
     rows = {setting: who for setting, _, who in given_table(read, "sums").rows}
-    assert (rows["extra_body.service_tier"], rows["canary"], rows["top_k"]) == ("options", "options", "options")
+    assert {rows[name] for name in ("extra_body.service_tier", "canary", "top_k", "samples", "model")} == {"options"}
     assert (rows["salvage"], rows["seed_field"], rows["temperature"]) == ("default", "server", "preset r1")
     manifest = (run.path / "manifest.json").read_text("utf-8")
     assert json.loads(manifest)["environment"]["provider"] == "groq"

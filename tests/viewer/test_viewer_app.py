@@ -370,7 +370,7 @@ def test_the_page_of_a_run_says_settings_and_where_they_come_from(results: Path,
     assert settings["temperature"] == ["0.6", "options"]
     assert settings["top_p"] == ["0.95", "card"]
     assert settings["max_tokens"] == ["32,768", "default"]
-    assert settings["model"] == ["org/model-7b", "options or server"]
+    assert settings["model"] == ["org/model-7b", ""]
     assert not [name for name in settings if name.startswith("sampling_from")]
     assert table(page, "The run")["model"] == ["org/model-7b"]
     assert page["facts"]["warnings"] == [r"slow \x1b[2J"]
