@@ -584,7 +584,7 @@ def test_every_field_of_a_reply_survives_a_join() -> None:
                     events=7, clock="kernel", lag=0.5)  # fmt: skip
     reply = Reply(text="t", reasoning="r", refusal="f", finish_reason="stop", usage=usage, timing=timing,
                   server_model="m", fingerprint="p", request_id="i", provider="o", stated=usage, stated_total=8,
-                  notes=("n",), calls=(Call("c", "python", "1"),), carry=("x",))  # fmt: skip
+                  notes=("n",), calls=(Call("c", "python", "1"),), carry=("x",), echo={"top_p": 1})  # fmt: skip
     for value in (usage, timing, reply):
         assert all(getattr(value, name) for name in value.__struct_fields__), "a new field needs a value here"
     assert joined([reply]) == reply

@@ -45,7 +45,7 @@ def _spanned(timings: Sequence[Timing]) -> Timing:
 
 _RULES: dict[str, Callable[[Sequence[Any]], Any]] = {
     **dict.fromkeys(("text", "reasoning", "refusal", "finish_reason", "calls", "carry", "server_model", "fingerprint",
-                     "request_id", "provider", "stated_total", "last_token", "total"), _last),
+                     "request_id", "provider", "stated_total", "echo", "last_token", "total"), _last),
     **dict.fromkeys(Usage.__struct_fields__, _sum),
     **dict.fromkeys(("usage", "stated"), _by_rules),
     **dict.fromkeys(("started", "queued", "first_token", "clock", "lag"), lambda values: values[0]),
