@@ -85,6 +85,7 @@ class _ResponsesReader(ReplyParts):
         self._lengths = dict.fromkeys(_NAMES, 0)  # type of a text's events → its length until now
         self._items: dict[int, dict[str, Any]] = {}  # `output_index` → the latest statement of its item
         self._comments = set[int]()  # `output_index` of each message of the phase `commentary`
+        self._n_commented = 0  # length of their pieces that came when the phase was known
         self._has_refused = False  # in pieces
 
     def decode(self, data: bytes) -> Event:
@@ -96,7 +97,7 @@ class _ResponsesReader(ReplyParts):
     def _piece(self, piece: _TextDelta) -> Event:
         kind, name = piece.type, _NAMES[piece.type]
         if self._comments and kind == _TEXT and piece.output_index in self._comments:
-            name = "reasoning"
+            name, self._n_commented = "reasoning", self._n_commented + _length(piece.delta)
         if kind in (_REASONING, _SUMMARY) and self._lengths[_SUMMARY if kind == _REASONING else _REASONING]:
             return self.plain()  # a summary beside the reasoning itself
         self._lengths[kind] += _length(piece.delta)
@@ -161,11 +162,12 @@ class _ResponsesReader(ReplyParts):
                 raise BadEvent(f"the pieces of its content have {n} characters, the whole has {max(stated)}")
         last, done = (_joined(each) for each in wholes)
         is_twice = dense(last.content or "") == dense(done.content or "")
-        for each, parts in zip((last, done), wholes, strict=True):
-            total, has_phase = _lengths(parts)[_TEXT], any(kind == _COMMENTARY for kind, _ in parts)
+        for each, parts in zip((done, last), reversed(wholes), strict=True):  # the last word counts
+            total, comments = _lengths(parts)[_TEXT], (text for kind, text in parts if kind == _COMMENTARY)
+            is_mixed = _length(*comments) != self._n_commented  # with the answer, or came twice
             # Two equal wholes, of which pieces came twice or not in their order; or a phase, stated behind the pieces.
-            if total <= came[_TEXT] <= 2 * total and (is_twice or (has_phase and total == came[_TEXT])):
-                self.said = {"text": each.content, **({"reasoning": each.reasoning} if has_phase else {})}
+            if total <= came[_TEXT] <= 2 * total and (is_twice or (is_mixed and total == came[_TEXT])):
+                self.said = {"text": each.content, **({"reasoning": each.reasoning} if is_mixed else {})}
         delta = max(last, done, key=lambda each: _length(each.content or "", each.reasoning or ""))
         for name in {_NAMES[kind] for kind, n in came.items() if n} | ({"reasoning"} if self._comments else set()):
             setattr(delta, name, None)
