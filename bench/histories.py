@@ -21,7 +21,6 @@ import numpy as np
 
 from harness.deciding import gate, nights, simulation
 from harness.gates import figures
-from harness.gates.decide import DECIDED
 from harness.scoring.stats import Array
 
 NIGHTS, ALARM, POWER = 60, 0.01, 0.95
@@ -183,8 +182,7 @@ class Benchmark:
             at = simulation.moved(chances, accuracy - loss * falls + deviations[:, night])
             played = self.night(rng, kind, at, reference, states.learnt())
             verdict = np.where(played.failed, 0.0, np.where(played.passed, 1.0, math.nan))
-            agrees = np.where(np.isnan(verdict), DECIDED["undecided"], verdict)
-            states.take(played.accuracy, played.variance, agrees)
+            states.take(played.accuracy, played.variance, verdict)
             verdicts.append(verdict)
             rounds.append(played.rounds)
         if kind.renewed:

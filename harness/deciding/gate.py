@@ -20,7 +20,7 @@ over the tenth of references that err most, at the estimate of b: these alarm at
 
 **Deviation of runs.** `nights` learns it. A level of a test is its mean over what is possible for it.
 
-**Futility.** A look that leaves a benchmark open also asks whether the rest could decide (`is_futile`). Samples that
+**Futility.** A look that leaves a benchmark open also asks whether the rest could decide. Samples that
 would only copy those that are there make a look the last one: it has that one's levels.
 
 **f** comes from the samples themselves where questions have two or more. In the first round it comes from the baseline,
@@ -241,67 +241,6 @@ def level(
     return np.asarray(np.maximum(chance, unlucky / 2))
 
 
-def look_at(
-    correct: Array, counts: Array, look: int, plan: Rules, reference: Reference, loss: float, deviations: Deviations,
-    runs: float = 1.0,
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:  # fmt: skip
-    """Whether the tests of the look say "fail", and "pass".
-
-    correct, counts: (…, Q), right samples and independent samples of each question. look: its number, from 0. runs: as
-    in `level`.
-    """
-    total, accuracy = effective_samples(counts), (correct / counts).mean(axis=-1)
-    share = share_of(correct, counts, reference)
-    fails = level(accuracy, reference.value, total, share, reference, deviations, runs, below=True) <= plan.fail[look]
-    lost = level(accuracy, reference.value - loss, total, share, reference, deviations, runs, below=False)
-    return np.asarray(fails), np.asarray(~fails & (lost <= plan.passes[look]))
-
-
-def limits(
-    share: Array | float, total: float, plan: Rules, look: int, references: tuple[Reference, Reference], loss: float,
-    deviations: Deviations, runs: float = 1.0,
-) -> tuple[float, float]:  # fmt: skip
-    """The accuracies up to which a look fails, and from which on it passes, at most 10 points from half the loss.
-
-    references: if undecided answers count as right, and as wrong.
-    """
-    (best, least), of = references, np.asarray(share)
-
-    def says(test: str, seen: float) -> bool:
-        if test == "fail":
-            chance = level(np.asarray(seen), least.value, total, of, least, deviations, runs, below=True)
-            return bool(chance <= plan.fail[look])
-        chance = level(np.asarray(seen), best.value - loss, total, of, best, deviations, runs, below=False)
-        return bool(chance > plan.passes[look])
-
-    ends = []
-    for test, held in (("fail", least), ("pass", best)):
-        low, high = max(0.0, held.value - loss / 2 - 0.1), min(1.0, held.value - loss / 2 + 0.1)
-        while high - low > 1e-4:
-            middle = (low + high) / 2
-            low, high = (middle, high) if says(test, middle) else (low, middle)
-        ends.append(low if test == "fail" else high)
-    return float(ends[0]), float(ends[1])
-
-
-def is_futile(
-    bounds: tuple[Any, Any], share: Any, totals: tuple[Any, Any], plan: Rules,
-    references: tuple[Reference, Reference], loss: float, deviations: Deviations,
-) -> NDArray[np.bool_]:  # fmt: skip
-    """Whether hardly any samples to come could decide: not if they differed by `FUTILE_ERRORS`, at the last look.
-
-    bounds: the accuracy if undecided answers are wrong, and right; references: for either. totals: independent samples
-    now, and with all rounds.
-    """
-    (low, high), (now, most), (best, least) = bounds, totals, references
-    more = FUTILE_ERRORS * np.sqrt(share * low * (1 - low) * np.maximum(0.0, 1 / now - 1 / most))
-    common = most, np.asarray(share)
-    fails = level(np.maximum(high - more, 0.0), least.value, *common, least, deviations, below=True) <= plan.fail[-1]
-    ends = np.minimum(low + more, 1.0)
-    passes = level(ends, best.value - loss, *common, best, deviations, below=False) <= plan.passes[-1]
-    return np.asarray(~(fails | passes))
-
-
 class LookVerdict(NamedTuple):
     """What a look says. turns: undecided answers could turn it. closed: it is open, and further samples would hardly
     decide. number: of the look whose levels it has.
@@ -314,23 +253,57 @@ class LookVerdict(NamedTuple):
     number: int
 
 
-def judge(
-    right: Array, undecided: Array, counts: Array, most: Array | float, number: int, plan: Rules,
-    references: tuple[Reference, Reference], share: Any, loss: float, deviations: Deviations, runs: float = 1.0,
-) -> LookVerdict:  # fmt: skip
-    """The verdict of look `number`. right, undecided, counts: (…, Q), of the independent samples. most: their number
-    after all rounds. references: undecided answers of the baseline count as right, and as wrong. runs: as in `level`.
+class LookTests(NamedTuple):
+    """The two tests of a benchmark's looks. best, least: the reference if its undecided answers are right, and if they
+    are wrong. share: f. runs: as in `level`.
     """
-    total, (best, least) = effective_samples(counts), references
-    # Where all further samples are copies, this look is the last.
-    is_last = plan.looks[number] > 1 and bool(np.all(most < 1.01 * total))
-    number = len(plan.looks) - 1 if is_last else number
-    low = high = look_at(right, counts, number, plan, best, loss, deviations, runs)
-    if best is not least or undecided.any():
-        high = look_at(right + undecided, counts, number, plan, least, loss, deviations, runs)
-    is_open = ~(high[0] | low[1])
-    bounds = (right / counts).mean(axis=-1), ((right + undecided) / counts).mean(axis=-1)
-    closed = is_open & (plan.looks[number] >= 1)
-    if not is_last and closed.any():
-        closed = closed & is_futile(bounds, share, (total, most), plan, references, loss, deviations)
-    return LookVerdict(high[0], low[1], is_open & (low[0] | high[1]), closed, number)
+
+    plan: Rules
+    best: Reference
+    least: Reference
+    share: Any
+    loss: float
+    deviations: Deviations
+    runs: float = 1.0
+
+    def say(self, seen: tuple[Any, Any], total: Any, number: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Whether look `number` fails with the second of two accuracies, and whether it passes with the first."""
+        common, (low, high) = (total, np.asarray(self.share)), map(np.asarray, seen)
+        known = self.deviations, self.runs
+        fails = level(high, self.least.value, *common, self.least, *known, below=True) <= self.plan.fail[number]
+        lost = level(low, self.best.value - self.loss, *common, self.best, *known, below=False)
+        return np.asarray(fails), np.asarray(~fails & (lost <= self.plan.passes[number]))
+
+    def limits(self, total: float, number: int) -> tuple[float, float]:
+        """The accuracies up to which a look fails, and from which on it passes, within 10 points of half the loss."""
+        ends = []
+        for test, held in enumerate((self.least, self.best)):
+            low, high = (float(np.clip(held.value - self.loss / 2 + way, 0, 1)) for way in (-0.1, 0.1))
+            while high - low > 1e-4:
+                middle = (low + high) / 2
+                fails, passes = self.say((middle, middle), total, number)
+                low, high = (low, middle) if (passes if test else ~fails) else (middle, high)
+            ends.append((low, high)[test])
+        return ends[0], ends[1]
+
+    def judge(self, right: Array, undecided: Array, counts: Array, most: Array | float, number: int) -> LookVerdict:
+        """The verdict of look `number`. right, undecided, counts: (…, Q), of independent samples. most: their number
+        after all rounds.
+        """
+        total, last = effective_samples(counts), len(self.plan.looks) - 1
+        low, high = ((each / counts).mean(axis=-1) for each in (right, right + undecided))
+        # Where all further samples are copies, this look is the last.
+        is_last = self.plan.looks[number] > 1 and bool(np.all(most < 1.01 * total))
+        number = last if is_last else number
+        failed, passed = self.say((low, high), total, number)
+        is_open = ~(failed | passed)
+        turned = failed, passed
+        if undecided.any() or self.best is not self.least:
+            turned = self._replace(best=self.least, least=self.best).say((high, low), total, number)
+        closed = is_open & (self.plan.looks[number] >= 1)
+        if not is_last and closed.any():
+            # Hardly any samples to come differ by more from those that are there.
+            more = FUTILE_ERRORS * np.sqrt(self.share * low * (1 - low) * np.maximum(0.0, 1 / total - 1 / most))
+            ends = self.say((np.minimum(low + more, 1.0), np.maximum(high - more, 0.0)), most, last)
+            closed = closed & ~(ends[0] | ends[1])
+        return LookVerdict(failed, passed, is_open & (turned[0] | turned[1]), closed, number)

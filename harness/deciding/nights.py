@@ -38,6 +38,9 @@ BELIEVED = 0.975
 CHANGES, RETURNS = 0.03, 0.2
 """Chance that a night begins another state, and that a night after it is in the accepted one again."""
 
+OPEN, OPEN_NIGHTS = 0.03, 5
+"""Chance that a night in the accepted state is left open, until nights show that more are; so many count against it."""
+
 LASTING = 5
 """Nights without a failure after which a better state is the accepted one."""
 
@@ -97,12 +100,16 @@ class States:
             self.log_weight = self.log_weight - (STATED_FREEDOM + 1) / 2 * np.log1p(apart**2 / STATED_FREEDOM)
         self.level, self.doubt = np.zeros((2, *shape)), np.ones((2, *shape))
         self.outside, self.lasted = np.zeros(shape), np.zeros(shape)
+        self.opened, self.taken = np.zeros((*shape[:-2], 1, 1)), 0
         self.begun, self.failed = (np.zeros((*shape[:-2], 1, 1), bool) for _ in range(2))
         self.odd = tuple[NDArray[np.bool_], ...]()
 
     def take(self, value: Array | float, variance: Array | float, accepted: Array | float) -> None:
         """One more night of each history; arguments as in `learnt_deviation`."""
         value, variance, accepted = (np.asarray(each)[..., None, None] for each in (value, variance, accepted))
+        is_open = np.isnan(accepted)
+        accepted = np.where(is_open, np.maximum(OPEN, self.opened / (self.taken + OPEN_NIGHTS)), accepted)
+        self.opened, self.taken = self.opened + is_open, self.taken + 1
         own = (_SDS**2)[:, None, None] * self.scales + variance[..., None]
         alone, self.doubt = (self.shares * own).sum(axis=-1), self.doubt + self.prior.drift**2
         total = self.doubt[..., None] + own
@@ -174,8 +181,8 @@ def learnt_deviation(
     """Return what the former nights show.
 
     values: of each night in order, accuracies or logarithms of figures, better where they are higher. sampling: the
-    variance of each one's sampling error. accepted: of each night, by its verdict, how well it agrees with the accepted
-    state: 0 for a failure; () for 1 each.
+    variance of each one's sampling error. accepted: of each night, 1 if it passed, 0 if it failed, NaN if it was left
+    open; () for 1 each.
     """
     nights = zip(values, sampling, accepted or (1.0,) * len(values), strict=True)
     learnt = _filtered(tuple(nights), prior).learnt()

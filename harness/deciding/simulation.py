@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.deciding.gate import FEWEST_NIGHTS, Reference, Rules, corrected, judge, share_of, share_planned
+from harness.deciding.gate import FEWEST_NIGHTS, LookTests, Reference, Rules, corrected, share_of, share_planned
 from harness.deciding.nights import Deviations
 from harness.scoring.stats import Array
 
@@ -62,7 +62,8 @@ def play(
         levels = plan._replace(fail=[of(each, 1) for each in plan.fail], passes=[of(each, 1) for each in plan.passes])
         counts, own = np.full(n, float(n_rounds)), right[:, :n]
         share = share_of(own, counts, held)
-        said = judge(own, doubted[:, :n], counts, most, number, levels, (held, held), share, loss, known)
+        tests = LookTests(levels, held, held, share, loss, known)
+        said = tests.judge(own, doubted[:, :n], counts, most, number)
         seen = own.mean(axis=-1) / n_rounds
         accuracy[still], rounds[still] = seen, look
         single = seen * (1 - seen) * share * (1 - look / 2 if look <= 1 and held.correct is None else 1)

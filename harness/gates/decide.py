@@ -40,8 +40,8 @@ HALTED = ("missing", "stopped", "probe")
 PASSING = frozenset({"pass", "same", "waived"})
 """States of a critical benchmark with which a gate passes."""
 
-DECIDED: dict[State, float] = {"pass": 1.0, "undecided": 0.03, "fail": 0.0, "waived": 0.0}
-"""States of a run of which the samples say something → how well they agree with an unchanged model."""
+DECIDED: dict[State, float] = {"pass": 1.0, "undecided": math.nan, "fail": 0.0, "waived": 0.0}
+"""States of a run of which the samples say something → `accepted` of `learnt_deviation`."""
 
 EXCESS = 1.5
 """A decision says so if runs differ by more than this multiple of what the policy states."""
@@ -333,8 +333,8 @@ def _check(
         loss, total = watched.loss_of(reference.value), float(effective_samples(counts))
         all_rounds = 1 + (watched.max_samples - 1) * verdicts_of(n)[0].fresh
         most = float(effective_samples(all_rounds)) if len(of_runs) == 1 else total
-        doubted, both = (right, undecided, counts), (best, reference)
-        said = gate.judge(*doubted, most, number, rules, both, share, loss, deviations, runs_of)
+        tests = gate.LookTests(rules, best, reference, share, loss, deviations, runs_of)
+        said = tests.judge(right, undecided, counts, most, number)
         state: State = "fail" if said.failed else "pass" if said.passed else "undecided"
         bounds = float((right / counts).mean()), float(((right + undecided) / counts).mean())
         copies = most < 0.99 * n * (watched.max_samples if len(of_runs) == 1 else rounds)
@@ -348,7 +348,7 @@ def _check(
         check = msgspec.structs.replace(
             check, state=state, accuracy=bounds[0], reference=float(reference.value), loss=float(loss), rounds=rounds,
             variance=float(single / total), bounds=bounds if undecided.any() else None, copies=copies, closed=closed,
-            limits=gate.limits(share, total, rules, said.number, both, loss, deviations, runs_of),
+            limits=tests.limits(total, said.number),
             why=_in_words(
                 watched, state, bounds, reference, loss, round(n * rounds / min(look, 1)), limit,
                 turns=bool(said.turns), copied=copies, closed=closed and said.number == number,

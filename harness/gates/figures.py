@@ -33,7 +33,7 @@ DEFAULTS = {"acceptance_length": 0.026, "tokens_per_second": 0.03}
 four runs, and of several of speed at 8 requests or more. For the other figures no history is public.
 """
 
-HEAVY, SPAN = 0.5, 3.0
+HEAVY, SPAN = 0.3, 3.0
 """Chance that runs differ by a heavy-tailed law, until the history tells; range of the logarithms of a figure."""
 
 IN_FLIGHT = "requests in flight"
