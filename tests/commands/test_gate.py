@@ -175,7 +175,7 @@ def test_undecided_answers_leave_a_gate_open_if_they_could_turn_it(tmp_path: Pat
         number = request.method == "GET" or int(request.json["messages"][-1]["content"].split()[2])
         return able(1.0)(request) if number is True or number % 5 else completion(rf"\boxed{{{reply}}}", tokens=9)
 
-    for reply, floor, code in (("x+3", 98, 4), ("3", 98, 1), ("x+3", 70, 0)):
+    for reply, floor, code in (("f(x)", 98, 4), ("3", 98, 1), ("f(x)", 70, 0)):
         with FakeServer(answer) as server:
             policy(tmp_path, server.base_url, benchmark=f"floor: {floor}, loss: 15, max_samples: 4")
             done = harness(tmp_path, "gate", "gate.yaml", "--out", f"{reply} {floor}", "--json")
