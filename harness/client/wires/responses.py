@@ -164,10 +164,10 @@ class _ResponsesReader(ReplyParts):
         is_twice = dense(last.content or "") == dense(done.content or "")
         for each, parts in zip((done, last), reversed(wholes), strict=True):  # the last word counts
             total, comments = _lengths(parts)[_TEXT], (text for kind, text in parts if kind == _COMMENTARY)
-            is_mixed = _length(*comments) != self._n_commented  # with the answer, or came twice
-            # Two equal wholes, of which pieces came twice or not in their order; or a phase, stated behind the pieces.
-            if total <= came[_TEXT] <= 2 * total and (is_twice or (is_mixed and total == came[_TEXT])):
-                self.said = {"text": each.content, **({"reasoning": each.reasoning} if is_mixed else {})}
+            late = _length(*comments) - self._n_commented  # above 0: of a phase that was stated behind its pieces
+            # Two equal wholes, of which pieces came twice or not in their order; or pieces of unknown phase.
+            if total <= came[_TEXT] <= 2 * total and (is_twice or (late > 0 and total == came[_TEXT])):
+                self.said = {"text": each.content, **({"reasoning": each.reasoning} if late else {})}
         delta = max(last, done, key=lambda each: _length(each.content or "", each.reasoning or ""))
         for name in {_NAMES[kind] for kind, n in came.items() if n} | ({"reasoning"} if self._comments else set()):
             setattr(delta, name, None)
