@@ -20,10 +20,9 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
-from harness.testing import Answer, FakeServer, Pause, Request, Step, event, event_stream, http, models
+from harness.testing import Answer, FakeServer, Request, Said, serving
 
 QUESTIONS, SAMPLES, LATENCY_SECONDS, TIMEOUT_SECONDS = 50, 4, 0.5, 300
 
@@ -105,33 +104,17 @@ def toy() -> Answer:
     n_requests: Counter[tuple[int, int]] = Counter()  # of each question
     lock = threading.Lock()
 
-    def answer(request: Request) -> Iterator[Step]:
-        """The answer to one request; a question's n-th is right or wrong by `right`."""
-        if request.method == "GET":
-            yield models("toy")
-            return
+    def reply(request: Request) -> Said:
+        """A question's n-th reply is right or wrong by `right`."""
         first, second = map(int, re.findall(r"What is (\d+) \+ (\d+)\?", json.dumps(request.json))[-1])
         with lock:
             n = n_requests[first, second]
             n_requests[first, second] += 1
-        yield Pause(LATENCY_SECONDS)
+        time.sleep(LATENCY_SECONDS)
         result = first + second + (0 if right(first, second, n) else 1)
-        message = {"role": "assistant", "content": f"It is \\boxed{{{result}}}.\n#### {result}"}
-        common = {"id": "x", "created": 1, "model": "toy"}
-        usage = {"prompt_tokens": 10, "completion_tokens": 12, "total_tokens": 22}
-        if request.json.get("stream"):
-            parts = [
-                {"choices": [{"index": 0, "delta": message, "finish_reason": None}]},
-                {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
-                {"choices": [], "usage": usage},
-            ]
-            chunk = {**common, "object": "chat.completion.chunk"}
-            yield from event_stream(*(event({**chunk, **part}) for part in parts))
-        else:
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            yield http(200, {**common, "object": "chat.completion", "choices": [choice], "usage": usage})
+        return Said(f"It is \\boxed{{{result}}}.\n#### {result}", 12, model="toy")
 
-    return answer
+    return serving(reply, "toy")
 
 
 def prepare(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""A fast fake completion server for measurements of clients: one process, one epoll loop, no dependencies.
+"""A fast fake completion server for measurements of clients: one process, one epoll loop.
 
     python bench/fake_server.py [PORT [TOKENS [MS]]]
 
@@ -21,12 +21,13 @@ import sys
 import time
 import zlib
 
+from harness.testing import END, HEAD, chunk, http
+
 VARIANTS = 16
 TOKENS = [
     "the", " sum", " of", "\n", '"x"', "\\frac", " ∑", "🌱", " data:", "[DONE]", "}}", " 42", "é", "\t", " so", ",",
 ]  # fmt: skip
 """Texts of the tokens that replies are made of."""
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 _ARGUMENTS = sys.argv[1:] if __name__ == "__main__" else []
@@ -37,8 +38,7 @@ DEFAULT_STEP_MS = float(_ARGUMENTS[2]) if len(_ARGUMENTS) > 2 else 0.0
 def frame(value: object) -> bytes:
     """An event of the stream as an HTTP chunk."""
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    event = f"data: {text}\n\n".encode()
-    return b"%x\r\n%b\r\n" % (len(event), event)
+    return chunk(f"data: {text}\n\n".encode())
 
 
 @functools.lru_cache(64)
@@ -60,15 +60,8 @@ def reply(n: int, reasoning_percent: int, variant: int) -> tuple[bytes, ...]:
     return (
         HEAD + event({"role": "assistant", "content": ""}),
         *(event({"reasoning" if i < thinking else "content": token}) for i, token in enumerate(tokens)),
-        closing + b"0\r\n\r\n",
+        closing + END,
     )
-
-
-def page(status: str, value: object) -> tuple[bytes]:
-    """An HTTP response with a JSON body."""
-    body = json.dumps(value).encode()
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return (head.encode() + body,)
 
 
 @functools.lru_cache(64)
@@ -80,7 +73,7 @@ def whole_reply(n: int, variant: int) -> tuple[bytes]:
     usage = {"prompt_tokens": 9, "completion_tokens": n, "total_tokens": n + 9}
     head = {"id": f"chatcmpl-{variant:016x}", "object": "chat.completion", "created": 1, "model": "m"}
     crc = f"crc-{zlib.crc32(text.encode()):08x}"
-    return page("200 OK", head | {"choices": [choice], "usage": usage, "system_fingerprint": crc})
+    return (http(200, head | {"choices": [choice], "usage": usage, "system_fingerprint": crc}),)
 
 
 class Connection:
@@ -115,10 +108,10 @@ class Connection:
         if not content:
             listed = head.startswith((b"get /v1/models ", b"get /models ", b"get /health "))
             if head.startswith(b"get /served "):
-                self.segments = page("200 OK", {"completions": Connection.completions})
+                self.segments = (http(200, {"completions": Connection.completions}),)
                 return True
             models = {"object": "list", "data": [{"id": "m", "object": "model", "created": 1, "owned_by": "bench"}]}
-            self.segments = page("200 OK", models) if listed else page("404 Not Found", {"error": "not found"})
+            self.segments = (http(200, models) if listed else http(404, {"error": "not found"}),)
             return True
         Connection.completions += 1
         body = json.loads(content)

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from threading import Event, Lock
 
-from harness.testing import FakeServer, Request, Step, http, models
+from harness.testing import FakeServer, Request, Said, serving
 
 HERE = Path(__file__).resolve().parents[1]
 MODEL = "m"
@@ -37,7 +37,7 @@ class Server(FakeServer):
     """
 
     def __init__(self) -> None:
-        super().__init__(self._number)
+        super().__init__(serving(self._number, MODEL))
         self.enough = Event()
         self._counting = Lock()
 
@@ -50,10 +50,8 @@ class Server(FakeServer):
         self.client = start(words, checkout)
         return self.client
 
-    def _number(self, request: Request) -> list[Step]:
+    def _number(self, request: Request) -> Said:
         """The answer to a request."""
-        if request.method == "GET":
-            return [models(MODEL)]
         with self._counting:
             if self.first_at is None:
                 self.first_at, self.first_cpu = time.monotonic(), cpu_of(self.client.pid)
@@ -62,10 +60,7 @@ class Server(FakeServer):
                 self.enough.set()
         # One request has one answer: at temperature 0 a run compares those of its sessions.
         number = zlib.crc32(request.body) % 100
-        message = {"role": "assistant", "content": rf"It goes {number} km: \boxed{{{number}}}"}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 30, "completion_tokens": 12}
-        return [http(200, {"model": MODEL, "choices": [choice], "usage": usage})]
+        return Said(rf"It goes {number} km: \boxed{{{number}}}", 12, model=MODEL)
 
 
 def cpu_of(pid: int) -> float:

@@ -4,11 +4,15 @@
         run = harness.run("demo:1", base_url=server.base_url, out="run")
     assert len(server.requests) > 2
 
-An answer of one's own yields the steps of each reply: bytes to send as one segment, `Pause`, `STALL` (silent until the
-client leaves), `CLOSE` or `RESET` (RST instead of FIN). One thread a connection, so that a stalled reply disturbs no
-other. Not for measuring speed.
+`serving` answers by a function of the request, which returns a text, a `Said` (with reasoning, calls, a finish reason)
+or the steps of a reply; each API gets its form, as a stream or a whole:
 
-Long: the replies of each API stand beside each other, and beside the server that sends them.
+    serving(lambda request: Said(f"seed {request.json['seed']}", finish="length"), "my-model", max_model_len=4096)
+
+Steps are bytes to send as one segment, `Pause`, `STALL` (silent until the client leaves), `CLOSE` or `RESET` (RST in
+place of FIN). One thread per connection, so that a stalled reply disturbs no other. Not for measuring speed.
+
+Long: the replies of each API stand next to each other, and next to the server that sends them.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
@@ -65,6 +69,12 @@ class Request:
     def json(self) -> Any:
         """The decoded body."""
         return json.loads(self.body)
+
+    @property
+    def api(self) -> str:
+        """The API of its path: chat, completions, responses or messages."""
+        last = self.path.partition("?")[0].removesuffix("/completions").rpartition("/")[2]
+        return last if last in _FORMS else "completions"
 
 
 Answer = Callable[[Request], Iterable[Step]]
@@ -282,20 +292,15 @@ def event(value: Any) -> bytes:
     return b"data: " + json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n\n"
 
 
-def delta(text: str | None = None, *, finish: str | None = None, usage: Any = None, **fields: Any) -> bytes:
+def delta(
+    text: str | None = None, *, finish: str | None = None, usage: Any = None, model: str = "test-model", **fields: Any
+) -> bytes:
     """One event of a chat completion."""
     if text is not None:
         fields["content"] = text
-    value: dict[str, Any] = {
-        "id": "chatcmpl-1",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": "test-model",
-        "choices": [{"index": 0, "delta": fields, "logprobs": None, "finish_reason": finish}],
-    }
-    if usage is not None:
-        value["usage"] = usage
-    return event(value)
+    choice = {"index": 0, "delta": fields, "logprobs": None, "finish_reason": finish}
+    value = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model, "choices": [choice]}
+    return event(value if usage is None else value | {"usage": usage})
 
 
 def event_stream(*events: bytes, end: tuple[bytes, ...] = (DONE,)) -> Iterator[bytes]:
@@ -306,54 +311,160 @@ def event_stream(*events: bytes, end: tuple[bytes, ...] = (DONE,)) -> Iterator[b
     yield END
 
 
-def completion(text: str = "42", tokens: int = 3) -> Iterator[bytes]:
-    """A well-behaved reply, an event a letter: its head, its role, its text and its end, each in a segment."""
-    last = delta(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": tokens})
-    yield HEAD
-    yield chunk(delta(role="assistant"))
-    yield b"".join(chunk(_delta_of(letter)) for letter in text)  # one segment
-    yield b"".join([chunk(last), chunk(DONE), END])
+@dataclass(frozen=True)
+class Said:
+    """What a model says, to be written in any API.
+
+    tokens: as its usage states them. finish: the finish reason of the chat API. calls: (name, arguments) of each.
+    """
+
+    text: str = "42"
+    tokens: int = 3
+    reasoning: str = ""
+    finish: str = "stop"
+    calls: tuple[tuple[str, str], ...] = ()
+    model: str = "test-model"
+
+    def whole(self, api: str = "chat") -> dict[str, Any]:
+        """The reply as one value. api: chat, completions, responses or messages."""
+        return _FORMS[api][0](self)
+
+    def events(self, api: str = "chat", size: int = 1) -> Iterator[bytes]:
+        """The events of the reply. size: characters of a piece of its text."""
+        pieces = (self.text[start : start + size] for start in range(0, len(self.text), size))
+        return _FORMS[api][1](self, pieces)
+
+    def steps(self, api: str = "chat", *, streamed: bool = True) -> Iterable[Step]:
+        """The reply as it is sent. A stream comes in segments: its head, its first event, its text, its end."""
+        if not streamed:
+            return [http(200, self.whole(api))]
+        first, *middle, last, end = map(chunk, self.events(api))
+        return iter([HEAD, first, b"".join(middle), b"".join([last, end, END])])
 
 
-_delta_of = lru_cache(maxsize=1000)(delta)
-"""The event of a piece of text; remembered, since replies are made of few letters."""
+def completion(text: str = "42", tokens: int = 3) -> Iterable[Step]:
+    """A well-behaved streamed reply of the chat API, an event a letter."""
+    return Said(text, tokens).steps()
 
 
-def response(text: str = "42", status: str = "completed", model: str = "test-model") -> dict[str, Any]:
-    """A whole reply of the Responses API."""
-    content = [{"type": "output_text", "text": text}]
-    item = {"id": "msg_1", "type": "message", "role": "assistant", "status": status, "content": content}
-    usage = {"input_tokens": 9, "output_tokens": 3, "total_tokens": 12}
-    named = {"id": "resp_1", "object": "response", "status": status, "model": model}
-    return {**named, "output": [item] if status == "completed" else [], "usage": usage}
+def _choice(said: Said, **choice: Any) -> dict[str, Any]:
+    usage = {"prompt_tokens": 9, "completion_tokens": said.tokens, "total_tokens": 9 + said.tokens}
+    choices = [{"index": 0, **choice, "finish_reason": said.finish}]
+    return {"id": "chatcmpl-1", "object": "chat.completion", "model": said.model, "choices": choices, "usage": usage}
 
 
-def response_events(text: str = "42", model: str = "test-model") -> Iterator[bytes]:
-    """The events of that reply, a letter a piece."""
-    place, end = {"output_index": 0, "content_index": 0}, response(text, model=model)
-    yield named("response.created", response=response(text, "in_progress", model))
-    yield named("response.output_item.added", output_index=0, item={"type": "message", "content": []})
-    yield from (named("response.output_text.delta", **place, delta=letter) for letter in text)
-    yield named("response.output_text.done", **place, text=text)
-    yield named("response.output_item.done", output_index=0, item=end["output"][0])
+def _calls(said: Said) -> list[dict[str, Any]]:
+    """The calls as the chat API has them."""
+    functions = [{"name": name, "arguments": arguments} for name, arguments in said.calls]
+    return [{"index": n, "id": f"call_{n}", "type": "function", "function": each} for n, each in enumerate(functions)]
+
+
+def _chat(said: Said) -> dict[str, Any]:
+    more = {"reasoning_content": said.reasoning, "tool_calls": _calls(said)}
+    given = {name: value for name, value in more.items() if value}
+    return _choice(said, message={"role": "assistant", "content": said.text, **given})
+
+
+def _chat_events(said: Said, pieces: Iterable[str]) -> Iterator[bytes]:
+    yield delta(role="assistant", model=said.model)
+    if said.reasoning:
+        yield delta(reasoning_content=said.reasoning, model=said.model)
+    yield from (_delta_of(piece, said.model) for piece in pieces)
+    if said.calls:  # servers send an empty text with calls
+        yield _delta_of("", said.model)
+    for call in _calls(said):  # the arguments in two pieces
+        name, arguments = call["function"].values()
+        yield delta(tool_calls=[call | {"function": {"name": name, "arguments": arguments[:5]}}], model=said.model)
+        yield delta(tool_calls=[{"index": call["index"], "function": {"arguments": arguments[5:]}}], model=said.model)
+    usage = {"prompt_tokens": 9, "completion_tokens": said.tokens}
+    yield delta(finish=said.finish, usage=usage, model=said.model)
+    yield DONE
+
+
+@lru_cache(maxsize=1000)
+def _delta_of(text: str, model: str) -> bytes:
+    """The event of a piece of text; remembered, since replies are made of few letters."""
+    return delta(text, model=model)
+
+
+def _text(said: Said) -> dict[str, Any]:
+    return _choice(said, text=said.text)
+
+
+def _text_events(said: Said, pieces: Iterable[str]) -> Iterator[bytes]:
+    yield from (event({"model": said.model, "choices": [{"index": 0, "text": piece}]}) for piece in pieces)
+    yield event(_text(replace(said, text="")))
+    yield DONE
+
+
+def _response(said: Said) -> dict[str, Any]:
+    status = "incomplete" if said.finish == "length" else "completed"
+    thought = {"content": [{"type": "reasoning_text", "text": said.reasoning}], "encrypted_content": "sealed"}
+    words = {"role": "assistant", "status": status, "content": [{"type": "output_text", "text": said.text}]}
+    output: list[dict[str, Any]] = [{"id": "msg_1", "type": "message", **words}]
+    if said.reasoning or said.calls:
+        output.insert(0, {"type": "reasoning", **thought})
+    output += [{"type": "function_call", "call_id": call["id"], **call["function"]} for call in _calls(said)]
+    usage = {"input_tokens": 9, "output_tokens": said.tokens, "total_tokens": 9 + said.tokens}
+    cut = {"incomplete_details": {"reason": "max_output_tokens"}} if said.finish == "length" else {}
+    head = {"id": "resp_1", "object": "response", "status": status, "model": said.model}
+    return {**head, **cut, "output": output, "usage": usage}
+
+
+def _response_events(said: Said, pieces: Iterable[str]) -> Iterator[bytes]:
+    end = _response(said)
+    yield named("response.created", response=end | {"status": "in_progress", "output": []})
+    for n, item in enumerate(end["output"]):
+        place = {"output_index": n, "content_index": 0}
+        yield named("response.output_item.added", output_index=n, item=item | {"content": []})
+        if item["type"] == "message":
+            yield from (named("response.output_text.delta", **place, delta=piece) for piece in pieces)
+            yield named("response.output_text.done", **place, text=said.text)
+        elif item["type"] == "reasoning":
+            yield named("response.reasoning_text.delta", **place, delta=said.reasoning)
+        yield named("response.output_item.done", output_index=n, item=item)
     yield named("response.completed", response=end)
 
 
-def message(text: str = "42", model: str = "test-model") -> dict[str, Any]:
-    """A whole reply of the Messages API."""
-    of_text = {"content": [{"type": "text", "text": text}], "usage": {"input_tokens": 9, "output_tokens": 3}}
-    return {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "stop_reason": "end_turn", **of_text}
+_STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
-def message_events(text: str = "42", model: str = "test-model") -> Iterator[bytes]:
-    """The events of that reply, a letter a piece."""
-    yield named("message_start", message=message(text, model) | {"content": [], "stop_reason": None})
+def _message(said: Said) -> dict[str, Any]:
+    content: list[dict[str, Any]] = [{"type": "thinking", "thinking": said.reasoning}] if said.reasoning else []
+    content.append({"type": "text", "text": said.text})
+    usage = {"input_tokens": 9, "output_tokens": said.tokens}
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": said.model}
+    return {**head, "stop_reason": _STOPS.get(said.finish, said.finish), "content": content, "usage": usage}
+
+
+def _message_events(said: Said, pieces: Iterable[str]) -> Iterator[bytes]:
+    end = _message(said)
+    yield named("message_start", message=end | {"content": [], "stop_reason": None})
     yield named("ping")
-    yield named("content_block_start", index=0, content_block={"type": "text", "text": ""})
-    yield from (named("content_block_delta", index=0, delta={"type": "text_delta", "text": part}) for part in text)
-    yield named("content_block_stop", index=0)
-    yield named("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 3})
+    blocks: list[tuple[dict[str, Any], str, Iterable[str]]] = [
+        *([({"type": "thinking", "thinking": ""}, "thinking", [said.reasoning])] if said.reasoning else []),
+        ({"type": "text", "text": ""}, "text", pieces),
+    ]
+    for call in _calls(said):
+        name, arguments = call["function"].values()
+        start = {"type": "tool_use", "id": call["id"], "name": name, "input": {}}
+        blocks.append((start, "partial_json", [arguments]))
+    for n, (start, kind, parts) in enumerate(blocks):
+        form = "input_json_delta" if kind == "partial_json" else f"{kind}_delta"
+        yield named("content_block_start", index=n, content_block=start)
+        yield from (named("content_block_delta", index=n, delta={"type": form, kind: part}) for part in parts)
+        yield named("content_block_stop", index=n)
+    yield named("message_delta", delta={"stop_reason": end["stop_reason"]}, usage={"output_tokens": said.tokens})
     yield named("message_stop")
+
+
+_FORMS: dict[str, tuple[Callable[[Said], dict[str, Any]], Callable[[Said, Iterable[str]], Iterator[bytes]]]] = {
+    "chat": (_chat, _chat_events),
+    "completions": (_text, _text_events),
+    "responses": (_response, _response_events),
+    "messages": (_message, _message_events),
+}
+"""API → a reply of it as a whole, and its events."""
 
 
 def named(kind: str, **fields: Any) -> bytes:
@@ -377,6 +488,39 @@ FAULTS: Mapping[str, tuple[Step, ...]] = {
 """Failures by name: statuses, a connection reset before the reply, one that stays silent, a stream without an event."""
 
 
+Reply = str | Said | Iterable[Step]
+"""The answer to a request: a text, words with more about them, or the steps to take."""
+
+
+def serving(
+    reply: Reply | Callable[[Request], Reply],
+    *names: str,
+    pages: Mapping[str, Any] | None = None,
+    **stated: Any,
+) -> Answer:
+    """An answer for `FakeServer`: the list of models, pages, and `reply` to each other request.
+
+    reply: to every request, or a function of it. names: of the models; by default `test-model`. pages: path → value in
+    JSON; every other page is not there. stated: further fields of each model.
+    """
+
+    def answer(request: Request) -> Iterable[Step]:
+        """The page, or the reply."""
+        path = request.path.partition("?")[0]
+        if pages and path in pages:
+            return [http(200, pages[path])]
+        if path.endswith("/models"):
+            return [models(*names or ("test-model",), **stated)]
+        if request.method == "GET":
+            return [http(404, {})]
+        said = reply(request) if callable(reply) else reply
+        if isinstance(said, str):
+            said = Said(said)
+        return said.steps(request.api, streamed=bool(request.json.get("stream"))) if isinstance(said, Said) else said
+
+    return answer
+
+
 def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model") -> Answer:
     """An answer for `FakeServer`: each fault of `FAULTS` once, then the texts in turn, over and over.
 
@@ -386,28 +530,12 @@ def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model")
     """
     if isinstance(faults, str) or not {*faults} <= FAULTS.keys():
         raise ValueError(f"faults={faults!r}: expected a list of names out of {', '.join(FAULTS)}")
-    failures = iter([FAULTS[name] for name in faults])
-    replies = itertools.cycle(texts)
+    said = itertools.cycle(Said(text, model=model) for text in texts)
+    replies: Iterator[Reply] = itertools.chain((FAULTS[name] for name in faults), said)
     lock = threading.Lock()
 
-    def answer(request: Request) -> Iterable[Step]:
-        """The model list, then the faults, then the texts."""
-        if request.method == "GET":
-            return [models(model) if request.path.endswith("/models") else http(404)]
+    def reply(_: Request) -> Reply:
         with lock:
-            failure = next(failures, None)
-            text = "" if failure else next(replies)
-        if failure:
-            return failure
-        streamed = request.json.get("stream")
-        for path, events, whole in (("/responses", response_events, response), ("/messages", message_events, message)):
-            if request.path.endswith(path):
-                reply = whole(text, model=model)
-                return event_stream(*events(text, model), end=()) if streamed else [http(200, reply)]
-        if streamed:
-            return completion(text)
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
-        return [http(200, {"object": "chat.completion", "model": model, "choices": [choice], "usage": usage})]
+            return next(replies)
 
-    return answer
+    return serving(reply, model)

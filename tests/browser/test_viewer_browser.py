@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -16,6 +15,7 @@ from harness.core.records import VerdictName
 from harness.presets.grading import GradingOptions
 from harness.runs import overrides
 from harness.scoring.pipeline import score_run
+from harness.testing import FakeServer, Request
 from tests.browser.axe_core import NotInstalled, axe
 from tests.browser.chromium import Browser, Keys, browsing
 from tests.reports.payloads import PAYLOADS
@@ -53,25 +53,10 @@ def named(number: int, text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def trap() -> Iterator[tuple[str, list[str]]]:
+def trap() -> Iterator[tuple[str, list[Request]]]:
     """A server that nothing may ask, and what was asked of it."""
-    requests: list[str] = []
-
-    class Trap(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            requests.append(self.path)
-            self.send_error(404)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Trap)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", requests
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with FakeServer(lambda _: [http(404)]) as server:
+        yield server.base_url.removesuffix("/v1"), server.requests
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +66,7 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory, trap: tuple[str, list[str]], window: Browser) -> Path:
+def results(tmp_path_factory: pytest.TempPathFactory, trap: tuple[str, list[Request]], window: Browser) -> Path:
     folder = tmp_path_factory.mktemp("browsed") / "results"
     questions = {
         f"q{n}": RunQuestion(
@@ -319,7 +304,7 @@ def test_a_page_follows_a_run_that_goes_on_and_the_reader_stays(
 # --- hostile texts ---
 @pytest.mark.timeout(600)  # some hundred pages
 def test_hostile_texts_are_shown_and_do_nothing(
-    browser: Browser, viewer: Viewer, results: Path, trap: tuple[str, list[str]]
+    browser: Browser, viewer: Viewer, results: Path, trap: tuple[str, list[Request]]
 ) -> None:
     url, requests = trap
     base = f"/run/{quote(HOSTILE_RUN, safe='')}/{quote(HOSTILE_BENCHMARK, safe='')}"
@@ -348,7 +333,7 @@ def alive(browser: Browser) -> list[str]:
     "payload", [p for p in PAYLOADS if p.isprintable() and p.isascii() and "$" not in p and "\\" not in p]
 )
 def test_a_hostile_text_reads_as_it_was_written(
-    browser: Browser, viewer: Viewer, results: Path, trap: tuple[str, list[str]], payload: str
+    browser: Browser, viewer: Viewer, results: Path, trap: tuple[str, list[Request]], payload: str
 ) -> None:
     text = payload.replace("{url}", trap[0])
     number = PAYLOADS.index(payload)

@@ -20,7 +20,7 @@ from harness.client.wires.responses import RESPONSES
 from harness.client.wires.wire import Wire
 from harness.core.reply_notes import loses_call
 from harness.core.secret import Secret
-from harness.testing import message_events, response_events
+from harness.testing import Said
 from tests.budget import thinned
 from tests.client.work import grows_linearly
 
@@ -64,8 +64,8 @@ WORK: dict[str, tuple[int, Callable[[int], object]]] = {
     "blanks before a body": (50_000, lambda n: parse(b" " * n, 8)),
     "a body in JSON": (50_000, lambda n: parse(b'{"choices":[{"delta":{"content":"' + b"x" * n, 64)),
     "tokens": (2000, lambda n: parse(TOKEN * n)),
-    "tokens of responses": (2000, lambda n: parse(b"".join(response_events("x" * n)), wire=RESPONSES)),
-    "tokens of messages": (2000, lambda n: parse(b"".join(message_events("x" * n)), wire=MESSAGES)),
+    "tokens of responses": (2000, lambda n: parse(b"".join(Said("x" * n).events("responses")), wire=RESPONSES)),
+    "tokens of messages": (2000, lambda n: parse(b"".join(Said("x" * n).events("messages")), wire=MESSAGES)),
     "tokens, then a failure": (2000, lambda n: parse(TOKEN * n + b"data: {\n\n")),
     "an error of many words": (
         20_000,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from harness.testing import FakeServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, Reply, Request, Said, http, serving
 from tests.system.command import Result, harness
 
 Run = Callable[..., Result]
@@ -24,16 +24,11 @@ REFUSED = {
 }
 
 
-def strict_provider(request: Request) -> Iterable[Step]:
-    """Lists one model, wants a key, and takes neither top_p nor stream_options."""
+def strict_provider(request: Request) -> Reply:
+    """Wants a key, and takes neither top_p nor stream_options."""
     if request.headers.get("authorization") != "Bearer sk-groq" and request.headers.get("api-key") != "sk-azure":
-        yield http(401, {"error": {"message": "no key"}})
-    elif request.path.endswith("/models"):
-        yield models("qwen/qwen3-32b")
-    elif "top_p" in request.json:
-        yield http(400, REFUSED)
-    else:
-        yield from completion("\\boxed{2}", tokens=5)
+        return [http(401, {"error": {"message": "no key"}})]
+    return [http(400, REFUSED)] if "top_p" in request.json else Said("\\boxed{2}", 5)
 
 
 @pytest.fixture
@@ -50,7 +45,7 @@ GROQ = ("--provider", "groq", "--model", "qwen/qwen3-32b")
 
 
 def test_what_a_provider_refuses_ends_the_run_in_its_words_with_the_way_out(run: Run) -> None:
-    with FakeServer(strict_provider) as server:
+    with FakeServer(serving(strict_provider, "qwen/qwen3-32b")) as server:
         done = run(*GROQ, "--base-url", server.base_url)
     assert done.code == 2
     assert "'top_p' does not support 0.95 with this model" in done.err
@@ -58,7 +53,7 @@ def test_what_a_provider_refuses_ends_the_run_in_its_words_with_the_way_out(run:
 
 
 def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
-    with FakeServer(strict_provider) as server:
+    with FakeServer(serving(strict_provider, "qwen/qwen3-32b")) as server:
         words = ("--base-url", server.base_url, "--drop", "top_p", "--prices", "1,10")
         done = run(*GROQ, *words, "--rpm", "6000")
         assert done.code == 0, done.err
@@ -93,7 +88,7 @@ def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
     ],
 )
 def test_mistakes_are_one_sentence(run: Run, words: tuple[str, ...], expected: str) -> None:
-    with FakeServer(strict_provider) as server:
+    with FakeServer(serving(strict_provider, "qwen/qwen3-32b")) as server:
         done = run(*(part for word in words for part in at(word, server.base_url)))
     assert (done.code, expected in done.err) == (2, True), done.err
 
@@ -103,7 +98,7 @@ def at(word: str, url: str) -> tuple[str, ...]:
 
 
 def test_a_name_that_a_provider_does_not_list_is_a_warning(run: Run) -> None:
-    with FakeServer(strict_provider) as server:
+    with FakeServer(serving(strict_provider, "qwen/qwen3-32b")) as server:
         words = ("--provider", "groq", "--model", "qwen/qwen3", "--base-url", server.base_url, "--drop", "top_p")
         done = run(*words)
     assert done.code == 0

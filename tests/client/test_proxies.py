@@ -19,7 +19,7 @@ import trustme
 from harness.client.address.endpoint import Endpoint, proxy_for
 from harness.client.facts.discovery import list_models
 from harness.core.errors import ServerError, UsageError
-from harness.testing import CLOSE, FakeServer, Request, Step, completion, models
+from harness.testing import CLOSE, FakeServer, serving
 from tests.client.test_transports import KEY, MAKERS, asked_at, failed, replied
 
 
@@ -79,8 +79,7 @@ HOST = "api.example.test"
 CREDENTIALS = f"Basic {base64.b64encode(b'user:pa:ss').decode()}"
 
 
-def answer(request: Request) -> Iterator[Step]:
-    return iter([models("m")] if request.method == "GET" else completion("forty-two"))
+answer = serving("forty-two", "m")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness.client.protocol.reply import Reply
 from harness.core.contradictions import contradictions
 from harness.core.token_counts import MAX_STATED_TOKENS, believed, stated_usage
-from harness.testing import message, response
+from harness.testing import Said
 from tests.budget import examples
 from tests.client.test_events import DONE, delta, event, reply
 from tests.client.test_wires import read
@@ -73,10 +73,10 @@ def test_the_other_apis_count_the_thought_with_the_reply_and_a_cache_with_the_pr
     of_cache = {"cache_read_input_tokens": 500, "cache_creation_input_tokens": 200}
     claude = {"input_tokens": 9, "output_tokens": 80, **of_cache, "output_tokens_details": {"thinking_tokens": 70}}
     gpt = {"input_tokens": 9, "output_tokens": 80, "output_tokens_details": {"reasoning_tokens": 70}}
-    bodies = (("messages", message(), claude, 709, 80), ("responses", response(), gpt | {"total_tokens": 89}, 9, 80),
-              ("responses", response(), gpt | {"total_tokens": 159}, 9, 150))  # fmt: skip
-    for api, body, usage, prompt, completion in bodies:
-        assert counts(read(api, [event(body | {"usage": usage})[6:]])) == (prompt, completion, 70)
+    stated = (("messages", claude, 709, 80), ("responses", gpt | {"total_tokens": 89}, 9, 80),
+              ("responses", gpt | {"total_tokens": 159}, 9, 150))  # fmt: skip
+    for api, usage, prompt, completion in stated:
+        assert counts(read(api, [event(Said().whole(api) | {"usage": usage})[6:]])) == (prompt, completion, 70)
 
 
 def test_counts_that_cannot_be_true_are_unknown() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from harness.judges.judge import Judged, JudgeServer, JudgeSettings, Serve, scor
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder, grades
 from harness.scoring.pipeline import grade_run
-from harness.testing import Answer, FakeServer, Request, Step, completion, models
+from harness.testing import Answer, FakeServer, Reply, Request, Said, serving
 from tests.runs import recorded
 
 VERDICT = form_named("verdict")
@@ -74,21 +74,21 @@ def asked_of(server: FakeServer) -> list[tuple[str, str]]:
     return [shown_to(request) for request in server.requests if request.method == "POST"]
 
 
-def judging(answer: Answer) -> Answer:
-    """A server that lists one model and gives requests for a verdict to `answer`."""
-    return lambda request: iter([models("judge")]) if request.method == "GET" else answer(request)
+def judging(reply: Reply | Callable[[Request], Reply]) -> Answer:
+    """A server that lists one model and gives requests for a verdict to `reply`."""
+    return serving(reply, "judge")
 
 
 def ruling_by(right: Mapping[str, bool | None]) -> Answer:
     """A judge that finds an answer right or wrong by the words in it, else states no verdict; it quotes the answer."""
 
-    def answer(request: Request) -> Iterator[Step]:
+    def reply(request: Request) -> Said:
         _, said = shown_to(request)
         ruling = next((ruling for words, ruling in right.items() if words in said), None)
         word = {True: "CORRECT", False: "INCORRECT", None: "unsure"}[ruling]
-        return completion(f"The answer reads:\n{said}\n**VERDICT: {word}**", tokens=11)
+        return Said(f"The answer reads:\n{said}\n**VERDICT: {word}**", 11)
 
-    return judging(answer)
+    return judging(reply)
 
 
 def serve(server: FakeServer, engine: str | None = None) -> Serve:

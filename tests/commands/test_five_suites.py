@@ -9,7 +9,7 @@ import math
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from harness.benchmarks import catalogue
-from harness.testing import FakeServer, Request, Step, event, event_stream, models
+from harness.testing import FakeServer, Request, Said, serving
 from tests.conftest import CHECKOUT
 from tests.deciding.test_deciding_published import Cell, cells
 from tests.pins.held import hold
@@ -73,13 +73,11 @@ class Able:
         self._replies: Counter[tuple[str, str, int | None]] = Counter()
         self._lock = threading.Lock()
 
-    def __call__(self, request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            return iter([models(*MODELS.values())])
+    def __call__(self, request: Request) -> Said:
         body = request.json
         sum_asked = re.search(r"(\w+): what is (\d+) \+ 1\?", body["messages"][-1]["content"])
         if sum_asked is None:
-            return self._reply(body["model"], "no sum", 3)
+            return Said("no sum", model=body["model"])
         budget = re.search(r"/b(\d+)/", request.path)
         key = (body["model"], sum_asked[1], int(budget[1]) if budget else None)
         # A budget that the document does not have is played as the whole model.
@@ -89,13 +87,8 @@ class Able:
             self._replies[key] += 1
         # Exactly the share is right after any number of replies, in whatever order they come.
         right = math.floor((n + 1) * share + 1e-9) > math.floor(n * share + 1e-9)
-        return self._reply(body["model"], rf"Reply {n}: \boxed{{{int(sum_asked[2]) + (1 if right else 7)}}}", tokens)
-
-    def _reply(self, model: str, text: str, tokens: int) -> Iterator[bytes]:
-        choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 9, "completion_tokens": tokens}
-        fields = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
-        return event_stream(event({**fields, "choices": [choice], "usage": usage}))
+        text = rf"Reply {n}: \boxed{{{int(sum_asked[2]) + (1 if right else 7)}}}"
+        return Said(text, tokens, model=body["model"])
 
 
 def document_abilities() -> dict[tuple[str, str, int | None], Ability]:
@@ -189,7 +182,7 @@ def test_the_tables_of_five_projects_hold_the_pinned_numbers(tmp_path: Path, mon
     # As the shipped cards: beside a card or a file of the user's own, none of their published scores stands.
     monkeypatch.setattr(catalogue, "shipped_folder", lambda: tmp_path / "cards")
     rows: dict[str, Any] = {}
-    with FakeServer(Able(document_abilities())) as server:
+    with FakeServer(serving(Able(document_abilities()), *MODELS.values())) as server:
         (tmp_path / "budgets.yaml").write_text(budgets(server.base_url))
         for (head, words), (benchmarks, title, first) in SHOWN.items():
             address = () if words.startswith("budgets") else ("--base-url", server.base_url)

@@ -25,7 +25,7 @@ from harness.deciding.nights import Deviations, Prior, learnt_deviation
 from harness.gates import running, written
 from harness.gates.decide import Gated
 from harness.gates.policy import EXAMPLE, read
-from harness.testing import STALL, FakeServer, Request, Step, completion
+from harness.testing import STALL, FakeServer, Request, Said, Step, completion, serving
 from tests.commands.test_probe_replies import Reader, a_run
 from tests.faults.able import able, sums
 from tests.patience import until
@@ -188,14 +188,12 @@ def test_undecided_answers_leave_a_gate_open_if_they_could_turn_it(tmp_path: Pat
 def test_copies_of_a_server_that_ignores_seeds_count_as_one_sample(tmp_path: Path) -> None:
     sums(tmp_path, 60)
 
-    def cached(request: Request) -> Iterable[Step]:
-        if request.method == "GET":
-            return able(1.0)(request)
+    def cached(request: Request) -> Said:
         number = int(request.json["messages"][-1]["content"].split()[2])
-        return completion("so " * 400 + rf"\boxed{{{number + (number % 5 > 0)}}}", tokens=50)
+        return Said("so " * 400 + rf"\boxed{{{number + (number % 5 > 0)}}}", 50)
 
     for deaf in (False, True):
-        with FakeServer(cached if deaf else able(0.8)) as server:
+        with FakeServer(serving(cached) if deaf else able(0.8)) as server:
             policy(tmp_path, server.base_url, benchmark="floor: 80, loss: 6, max_samples: 24")
             done = harness(tmp_path, "gate", "gate.yaml", "--out", f"run{deaf}", "--json")
         (check,) = json.loads(done.out)["checks"]
@@ -403,10 +401,7 @@ def test_a_server_that_a_probe_or_the_canary_accuses_is_no_failure(
     """Neither is sampled on, and each is named."""
     sums(tmp_path, 40)
 
-    def answer(request: Request) -> Iterable[Step]:
-        return able(0.9)(request) if request.method == "GET" else completion("no answer " * 9, tokens=18)
-
-    with FakeServer(answer) as server:
+    with FakeServer(serving(Said("no answer " * 9, 18))) as server:
         policy(tmp_path, server.base_url, benchmark="floor: 85, loss: 15, max_samples: 2", more=more)
         text = (tmp_path / "gate.yaml").read_text().replace("canary: false", f"canary: true{run}")
         (tmp_path / "gate.yaml").write_text(text)

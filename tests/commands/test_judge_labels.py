@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import harness as reasoning_harness
 from harness.core.records import GradeRules
 from harness.judges.labels import cohens_kappa
 from harness.runs import RunFolder
-from harness.testing import FakeServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, Reply, Request, http, serving
 from tests.commands.judged_runs import PROSE, graded, write_run
 from tests.system.command import harness
 
@@ -29,20 +28,18 @@ LEFT_OPEN = "harness.grading.verifiers.left_open:to_judge"
 def judge_of(words: dict[str, str], served: tuple[str, ...] = ("judge",)) -> Any:
     """A server whose models rule by the first of the words that an answer has; a JSON text has a ruling of each."""
 
-    def answer(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            return iter([models(*served)])
+    def reply(request: Request) -> Reply:
         text = request.json["messages"][-1]["content"]
         shown = re.findall(r"<answer-[0-9a-f]{12}>(.*?)</answer", text, re.DOTALL)[-1]
         ruling = next((ruling for word, ruling in words.items() if word in shown), words["else"])
         ruling = json.loads(ruling)[request.json["model"]] if ruling.startswith("{") else ruling
         if ruling == "BUSY":
-            return iter([http(400)])
+            return [http(400)]
         if "out of 7" in text:
-            return completion(f"Checked.\n<points>{ruling} out of 7</points>")
-        return completion(f"Checked.\nVERDICT: {ruling}")
+            return f"Checked.\n<points>{ruling} out of 7</points>"
+        return f"Checked.\nVERDICT: {ruling}"
 
-    return answer
+    return serving(reply, *served)
 
 
 def labelled(path: Path, rows: list[dict[str, Any]]) -> Path:

@@ -11,7 +11,7 @@ import re
 import shlex
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,34 +21,39 @@ from harness.cli.flags import command_of
 from harness.runs import RunFolder
 from harness.scoring.judging import JudgeCost
 from harness.scoring.score import Score
-from harness.testing import STALL, FakeServer, Request, Step, completion, delta, event_stream, http, models
+from harness.testing import (
+    STALL,
+    Answer,
+    FakeServer,
+    Request,
+    Said,
+    Step,
+    delta,
+    event_stream,
+    http,
+    serving,
+)
 from tests.commands.judged_runs import PROSE, asked_of, ruling_by, write_run
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system.command import harness, start
 
-Answer = Callable[[Request], Iterator[Step]]
-
-
-def listing(model: str, reply: Callable[[], Iterator[Step]]) -> Answer:
-    return lambda request: iter([models(model)]) if request.method == "GET" else reply()
-
 
 def saying(text: str) -> Answer:
-    return listing("judge", lambda: completion(text, tokens=5))
+    return serving(Said(text, 5), "judge")
 
 
 def refusing(status: int, message: str) -> Answer:
-    return listing("judge", lambda: iter([http(status, {"error": {"message": message}})]))
+    return serving([http(status, {"error": {"message": message}})], "judge")
 
 
-def able(request: Request) -> Iterator[Step]:
-    """A judge that calls every answer correct but the trial's wrong one."""
-    if request.method == "GET":
-        return iter([models("judge")])
-    return completion(f"VERDICT: {'INCORRECT' if 'no such answer' in str(request.json) else 'CORRECT'}", tokens=5)
+def ruling(request: Request) -> Said:
+    return Said(f"VERDICT: {'INCORRECT' if 'no such answer' in str(request.json) else 'CORRECT'}", 5)
 
 
-SERVED = listing("able", lambda: completion(r"\boxed{plants burn sugar}", tokens=5))
+able = serving(ruling, "judge")
+"""A judge that calls every answer correct but the trial's wrong one."""
+
+SERVED = serving(Said(r"\boxed{plants burn sugar}", 5), "able")
 
 
 def run_words(folder: Path, server: FakeServer, judge: str, *more: str) -> list[str]:
@@ -67,7 +72,7 @@ def n_sampled(server: FakeServer) -> int:
     [
         (refusing(401, "no such key"), "no such key"),
         (refusing(400, "this template takes no system prompt"), "this template takes no system prompt"),
-        (listing("another", lambda: completion("VERDICT: CORRECT")), "another"),
+        (serving("VERDICT: CORRECT", "another"), "another"),
         (None, "127.0.0.1:9"),
     ],
     ids=["key", "request", "model", "down"],
@@ -87,7 +92,7 @@ def silent() -> Iterator[Step]:
 
 
 def test_a_signal_ends_the_trial_at_once_and_nothing_is_to_resume(tmp_path: Path) -> None:
-    with FakeServer(SERVED) as server, FakeServer(listing("judge", silent)) as judge:
+    with FakeServer(SERVED) as server, FakeServer(serving(lambda _: silent(), "judge")) as judge:
         running = start(tmp_path, run_words(tmp_path, server, judge.base_url))
         until(lambda: n_sampled(judge) == 2, "the trial's two requests")
         began = time.monotonic()

@@ -20,7 +20,7 @@ from harness.core.errors import ServerError, UsageError
 from harness.core.records import GradeRules
 from harness.grading import GRADER
 from harness.runs import RunFolder, read_samples
-from harness.testing import FakeServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, Request, Step, completion, http
 from tests.commands.judged_runs import (
     PROSE,
     asked_of,
@@ -175,8 +175,7 @@ def verdicts(folder: RunFolder) -> list[str]:
     return [graded(folder)["q", index].verdict for index in range(4)]
 
 
-def refusing(request: Request) -> Iterator[Step]:
-    return iter([models("judge") if request.method == "GET" else KEY_REFUSED])
+refusing = judging([KEY_REFUSED])
 
 
 def test_a_judge_is_asked_once_and_an_answer_without_a_verdict_stays_undecided(four: RunFolder) -> None:

@@ -13,7 +13,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from harness.options.deciding import RaceRules
 from harness.progress.watching import Collecting
 from harness.runs import RunFolder, grades
 from harness.scoring.stats import Interval
-from harness.testing import FakeServer, Request, Step, completion, models
+from harness.testing import FakeServer, Request, Said, Step, completion, serving
 from tests.faults.able import able, sums
 from tests.system.command import harness
 
@@ -81,7 +81,7 @@ def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(tmp_path
 def test_each_start_of_a_race_takes_one_fingerprint_of_each_candidate(tmp_path: Path) -> None:
     """However many looks it has; the next start takes another, since the server may be another by then."""
 
-    def reply(request: Request) -> Iterator[Step]:
+    def reply(request: Request) -> Iterable[Step]:
         greedy = request.method == "POST" and request.json["temperature"] == 0
         return iter(completion("a beginning", tokens=16)) if greedy else able(0.6)(request)
 
@@ -115,18 +115,16 @@ def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
         assert (lost.code, "holds samples of a race and no race.json" in lost.err) == (2, True)
 
 
-def murky(request: Request) -> Iterator[Step]:
+def murky(request: Request) -> Said:
     """A model that is always wrong, or so unclear that no rule can tell."""
-    if request.method == "GET":
-        return iter([models("test-model")])
     rng = random.Random(request.json["seed"])
     answer = "999" if rng.random() < 0.5 else r"\text{it is what comes after that number}"
-    return completion(rf"Case {rng.random()}: so \boxed{{{answer}}}", tokens=50)
+    return Said(rf"Case {rng.random()}: so \boxed{{{answer}}}", 50)
 
 
 @pytest.mark.parametrize("unclear", [True, False])
 def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bool, tmp_path: Path) -> None:
-    with FakeServer(able(0)) as one, FakeServer(murky if unclear else able(0, shift=1)) as second:
+    with FakeServer(able(0)) as one, FakeServer(serving(murky) if unclear else able(0, shift=1)) as second:
         given = [*words(one.base_url, second.base_url), "--samples", "40", "--margin", "25", "--step", "8"]
         done = harness(tmp_path, *given)
         again = harness(tmp_path, *given, "--json")
@@ -245,7 +243,7 @@ def interrupting(answer: Callable[[Request], Iterator[Step]], n: int) -> Callabl
     """The model, whose user presses Ctrl-C while reply `n` is awaited. The reply comes all the same."""
     numbers = itertools.count(1)
 
-    def reply(request: Request) -> Iterator[Step]:
+    def reply(request: Request) -> Iterable[Step]:
         if request.method == "POST" and next(numbers) == n:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.5)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -19,7 +19,7 @@ from harness.progress.watching import Watcher
 from harness.sweeps import checkpoints
 from harness.sweeps import file as files
 from harness.sweeps.checkpoints import POLL_S, SETTLED_S, follow
-from harness.testing import FakeServer, Request, Step, completion, models
+from harness.testing import FakeServer, Request, serving
 from tests.commands.test_sweep_runs import questions
 from tests.system.command import harness
 
@@ -143,17 +143,15 @@ def test_a_follower_scores_each_step_and_leaves_out_a_second_folder_of_a_step(
             os.utime(tmp_path / "new" / name, (1, 1))
             (tmp_path / "new" / name).rename(tmp_path / "ck" / name)
 
-    def answer(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            return iter([models(*(f"ck/step_{step}" for step in (1, 2, 3)))])
+    def reply(request: Request) -> str:
         if request.json["model"] == "ck/step_1":  # the training goes on meanwhile
             (tmp_path / "s.yaml").write_text("half of a fi")
             write("step_01", "step_2", "step_3")
-        return completion(r"\boxed{3}", tokens=5)
+        return r"\boxed{3}"
 
     (tmp_path / "ck").mkdir()
     write("step_1")
-    with FakeServer(answer) as server:
+    with FakeServer(serving(reply, *(f"ck/step_{step}" for step in (1, 2, 3)))) as server:
         run = {"fingerprint": False, "canary": False, "base_url": server.base_url}
         content = {"checkpoints": "ck/step_*", "benchmarks": [{"data": "a.jsonl", "samples": 1}], "run": run}
         (tmp_path / "s.yaml").write_text(json.dumps(content))

@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from harness.scoring.pipeline import score_run
 from harness.sweeps import cells, table
 from harness.sweeps import whole as sweeps
 from harness.sweeps.running import CellScore
-from harness.testing import FakeServer, Request, Step, completion, models
+from harness.testing import FakeServer, serving
 from tests.conftest import CHECKOUT
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system.command import harness, start
@@ -134,11 +134,8 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
     assert "x+aime24 does not agree with published scores of deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B" in gate.err
 
 
-def answering(*names: str) -> Callable[[Request], Iterator[Step]]:
-    def answer(request: Request) -> Iterator[Step]:
-        return iter([models(*names)]) if request.method == "GET" else completion(r"\boxed{3}", tokens=5)
-
-    return answer
+answering = partial(serving, r"\boxed{3}")
+"""A server of models of these names."""
 
 
 def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from harness.progress.watching import Watcher
 from harness.sweeps import cells
 from harness.sweeps import whole as sweeps
 from harness.sweeps.running import CellScore, score_cell
-from harness.testing import FakeServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, Reply, Request, http, serving
 from tests.commands.test_sweep_runs import questions
 
 STEPS = (1, 2)
@@ -43,7 +42,7 @@ class Sweeping(RuleBasedStateMachine):
         for name, n in N_QUESTIONS.items():
             questions(self.folder, name, n, 3)
         self.n_answered, self.n_scored, self.answers_left, self.scorings_left = 0, 0, ENOUGH, ENOUGH
-        self.server = FakeServer(self.answer).__enter__()
+        self.server = FakeServer(serving(self.reply, *(f"ck/step_{step}" for step in STEPS))).__enter__()
         self.benchmarks, self.samples, self.max_tokens = ["a"], 1, 32
         self.max_tokens_of: dict[str, int] = {}  # of each cell with samples
         self.appear(1)
@@ -53,14 +52,12 @@ class Sweeping(RuleBasedStateMachine):
         os.chdir(self.before)
         shutil.rmtree(self.folder)
 
-    def answer(self, request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            return iter([models(*(f"ck/step_{step}" for step in STEPS))])
+    def reply(self, _: Request) -> Reply:
         self.answers_left -= 1
         if self.answers_left < 0:
-            return iter([http(401, {"error": {"message": "no"}})])
+            return [http(401, {"error": {"message": "no"}})]
         self.n_answered += 1
-        return completion(r"\boxed{3}", tokens=5)
+        return r"\boxed{3}"
 
     def score(self, *task: Any) -> CellScore:
         self.scorings_left -= 1

@@ -6,7 +6,6 @@ For: harness.scoring.twins, harness.commands.twins, harness.benchmarks.drafts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from harness.core.errors import UsageError
 from harness.core.records import Message, Question
 from harness.scoring.tally import cluster_of, tally
 from harness.scoring.twins import as_one, by_original
-from harness.testing import FakeServer, Request, Step, completion, models
+from harness.testing import FakeServer, Request, Said, serving
 from tests.scoring.graded import grade
 
 ORIGINALS = ("a", "b", "c_1")
@@ -85,13 +84,11 @@ def write_cards(folder: Path) -> None:
         (folder / f"{name}.yaml").write_text(json.dumps(card))
 
 
-def by_heart(request: Request) -> Iterator[Step]:
+def by_heart(request: Request) -> Said:
     """Knows the originals, and of each four twins the first."""
-    if request.method == "GET":
-        return iter([models("m")])
     text = request.json["messages"][-1]["content"]
     right = text.startswith(("original", "twin 0"))
-    return completion(rf"seed {request.json['seed']}: \boxed{{{1 if right else 2}}}", tokens=9)
+    return Said(rf"seed {request.json['seed']}: \boxed{{{1 if right else 2}}}", 9)
 
 
 def test_score_shows_the_drop_from_originals_to_twins_of_the_same_run(
@@ -99,7 +96,7 @@ def test_score_shows_the_drop_from_originals_to_twins_of_the_same_run(
 ) -> None:
     write_cards(tmp_path)
     monkeypatch.setenv("HARNESS_DATASETS", str(tmp_path))
-    with FakeServer(by_heart) as server:
+    with FakeServer(serving(by_heart, "m")) as server:
         harness.run("varied", base_url=server.base_url, out=tmp_path / "run", canary=False)
         (alone,) = harness.score(tmp_path / "run")
         assert alone.twins is None

@@ -10,7 +10,7 @@ import json
 import math
 import random
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -25,7 +25,7 @@ from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.chat import CHAT
 from harness.client.wires.wire import Wire
 from harness.probes.inquiries import SECONDS, ProbedServer, ProbeReply, Refused, read_reply
-from harness.testing import Request, Step, event, event_stream, http
+from harness.testing import Answer, Request, Step, event, event_stream, http, serving
 
 TEXT = (
     " the a of and to in sea light clock keeper old tower night storm wave ship time hand glass lamp rock wind gull"
@@ -295,24 +295,19 @@ def events(answer: Mapping[str, Any]) -> Iterator[bytes]:
 # ---- over HTTP
 
 
-def answering(toy: Toy, fault: Fault) -> Callable[[Request], Iterator[Step]]:
+def answering(toy: Toy, fault: Fault) -> Answer:
     """The toy as a server, behind the fault."""
 
-    def answer(request: Request) -> Iterator[Step]:
-        if request.path.endswith("/models"):
-            yield http(200, {"data": [{"id": "toy", "max_model_len": toy.context}]})
-        elif request.method != "POST" or not request.path.endswith("/completions"):
-            yield http(404, {})
-        else:
-            try:
-                body = request.json
-            except ValueError:
-                yield http(400, {"error": {"message": "no JSON"}})
-                return
-            status, content = passed(toy, fault, body, chat="/chat/" in request.path)
-            if body.get("stream") and status == 200:
-                yield from event_stream(*(one + b"\n\n" for one in content.split(b"\n\n") if one), end=())
-            else:
-                yield http(status, content, content_type="application/json")
+    def reply(request: Request) -> Iterable[Step]:
+        if not request.path.endswith("/completions"):
+            return [http(404, {})]
+        try:
+            body = request.json
+        except ValueError:
+            return [http(400, {"error": {"message": "no JSON"}})]
+        status, content = passed(toy, fault, body, chat="/chat/" in request.path)
+        if body.get("stream") and status == 200:
+            return event_stream(*(one + b"\n\n" for one in content.split(b"\n\n") if one), end=())
+        return [http(status, content, content_type="application/json")]
 
-    return answer
+    return serving(reply, "toy", max_model_len=toy.context)

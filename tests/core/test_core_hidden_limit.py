@@ -9,13 +9,13 @@ import itertools
 import json
 import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from harness.core.hidden_limit import Cuts, ReplyLengths, cut_tokens, reply_checksum
-from harness.testing import FakeServer, Request, Step, delta, event_stream, models
+from harness.testing import Answer, FakeServer, Reply, Request, delta, event_stream, serving
 from tests.system.command import harness
 
 WORDS = ["let", "the", "number", "of", "ways", "be", "counted", "by", "cases", "prime", "factor", "divides", "one"]
@@ -104,19 +104,17 @@ def test_other_cut_replies_show_none(lengths: list[tuple[int | None, int | None]
     assert early(lengths, max_tokens) == ""
 
 
-def of_lengths(most: int, reason: str) -> Callable[[Request], Iterable[Step]]:
+def of_lengths(most: int, reason: str) -> Answer:
     """A server whose replies have the lengths that free text has, up to `most` tokens, and say `reason` there."""
     replies = itertools.cycle(limited(40, most))
 
-    def answer(request: Request) -> Iterable[Step]:
-        if request.method == "GET":
-            return iter([models("test-model")])
+    def reply(_: Request) -> Reply:
         tokens, text = next(replies)
         usage = {"prompt_tokens": 9, "completion_tokens": tokens}
         finish = delta(finish=reason if tokens == most else "stop", usage=usage)
         return event_stream(delta(role="assistant"), *(delta(f"{word} ") for word in text.split()[:tokens]), finish)
 
-    return answer
+    return serving(reply)
 
 
 LIMITS = {

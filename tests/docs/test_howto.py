@@ -14,14 +14,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from harness.benchmarks.questions import Shard
 from harness.cli.demo import next_lines, program
-from harness.testing import FakeServer, Request, Step, completion, models
+from harness.testing import FakeServer, Request, serving
 from server_launchers import isolated
 from server_launchers.keeping.launch import RunningServer
 from tests.docs.pages import DOCS, ROOT, Typed, blocks, commands, commands_of
@@ -87,15 +86,13 @@ DEMO_ROWS = map(json.loads, (ROOT / "datasets/demo.jsonl").read_text("utf-8").sp
 DEMO = {row["question"]: row["answer"] for row in DEMO_ROWS}
 
 
-def made_up_answers(request: Request) -> Iterable[Step]:
+def made_up_answers(request: Request) -> str:
     """Right answers to most questions of the demo set, or to few at a high temperature."""
-    if request.method == "GET":
-        return [models("smollm2-135m")]
     asked = request.json
     question = asked["messages"][-1]["content"]
     share = 0.3 if asked["temperature"] > 1 else 0.7
     right = random.Random(f"{question} {asked.get('seed')} {share}").random() < share
-    return completion(rf"\boxed{{{DEMO.get(question, 99) if right else 99}}}")
+    return rf"\boxed{{{DEMO.get(question, 99) if right else 99}}}"
 
 
 def not_printed(page: Path, printed: list[str]) -> list[str]:
@@ -134,7 +131,7 @@ def test_the_commands_of_the_page_work_and_print_what_stands_there(
 def test_the_outputs_of_a_tutorial_are_those_of_its_commands(name: str, tmp_path: Path) -> None:
     """As above, with a server of made-up answers in the place of the model, and without what needs a shell."""
     page, printed = DOCS / "tutorials" / f"{name}.md", []
-    with FakeServer(made_up_answers) as server:
+    with FakeServer(serving(made_up_answers, "smollm2-135m")) as server:
         extra = {"OPENAI_BASE_URL": server.base_url, "PROVIDER_KEY": "made-up", "COLUMNS": "80"}
         for block in blocks(page, "sh"):
             printed.append("")

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from harness.testing import Request, Step, completion, models
+from harness.testing import Answer, Request, Said, serving
 
 
-def able(chance: float, shift: int = 0, *, deaf: bool = False) -> Callable[[Request], Iterator[Step]]:
+def able(chance: float, shift: int = 0, *, deaf: bool = False) -> Answer:
     """A model that is right with that chance, decided by the seed and its own nature (shift).
 
     deaf: decided by the question alone, as by a cache that knows no seeds.
     """
 
-    def answer(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            return iter([models("test-model")])
+    def reply(request: Request) -> Said:
         number = int(request.json["messages"][-1]["content"].split()[2])
         rng = random.Random(number if deaf else request.json.get("seed", 0) + shift)
         right = number + 1 if rng.random() < chance else 999
-        return completion(rf"Case {rng.random()}: so \boxed{{{right}}}", tokens=50)
+        return Said(rf"Case {rng.random()}: so \boxed{{{right}}}", 50)
 
-    return answer
+    return serving(reply)
 
 
 def sums(folder: Path, n: int, name: str = "sums") -> Path:

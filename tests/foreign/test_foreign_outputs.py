@@ -23,6 +23,7 @@ from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ID_COLUMNS, QUESTIO
 from harness.core.errors import UsageError
 from harness.core.records import Question, Sample
 from harness.foreign import formats, outputs
+from harness.testing import Said
 
 Write = Callable[..., Path]
 Pairs = list[tuple[Question, Sample]]
@@ -246,9 +247,8 @@ def asked(write_rows: Write) -> list[Question]:
 
 
 def batch_row(custom_id: str, text: str = "4", **more: Any) -> dict[str, Any]:
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    body = {"choices": [choice], "usage": {"completion_tokens": 3, "prompt_tokens": 5}}
-    return {"id": "b", "custom_id": custom_id, "response": {"status_code": 200, "body": body}, "error": None} | more
+    response = {"status_code": 200, "body": Said(text).whole()}
+    return {"id": "b", "custom_id": custom_id, "response": response, "error": None} | more
 
 
 def test_openai_batch_output_is_joined_to_the_questions_by_custom_id(write_rows: Write) -> None:

@@ -4,57 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from harness.testing import DONE, FAULTS, Answer, Request, Step, delta, event_stream, http, message, named, response
-from harness.testing import scripted as scripted_texts
-
-
-class Calls(NamedTuple):
-    """A reply with calls of a tool. arguments: of each call, as sent. finish: the finish reason of the chat API."""
-
-    arguments: tuple[str, ...]
-    text: str = ""
-    reasoning: str = ""
-    name: str = "python"
-    finish: str = "tool_calls"
+from harness.testing import FAULTS, Answer, Reply, Request, Said, http, serving
 
 
-def calls(*codes: str, text: str = "", reasoning: str = "") -> Calls:
-    """A reply that calls the tool `python` with each of these codes, for `scripted`."""
-    return Calls(tuple(json.dumps({"code": code}) for code in codes), text, reasoning)
+def calling(
+    *arguments: str, text: str = "", reasoning: str = "", name: str = "python", finish: str = "tool_calls"
+) -> Said:
+    """A reply that calls a tool with each of these arguments, as sent."""
+    return Said(text, 3, reasoning, finish, tuple((name, each) for each in arguments))
 
 
-def calls_events(reply: Calls, api: str, model: str) -> list[bytes]:
-    """The events of a reply with calls in the form of an API; in chat, the arguments come in two pieces."""
-    called = [(n, f"call_{n}", text) for n, text in enumerate(reply.arguments)]
-    if api == "responses":
-        thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": reply.reasoning}]}
-        items = [thought | {"encrypted_content": "sealed"}, *response(reply.text)["output"]]
-        form: dict[str, Any] = {"type": "function_call", "name": reply.name}
-        items += [form | {"call_id": name, "arguments": text} for _, name, text in called]
-        done = [named("response.output_item.done", output_index=n, item=item) for n, item in enumerate(items)]
-        return [*done, named("response.completed", response=response("", model=model) | {"output": items})]
-    if api == "messages":
-        form = {"type": "tool_use", "name": reply.name, "input": {}}
-        blocks: list[tuple[dict[str, Any], dict[str, Any]]] = [
-            ({"type": "thinking", "thinking": ""}, {"type": "thinking_delta", "thinking": reply.reasoning}),
-            ({"type": "text", "text": ""}, {"type": "text_delta", "text": reply.text}),
-            *((form | {"id": name}, {"type": "input_json_delta", "partial_json": text}) for _, name, text in called),
-        ]
-        events = [named("message_start", message=message("", model) | {"content": [], "stop_reason": None})]
-        for n, (start, piece) in enumerate(blocks):
-            events.append(named("content_block_start", index=n, content_block=start))
-            events += [named("content_block_delta", index=n, delta=piece), named("content_block_stop", index=n)]
-        last = named("message_delta", delta={"stop_reason": "tool_use"}, usage={"output_tokens": 3})
-        return [*events, last, named("message_stop")]
-    events = [delta(reasoning_content=reply.reasoning), delta(reply.text)]
-    for n, name, text in called:
-        function = {"name": reply.name, "arguments": text[:5]}
-        events.append(delta(tool_calls=[{"index": n, "id": name, "type": "function", "function": function}]))
-        events.append(delta(tool_calls=[{"index": n, "function": {"arguments": text[5:]}}]))
-    return [*events, delta(finish=reply.finish, usage={"prompt_tokens": 9, "completion_tokens": 3}), DONE]
+def calls(*codes: str, text: str = "", reasoning: str = "") -> Said:
+    """A reply that calls the tool `python` with each of these codes."""
+    return calling(*(json.dumps({"code": code}) for code in codes), text=text, reasoning=reasoning)
 
 
 def _called_before(body: Any) -> list[str]:
@@ -71,18 +37,13 @@ def _is_object(text: str) -> bool:
     return False
 
 
-def scripted(*texts: str | Calls, faults: Sequence[str] = (), model: str = "test-model") -> Answer:
-    """As `harness.testing.scripted`; a reply with `calls` is always a stream.
-
-    The model's turns in a request decide which text it gets: none, the first; one, the second. A call that is handed
-    back with arguments that are no JSON object is refused.
+def scripted(*texts: str | Said, faults: Sequence[str] = (), model: str = "test-model") -> Answer:
+    """As `harness.testing.scripted`, but the turns of the model in a request decide its text: none, the first; one,
+    the second. A call that is handed back with arguments that are no JSON object is refused.
     """
     failures = iter([FAULTS[name] for name in faults])
 
-    def answer(request: Request) -> Iterable[Step]:
-        """The model list, or the text for this turn."""
-        if request.method == "GET":
-            return scripted_texts(model=model)(request)
+    def reply(request: Request) -> Reply:
         if any(not _is_object(text) for text in _called_before(request.json)):
             return [http(400, {"error": {"message": "Expecting value: line 1 column 1 (char 0)"}})]  # as vLLM
         if failure := next(failures, ()):
@@ -92,9 +53,7 @@ def scripted(*texts: str | Calls, faults: Sequence[str] = (), model: str = "test
         n = sum(
             (turn.get("role") == "assistant" and "id" not in turn) or turn.get("type") == "reasoning" for turn in turns
         )
-        text = texts[n % len(texts)]
-        if isinstance(text, Calls):
-            return event_stream(*calls_events(text, request.path.rpartition("/")[2], model), end=())
-        return scripted_texts(text, model=model)(request)
+        said = texts[n % len(texts)]
+        return replace(Said(said) if isinstance(said, str) else said, model=model)
 
-    return answer
+    return serving(reply, model)

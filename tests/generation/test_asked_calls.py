@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from harness.testing import FakeServer, Request, Step
-from tests.generation.called_tools import Calls, scripted
+from tests.generation.called_tools import calling, scripted
 from tests.system.command import harness as command
 
 TOOL = {
@@ -53,7 +53,7 @@ def server_of(request: Request) -> Iterable[Step]:
     body = json.dumps(request.json, ensure_ascii=False)
     reply = next(reply for question, _, _, reply, *_ in ROWS if f'"{question}"' in body)
     is_text = isinstance(reply, str)
-    return scripted(reply if is_text else Calls(tuple(reply), name="weather_get"))(request)
+    return scripted(reply if is_text else calling(*reply, name="weather_get"))(request)
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
@@ -145,7 +145,7 @@ def test_logged_requests_are_sent_as_they_are_beside_plain_questions(tmp_path: P
     def server_of(request: Request) -> Iterable[Step]:
         if request.method == "GET" or "tools" not in request.json:
             return scripted("\\boxed{2}")(request)
-        return scripted(Calls(('{"city": "Ulm"}',), name="weather_get"))(request)
+        return scripted(calling('{"city": "Ulm"}', name="weather_get"))(request)
 
     with FakeServer(server_of) as server:
         words = [

@@ -29,7 +29,7 @@ from harness.generation.network.control import order, progress_of
 from harness.progress.watching import Watcher
 from harness.results import Run
 from harness.runs import RunFolder, read_samples
-from harness.testing import CLOSE, FakeServer, Request, Step, http, response
+from harness.testing import CLOSE, FakeServer, Request, Said, Step, http
 from tests import warm
 from tests.faults.snapshots import State, put, state_of
 from tests.patience import PATIENCE_SECONDS
@@ -41,13 +41,8 @@ def answered(line: Line, text: str | None = None, **choice: Any) -> bytes:
     """The result of a request that was answered."""
     body = line["body"]
     reply_text = f"seed {body.get('seed')}" if text is None else text
-    message = {"role": "assistant", "content": reply_text}
-    reply = {
-        "id": f"chatcmpl-{line['custom_id']}",
-        "model": body["model"],
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop", **choice}],
-        "usage": {"prompt_tokens": 9, "completion_tokens": 7},
-    }
+    reply = Said(reply_text, 7, model=body["model"]).whole() | {"id": f"chatcmpl-{line['custom_id']}"}
+    reply["choices"][0] |= choice
     response = {"status_code": 200, "request_id": "r", "body": reply}
     return encoded({"id": "b", "custom_id": line["custom_id"], "response": response, "error": None})
 
@@ -264,7 +259,7 @@ def test_a_batch_of_responses_is_written_and_read_as_such(asked: dict[str, Any])
         return Outcome(output=[
             encoded({"custom_id": line["custom_id"], "response": {"status_code": 200, "body": reply | ended}})
             for line in lines
-            for reply in [response(line["body"]["input"][0]["content"].split("\n")[0], model="m")]
+            for reply in [Said(line["body"]["input"][0]["content"].split("\n")[0], model="m").whole("responses")]
         ])  # fmt: skip
 
     provider = BatchProvider(outcome)

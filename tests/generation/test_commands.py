@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from harness.core.records import Sample, Timing, Usage
 from harness.generation.forecast import Forecast, forecast
 from harness.options.reading import StatusCommand
 from harness.runs import RunFolder, read_samples
-from harness.testing import FakeServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, http, serving
 from tests.faults.able import able, sums
 from tests.generation.small_runs import expected_keys
 from tests.runs import recorded
@@ -152,11 +152,7 @@ def test_a_target_that_is_no_number_of_points_is_refused(
 
 
 def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, harness: Command) -> None:
-    def mute(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            return iter([models("test-model")])
-        return completion(f"I would rather not say ({'abcdefgh'[request.json['seed'] % 8]}).")
-
+    mute = serving(lambda request: f"I would rather not say ({'abcdefgh'[request.json['seed'] % 8]}).")
     with FakeServer(mute) as server:
         words = run_words(sums(tmp_path, 10), "--base-url", server.base_url, "--samples", "10")
         stopped = harness(*words)

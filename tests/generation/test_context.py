@@ -15,7 +15,7 @@ from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import Manifest
-from harness.testing import FakeServer, Request, http, models
+from harness.testing import FakeServer, http, models, serving
 from tests.generation.small_runs import question_set, run, run_settings, well
 from tests.runs.recorded import question
 from tests.system.command import harness
@@ -72,12 +72,7 @@ def test_what_nobody_gave_may_be_lowered_and_what_was_given_only_by_the_option(
 
 
 def server_with(context: int, model: str = "test-model") -> FakeServer:
-    def answer(request: Request) -> object:
-        if request.method == "GET":
-            return [models(model, max_model_len=context) if request.path == "/v1/models" else http(404)]
-        return well(request)
-
-    return FakeServer(answer)  # type: ignore[arg-type]
+    return FakeServer(serving(well, model, max_model_len=context))
 
 
 def test_a_run_that_cannot_fit_ends_before_its_first_sample_and_binds_nothing(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ from harness.testing import (
     event,
     event_stream,
     http,
-    models,
     scripted,
+    serving,
 )
 from tests.patience import PATIENCE_SECONDS
 
@@ -183,11 +183,8 @@ def test_the_counts_of_a_reply_are_kept_and_those_that_cannot_be_true_are_not(na
     fields, counts = COUNTS[name]
     last = event({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 12}, **fields})
 
-    def answer(request: Request) -> Iterable[Step]:
-        stream = event_stream(delta(r"\boxed{4}"), delta(finish="stop"), last)
-        return [models("test-model")] if request.method == "GET" else stream
-
-    with FakeServer(answer) as server:
+    stream = [*event_stream(delta(r"\boxed{4}"), delta(finish="stop"), last)]
+    with FakeServer(serving(stream)) as server:
         run(tmp_path / "r", server, limit=2)
     (score,) = harness.score(tmp_path / "r", workers=1)
     counted = score.speculation or None

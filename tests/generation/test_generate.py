@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,18 +33,7 @@ from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder
 from harness.runs.lock import locked
 from harness.runs.manifest import Manifest
-from harness.testing import (
-    FakeServer,
-    Request,
-    Step,
-    delta,
-    event,
-    event_stream,
-    http,
-    models,
-    response,
-    response_events,
-)
+from harness.testing import FakeServer, Said, delta, event, event_stream, http, serving
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of, well
 from tests.system.command import harness
 
@@ -197,15 +186,10 @@ def refuse_contact(*_: object) -> Any:
 
 @pytest.mark.parametrize("stated", [30, 60])
 def test_a_score_names_a_usage_of_half_the_tokens(tmp_path: Path, stated: int) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        if request.method == "GET":
-            return [models("test-model")]
-        usage = {"prompt_tokens": 9, "completion_tokens": stated}
-        words = (delta(f" word{n}") for n in range(60))
-        return event_stream(delta(role="assistant"), *words, delta(finish="stop", usage=usage))
-
+    last = delta(finish="stop", usage={"prompt_tokens": 9, "completion_tokens": stated})
+    reply = [*event_stream(*(delta(f" word{n}") for n in range(60)), last)]
     (tmp_path / "q.jsonl").write_text(json.dumps({"id": "q", "problem": "1 + 1 = ?", "answer": "2"}) + "\n")
-    with FakeServer(answer) as server:
+    with FakeServer(serving(reply)) as server:
         words = ("run", "--data", "q.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "run")
         done = harness(tmp_path, *words, "--no-canary", "--no-fingerprint", "--temperature", "1")
     assert done.code == 0, done.err
@@ -231,18 +215,13 @@ FORMAT = {"type": "json_schema", "name": "answer", "schema": {"type": "object", 
 def test_settings_that_a_reply_repeats_are_compared_with_those_that_were_sent(
     tmp_path: Path, echo: dict[str, Any], arrived: int, changed: int, streamed: bool
 ) -> None:
-    def answer(request: Request) -> Iterable[Step]:
-        if request.method == "GET":
-            return [models("test-model")]
-        *events, _ = response_events("2")
-        whole = response("2") | echo
-        if not streamed:
-            return [http(200, whole)]
-        return event_stream(*events, event({"type": "response.completed", "response": whole}), end=())
-
+    *events, _ = Said("2").events("responses")
+    whole = Said("2").whole("responses") | echo
+    last = event({"type": "response.completed", "response": whole})
+    reply = [*event_stream(*events, last, end=())] if streamed else [http(200, whole)]
     (tmp_path / "q.jsonl").write_text(json.dumps({"id": "q", "problem": "1 + 1 = ?", "answer": "2"}) + "\n")
     sent = json.dumps({"reasoning": {"effort": "high"}, "text": {"format": FORMAT}})
-    with FakeServer(answer) as server:
+    with FakeServer(serving(reply)) as server:
         words = ("run", "--data", "q.jsonl", "--samples", "2", "--base-url", server.base_url, "--out", "run")
         further = (
             "--no-canary",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from harness.generation.settings import RunSettings
 from harness.presets.grading import GradingOptions
 from harness.runs import Manifest, RunFolder, questions, read_samples
 from harness.scoring.pipeline import score_run
-from harness.testing import FakeServer, Request, Step, completion, models
+from harness.testing import FakeServer, completion, serving
 from tests.budget import examples
 from tests.generation.small_runs import question_set, run, run_settings
 from tests.system.command import harness
@@ -104,11 +103,8 @@ def contents(rows: list[Row]) -> Counter[tuple[str, str]]:
     return Counter((row["problem"], row["answer"]) for row in rows)
 
 
-def answer(request: Request) -> Iterator[Step]:
-    """The question itself as the reply, so that a reply shows what it answers."""
-    if request.method == "GET":
-        return iter([models("test-model")])
-    return completion(request.json["messages"][-1]["content"].split("\n")[0])
+answer = serving(lambda request: str(request.json["messages"][-1]["content"]).split("\n")[0])
+"""The question itself as the reply, so that a reply shows what it answers."""
 
 
 @pytest.mark.fuzz

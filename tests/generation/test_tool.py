@@ -41,13 +41,13 @@ from harness.generation.network.joining import joined
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
-from harness.testing import FakeServer, Pause, Request, Step, http
+from harness.testing import FakeServer, Pause, Request, Said, Step, http
 from harness.tools.python import PYTHON
 from harness.tools.table import TOOLS
 from harness.tools.tool import CallRunner, Ran, Tool, ToolSettings
 from tests import warm
 from tests.budget import rounds
-from tests.generation.called_tools import Calls, calls, scripted
+from tests.generation.called_tools import calling, calls, scripted
 from tests.generation.small_runs import expected_keys, keys_of, question_set, run, run_settings, samples_of
 from tests.patience import PATIENCE_SECONDS
 from tests.programs.sandboxed import needs_sandbox
@@ -76,7 +76,7 @@ def settings_of(
     return run_settings(out, url, benchmarks=benchmarks, spelling=Spelling(api=api), canary=False, **more)
 
 
-def one_sample(folder: Path, *replies: str | Calls, **more: Any) -> tuple[Sample, Outcome, list[Request]]:
+def one_sample(folder: Path, *replies: str | Said, **more: Any) -> tuple[Sample, Outcome, list[Request]]:
     """The sample of a conversation with these replies, its session, and the requests for it."""
     with FakeServer(scripted(*replies, faults=more.pop("faults", ()))) as server:
         settings = settings_of(folder / "run", server.base_url, **more)
@@ -116,23 +116,23 @@ def test_a_server_whose_prompts_are_no_longer_with_the_tool_is_named(
     assert any("drops the tool" in warning for warning in outcome.warnings) == (not longer)
 
 
-ENDS: dict[str, tuple[list[str | Calls], str, list[list[str]], str]] = {
+ENDS: dict[str, tuple[list[str | Said], str, list[list[str]], str]] = {
     # replies, finish reason, how the calls of each step ended, the text
     "no call": ([ANSWER], "stop", [[]], ANSWER),
     "two steps": ([calls("x = 6"), calls("x * 7", "1/0"), ANSWER], "stop", [["ran"], ["ran", "failed"], []], ANSWER),
-    "calls decide, not the word": ([Calls((CODE,), finish="stop"), ANSWER], "stop", [["ran"], []], ANSWER),
-    "more calls than are run": ([Calls((CODE,) * 102), ANSWER], "stop", [["ran"] * 100 + ["not run"] * 2, []], ANSWER),
-    "cut in its call": ([Calls((CODE,), text="half", finish="length"), ANSWER], "length", [[]], "half"),
-    "filtered in its call": ([Calls((CODE,), finish="content_filter"), ANSWER], "content_filter", [[]], ""),
-    "no JSON": ([Calls((CODE[:-1],)), ANSWER], "stop", [["unreadable"], []], ANSWER),
-    "no code": ([Calls(('{"kode": "1"}', "")), ANSWER], "stop", [["unreadable", "unreadable"], []], ANSWER),
-    "bare code": ([Calls(("print(6*7)",)), ANSWER], "stop", [["ran"], []], ANSWER),
-    "another tool": ([Calls((CODE,), name="browser"), ANSWER], "stop", [["unknown tool"], []], ANSWER),
+    "calls decide, not the word": ([calling(CODE, finish="stop"), ANSWER], "stop", [["ran"], []], ANSWER),
+    "more calls than run": ([calling(*[CODE] * 102), ANSWER], "stop", [["ran"] * 100 + ["not run"] * 2, []], ANSWER),
+    "cut in its call": ([calling(CODE, text="half", finish="length"), ANSWER], "length", [[]], "half"),
+    "filtered in its call": ([calling(CODE, finish="content_filter"), ANSWER], "content_filter", [[]], ""),
+    "no JSON": ([calling(CODE[:-1]), ANSWER], "stop", [["unreadable"], []], ANSWER),
+    "no code": ([calling('{"kode": "1"}', ""), ANSWER], "stop", [["unreadable", "unreadable"], []], ANSWER),
+    "bare code": ([calling("print(6*7)"), ANSWER], "stop", [["ran"], []], ANSWER),
+    "another tool": ([calling(CODE, name="browser"), ANSWER], "stop", [["unknown tool"], []], ANSWER),
     "stopped": ([calls("while True: pass"), ANSWER], "stop", [["stopped"], []], ANSWER),
     "no step left": ([calls("1", text="On.")], "max_steps", [["ran"]] * 3 + [["not run"]], "On."),
     "lost in its text": (["<tool_call>\n{}</tool_call>"], "stop", [[]], "<tool_call>\n{}</tool_call>"),
     "lost without a mark": ([BARE], "stop", [[]], BARE),
-    "lost by its word": ([Calls((), text="Hm.")], "tool_calls", [[]], "Hm."),
+    "lost by its word": ([calling(text="Hm.")], "tool_calls", [[]], "Hm."),
 }  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def test_no_estimate_cuts_a_step_to_less_than_half_of_what_the_context_has_room_
 ) -> None:
     """Refusals of a server with a tokenizer of its own decide, whether or not it states its context. Without room the
     sample ends as it was before."""
-    reply = scripted(calls(f"print({output!r})"), Calls((), text=ANSWER, finish="length"))
+    reply = scripted(calls(f"print({output!r})"), calling(text=ANSWER, finish="length"))
     room = 2000 - 12 - int(tokens_each * len(output))
 
     def answer(request: Request) -> Iterable[Step]:
@@ -218,7 +218,7 @@ def test_broken_arguments_are_stored_as_they_came_and_go_back_so_that_a_server_t
     tmp_path: Path, api: str
 ) -> None:
     broken = (CODE[:-1], '["code"]', "print(6*7)", """{"code": "'\\ud800'"}""", '{"code": "\ud800"}')
-    sample, _, requests = one_sample(tmp_path, Calls(broken, text="half \ud800"), ANSWER, api=api)
+    sample, _, requests = one_sample(tmp_path, calling(*broken, text="half \ud800"), ANSWER, api=api)
     assert sample.steps
     assert sample.steps[0].text == "half \ud800"
     assert "\\ud800" not in json.dumps(requests[-1].json), "strict servers refuse half a character"
@@ -432,8 +432,8 @@ def test_two_tools_are_offered_at_once_and_each_runs_its_own_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(TOOLS, "calculator", CALCULATOR)
-    add = partial(Calls, name="calculator")
-    replies = [calls("x = 6"), add(('{"numbers": [1, 2]}', '{"numbers": "a"}')), calls("x * 7"), ANSWER]
+    add = partial(calling, name="calculator")
+    replies = [calls("x = 6"), add('{"numbers": [1, 2]}', '{"numbers": "a"}'), calls("x * 7"), ANSWER]
     tools = (TOOL, CALCULATOR.settings())
     sample, outcome, requests = one_sample(tmp_path, *replies, tools=tools)
     assert [[call.output for call in step.calls] for step in sample.steps or ()] == [

@@ -18,12 +18,11 @@ from harness.testing import (
     RESET,
     STALL,
     Pause,
+    Said,
     Step,
     chunk,
     event,
-    message_events,
     named,
-    response_events,
 )
 from tests.client.test_believed import BENDS, Lines, right, wire
 
@@ -162,8 +161,8 @@ def mode(number: int) -> Mode:
     )
 
 
-PARTS = {"responses": response_events, "messages": message_events}
-"""The APIs whose replies are made of parts, and the events of a sound one."""
+PARTS = ("responses", "messages")
+"""The APIs whose replies are made of parts."""
 BREAKS = ("nothing", "a value of another type", "an early end", "an error inside", "another reply behind")
 
 
@@ -171,7 +170,7 @@ def mode_of_parts(number: int, api: str) -> Mode:
     """The hostile reply of this number by such an API; each break comes in turn."""
     chance, name = random.Random(f"{api} {number}"), BREAKS[number % len(BREAKS)]
     text = "".join(chance.choices(["4", "2", " so", "\n", "é", "😀", "\\boxed{", "}"], k=chance.randint(3, 30)))
-    pieces = list(PARTS[api](text))
+    pieces = list(Said(text).events(api))
     place = chance.randrange(1, len(pieces) - 2)
     match name:
         case "a value of another type":
@@ -184,7 +183,7 @@ def mode_of_parts(number: int, api: str) -> Mode:
                 place, named("error", error={"type": "overloaded_error", "message": ESCAPES.decode("latin-1")})
             )
         case "another reply behind":
-            pieces += PARTS[api](text[::-1])
+            pieces += Said(text[::-1]).events(api)
     header, parts = FRAMES[frame := chance.choice(SOUND_FRAMES)](pieces, chance)
     steps = (*_paced([b"HTTP/1.1 200 OK\r\n" + header + b"\r\n", *parts], chance), CLOSE)
     refused = name in ("an early end", "an error inside")

@@ -8,10 +8,10 @@ import random
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from harness.testing import Answer, Request, Step, delta, event_stream, http, message_events, response_events
+from harness.testing import Answer, Request, Said, Step, serving
 from tests.commands.toy_model import CONTEXT, Fault, Toy, answering
 
 ENGINES: Mapping[str, Mapping[str, Any]] = {
@@ -19,7 +19,7 @@ ENGINES: Mapping[str, Mapping[str, Any]] = {
     "vllm": {
         "/v1/models": {"data": [{"id": "pinned", "owned_by": "vllm", "root": "org/pinned", "max_model_len": 40960}]},
         "/version": {"version": "0.33.0"},
-        "/server_info?config_format=json": {
+        "/server_info": {
             "vllm_config": {
                 "model_config": {"model": "org/pinned", "dtype": "bfloat16", "generation_config": "auto"},
                 "parallel_config": {"tensor_parallel_size": 2, "data_parallel_size": 1},
@@ -53,111 +53,70 @@ def draw(*parts: Any) -> int:
     return hashlib.sha256(json.dumps(parts).encode()).digest()[0] * 100 // 256
 
 
-def page(engine: str, request: Request) -> bytes:
-    """The reply to a GET."""
-    stated = ENGINES[engine].get(request.path)
-    return http(404, {"error": {"message": "not here"}}) if stated is None else http(200, stated)
-
-
-PARTS = {"/v1/responses": response_events, "/v1/messages": message_events}
-
-
 def solving(percent: int, engine: str = "plain", kinds: bool = False) -> Answer:
     """A model that solves this percentage of sums, by seed and question.
 
     kinds: some replies have reasoning, are cut, state no answer, or give it in prose.
     """
 
-    def answer(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            yield page(engine, request)
-            return
+    def reply(request: Request) -> Said:
         body = request.json
         turns = body.get("messages") or body.get("input")
         prompt = turns[-1]["content"] if turns else body["prompt"]
         number = draw(body.get("seed"), prompt, body.get("temperature"), percent)
-        if events := PARTS.get(request.path):
-            yield from event_stream(*events(_solution(prompt, number, percent, kinds)[0], body["model"]), end=())
-            return
-        yield from _reply(body, *_solution(str(prompt), number, percent, kinds))
+        text, reasoning, finish = _solution(str(prompt), number, percent, kinds)
+        tokens = len(text) + len(reasoning) if request.api in ("chat", "completions") else 3
+        return Said(text, tokens, reasoning, finish, model=body.get("model", "pinned"))
 
-    return answer
+    return serving(reply, pages=ENGINES[engine])
 
 
-def _solution(question: str, number: int, percent: int, kinds: bool) -> tuple[str, str | None, str]:
+def _solution(question: str, number: int, percent: int, kinds: bool) -> tuple[str, str, str]:
     """(text, reasoning, finish reason)."""
     terms = SUM.search(question)
     value = int(terms[1]) + int(terms[2]) if terms else 7
     right = number < percent
     stated = str(value if right else value + 1)
     if not kinds:
-        return rf"Case {number}: \boxed{{{stated}}}", None, "stop"
+        return rf"Case {number}: \boxed{{{stated}}}", "", "stop"
     if number % 10 == 0:
         return "I add them up, and then", "It goes on and", "length"
     if number % 10 == 1:
-        return "I do not know.", None, "stop"
+        return "I do not know.", "", "stop"
     if number % 10 == 2:
         words = "it is what comes after" if right else "nobody can say what comes"
-        return rf"So \boxed{{\text{{{words} number {value - 1}}}}}", None, "stop"
+        return rf"So \boxed{{\text{{{words} number {value - 1}}}}}", "", "stop"
     if number % 2:
         return rf"Case {number}: \boxed{{{stated}}}", f"I add {terms[1] if terms else ''} and find {stated}.", "stop"
-    return rf"Case {number}: so it is \boxed{{\frac{{{2 * int(stated)}}}{{2}}}}", None, "stop"
+    return rf"Case {number}: so it is \boxed{{\frac{{{2 * int(stated)}}}{{2}}}}", "", "stop"
 
 
 def judging(engine: str = "plain") -> Answer:
     """A judge that finds right what says the words 'comes after', and gives it all of 7 points but one."""
 
-    def answer(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            yield page(engine, request)
-            return
-        shown = dict(SHOWN.findall(request.json["messages"][-1]["content"]))
-        is_right = "comes after" in request.json["messages"][-1]["content"].partition("<answer-")[2]
-        if "out of 7" in request.json["messages"][-1]["content"]:
-            yield from _reply(request.json, f"<points>{6 if is_right else 1} out of 7</points>", None, "stop")
-            return
-        word = "CORRECT" if "comes after" in shown.get("answer", "") else "INCORRECT"
-        yield from _reply(request.json, f"I compared them.\n**VERDICT: {word}**", None, "stop")
+    def reply(request: Request) -> Said:
+        asked = request.json["messages"][-1]["content"]
+        if "out of 7" in asked:
+            is_right = "comes after" in asked.partition("<answer-")[2]
+            text = f"<points>{6 if is_right else 1} out of 7</points>"
+        else:
+            is_right = "comes after" in dict(SHOWN.findall(asked)).get("answer", "")
+            text = f"I compared them.\n**VERDICT: {'CORRECT' if is_right else 'INCORRECT'}**"
+        return Said(text, len(text), model=request.json.get("model", "pinned"))
 
-    return answer
+    return serving(reply, pages=ENGINES[engine])
 
 
 def drawing(engine: str, weights: str = "a", fault: Fault | None = None) -> Answer:
     """A small model that really samples, behind an engine's pages. weights: another name is another model."""
     lock, times = threading.Lock(), Counter[bytes]()
 
-    def answer(request: Request) -> Iterator[Step]:
-        if request.method == "GET":
-            yield page(engine, request).replace(b"40960", str(CONTEXT).encode().rjust(5))
-            return
+    def reply(request: Request) -> Iterable[Step]:
         with lock:  # the n-th of equal requests is answered the same, whichever it is
             times[request.body] += 1
             chance = random.Random(request.body + bytes(times[request.body]))
         toy = Toy(weights, spread=1.0, names=("pinned",), chance=chance)
-        yield from answering(toy, fault or Fault())(request)
+        return answering(toy, fault or Fault())(request)
 
-    return answer
-
-
-def _reply(body: dict[str, Any], text: str, reasoning: str | None, finish: str) -> Iterator[Step]:
-    """A reply as the request wants it: streamed or whole, of a chat or of a completion."""
-    usage = {"prompt_tokens": 9, "completion_tokens": len(text) + len(reasoning or "")}
-    model = body.get("model", "pinned")
-    chat = "messages" in body
-    if not body.get("stream"):
-        message_of_choice = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
-        choice = {"index": 0, "finish_reason": finish, **message_of_choice}
-        yield http(200, {"id": "c-1", "model": model, "choices": [choice], "usage": usage})
-        return
-    if not chat:
-        events = [_text_event(model, text, None, None), _text_event(model, "", finish, usage)]
-    else:
-        thinking = [] if reasoning is None else [delta(reasoning_content=reasoning)]
-        events = [delta(role="assistant"), *thinking, delta(text), delta(finish=finish, usage=usage)]
-    yield from event_stream(*events)
-
-
-def _text_event(model: str, text: str, finish: str | None, usage: Any) -> bytes:
-    choice = {"index": 0, "text": text, "finish_reason": finish}
-    value = {"id": "c-1", "model": model, "choices": [choice]} | ({} if usage is None else {"usage": usage})
-    return b"data: " + json.dumps(value).encode() + b"\n\n"
+    pages = json.dumps(ENGINES[engine]).replace("40960", str(CONTEXT))
+    return serving(reply, pages=json.loads(pages))

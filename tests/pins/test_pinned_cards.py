@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.testing import FakeServer, Request, Step, http, models
+from harness.testing import FakeServer, http, serving
 from tests.pins.held import hold, read_pins
 from tests.pins.stage import alone
 
@@ -24,9 +24,8 @@ CARDS, FILES = (Path(__file__).with_name(name) for name in ("cards.jsonl", "file
 SHIPPED = Path(__file__).resolve().parent.parent.parent / "datasets"
 
 
-def refusing(request: Request) -> Iterator[Step]:
-    """A server that answers no question: a run has stored its questions by then."""
-    yield models("pinned") if request.method == "GET" else http(400, {"error": {"message": "no"}})
+refusing = serving([http(400, {"error": {"message": "no"}})], "pinned")
+"""A server that answers no question: a run has stored its questions by then."""
 
 
 def asked(card: str, data: Path, run: Path, url: str) -> dict[str, Any]:

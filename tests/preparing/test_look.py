@@ -16,7 +16,7 @@ from harness.preparing import servers
 from harness.preparing.server_start import launched
 from harness.preparing.servers import look_at
 from harness.progress.watching import Collecting
-from harness.testing import FakeServer, Pause, Request, Step, http, models
+from harness.testing import FakeServer, Pause, Request, Step, serving
 from server_launchers.spec import ServerSpec
 from tests.patience import PATIENCE_SECONDS
 
@@ -34,8 +34,7 @@ def a_header_now_and_then(_: Request) -> Iterable[Step]:
         yield Pause(0.05)
 
 
-def well(request: Request) -> Iterable[Step]:
-    return [models("m", "n") if request.path.endswith("/models") else http(404)]
+well = serving("", "m", "n")
 
 
 @contextlib.contextmanager
@@ -100,10 +99,7 @@ def test_where_none_comes_to_an_end_the_reason_is_told_and_a_named_model_is_aske
 
 def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> None:
     def counted(n: int) -> int:
-        def answer(request: Request) -> Iterable[Step]:
-            return [models("m", *(f"m{i}" for i in range(n))) if request.path.endswith("/models") else http(404)]
-
-        with FakeServer(answer) as server:
+        with FakeServer(serving("", "m", *(f"m{i}" for i in range(n)))) as server:
             run_options = RunOptions(base_url=[server.base_url], model="m")
             look_at(servers.find(run_options), run_options, Collecting())
             return len(server.requests)

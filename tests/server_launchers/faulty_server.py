@@ -12,52 +12,35 @@ with exit status 7.
 
 from __future__ import annotations
 
-import http.server
-import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+
+from harness.testing import FakeServer, Request, Step, http, models
 
 SLEEPER = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        if self.path == "/die":
-            os._exit(7)
-        if self.path == "/health" and "never-ready" in habits:
-            self.answer(503, {})
-        else:
-            names = ["other"] if "other-model" in habits else ["faulty", "adapter"]
-            self.answer(200, {"data": [{"id": name} for name in names]})
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        if "fails" in habits or "streams" in habits:
-            sys.stdout.write(f"POST {self.path}\n")
-            sys.stdout.flush()
-        if "fails" in habits:
-            self.answer(500, {"error": {"message": "CUDA out of memory"}})
-        elif "streams" in habits:
-            self.answer(200, {"choices": []}, "text/event-stream")
-        else:
-            self.answer(200, {"choices": [{"message": {"content": "x"}}]})
-
-    def answer(self, status: int, body: object, form: str = "application/json") -> None:
-        text = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", form)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: object) -> None:
-        """Quiet."""
+def answer(request: Request) -> list[Step]:
+    if request.path == "/die":
+        os._exit(7)
+    if request.method == "GET":
+        names = ["other"] if "other-model" in habits else ["faulty", "adapter"]
+        return [http(503, {}) if request.path == "/health" and "never-ready" in habits else models(*names)]
+    if habits & {"fails", "streams"}:
+        sys.stdout.write(f"POST {request.path}\n")
+        sys.stdout.flush()
+    if "fails" in habits:
+        return [http(500, {"error": {"message": "CUDA out of memory"}})]
+    if "streams" in habits:
+        return [http(200, b'{"choices": []}', content_type="text/event-stream")]
+    return [http(200, {"choices": [{"message": {"content": "x"}}]})]
 
 
-port, habits = int(sys.argv[1]), sys.argv[2:]
+port, habits = int(sys.argv[1]), {*sys.argv[2:]}
 if "ignores-term" in habits:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if "forks" in habits:
@@ -77,4 +60,5 @@ if "chatty" in habits:
 if "silent" in habits:
     time.sleep(600)
 sys.stdout.write("listening\n")
-http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+with FakeServer(answer, port=port):
+    threading.Event().wait()

@@ -12,7 +12,7 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from harness.testing import (
@@ -25,13 +25,12 @@ from harness.testing import (
     FakeServer,
     Pause,
     Request,
+    Said,
     Step,
     chunk,
-    delta,
     event,
     http,
-    models,
-    named,
+    serving,
 )
 
 MODEL = "storm"
@@ -39,71 +38,48 @@ N_CALLS = 3  # of the tool, in a sample that is offered one
 LONGEST_PAUSE = 0.06  # seconds between two pieces of a reply
 
 
-def said(messages: object, seed: int) -> tuple[str, str, str]:
-    """(reasoning, text, finish reason) of the one reply that this request can have."""
+def said(messages: object, seed: int) -> Said:
+    """The one reply that this request can have."""
     chance = random.Random(hashlib.sha256(f"{messages}|{seed}".encode()).digest())
     thought = " ".join(chance.choice(("so", "wait", "≤", "😀", "\u2028", "x^2")) for _ in range(chance.randint(3, 60)))
     if chance.random() < 0.1:
-        return thought, f"cut off at {chance.random()}", "length"
-    filler = f"{chance.random()}: " * chance.choice((1, 2, 200))
-    if "VERDICT" in str(messages):
-        return thought, f"VERDICT: {chance.choice(('CORRECT', 'INCORRECT'))}", "stop"
-    if "in prose" in str(messages):
-        return thought, rf"{filler}So \boxed{{\text{{a {chance.randint(1, 2)} under light}}}}.", "stop"
-    return thought, f"{filler}The answer is \\boxed{{{chance.randint(1, 3)}}}.", "stop"
+        text, finish = f"cut off at {chance.random()}", "length"
+    else:
+        filler, finish = f"{chance.random()}: " * chance.choice((1, 2, 200)), "stop"
+        if "VERDICT" in str(messages):
+            text = f"VERDICT: {chance.choice(('CORRECT', 'INCORRECT'))}"
+        elif "in prose" in str(messages):
+            text = rf"{filler}So \boxed{{\text{{a {chance.randint(1, 2)} under light}}}}."
+        else:
+            text = f"{filler}The answer is \\boxed{{{chance.randint(1, 3)}}}."
+    return Said(text, len(thought.split()) + len(text.split()), thought, finish, model=MODEL)
 
 
-def events_of(request: Request) -> Iterator[bytes]:
-    """The events of the reply, `[DONE]` left out; with ids of tokens where those are asked for."""
+def reply_to(request: Request) -> Said:
+    """The reply, which calls the tool first where one is offered."""
     body, prompt = request.json, prompt_of(request.json)
     if isinstance(prompt, list) and body.get("tools"):
         # What it says depends on no output of the tool, which a killed interpreter changes.
         n_called = sum(turn["role"] == "tool" for turn in prompt)
         if n_called < N_CALLS:
             code = json.dumps({"code": f"n = globals().get('n', 0) + 1\nn + {n_called}"})
-            call = {"index": 0, "id": "c", "type": "function", "function": {"name": "python", "arguments": code}}
-            yield delta(tool_calls=[call])
-            yield delta(finish="tool_calls", usage={"prompt_tokens": 20, "completion_tokens": 5})
-            return
+            return Said("", 5, finish="tool_calls", calls=(("python", code),), model=MODEL)
         prompt = prompt[:1]
-    thought, text, finish = said(prompt, body.get("seed", 0))
-    step, n = max(1, len(text) // 4), len(thought.split()) + len(text.split())
-    texts = [text[offset : offset + step] for offset in range(0, len(text), step)]
-    if request.path in BY_PARTS:
-        yield from BY_PARTS[request.path](thought, texts, finish == "length", n)
-        return
-    pieces = [delta(role="assistant", reasoning_content=thought), *map(delta, texts)]
-    for piece in pieces if body.get("return_token_ids") else ():
-        value = json.loads(piece.removeprefix(b"data: "))
-        value["choices"][0]["token_ids"] = [7] * 20
-        yield event({**value, "prompt_token_ids": [5] * 20})
-    if not body.get("return_token_ids"):
-        yield from pieces
-    yield delta(finish=finish, usage={"prompt_tokens": 20, "completion_tokens": n})
+    return said(prompt, body.get("seed", 0))
 
 
-def _by_items(thought: str, texts: list[str], cut: bool, n: int) -> Iterator[bytes]:
-    head = {"id": "resp", "object": "response", "model": MODEL, "output": []}
-    yield named("response.created", response=head | {"status": "in_progress"})
-    yield named("response.reasoning_text.delta", output_index=0, delta=thought)
-    yield from (named("response.output_text.delta", output_index=1, delta=text) for text in texts)
-    ended = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    usage = {"input_tokens": 20, "output_tokens": n}
-    yield named("response.completed", response=head | (ended if cut else {"status": "completed"}) | {"usage": usage})
-
-
-def _by_blocks(thought: str, texts: list[str], cut: bool, n: int) -> Iterator[bytes]:
-    yield named("message_start", message={"id": "msg", "model": MODEL, "usage": {"input_tokens": 20}})
-    for index, (kind, pieces) in enumerate((("thinking", [thought]), ("text", texts))):
-        yield named("content_block_start", index=index, content_block={"type": kind, kind: ""})
-        for piece in pieces:
-            yield named("content_block_delta", index=index, delta={"type": f"{kind}_delta", kind: piece})
-        yield named("content_block_stop", index=index)
-    why = {"stop_reason": "max_tokens" if cut else "end_turn"}
-    yield named("message_delta", delta=why, usage={"output_tokens": n}) + named("message_stop")
-
-
-BY_PARTS = {"/v1/responses": _by_items, "/v1/messages": _by_blocks}
+def events_of(request: Request) -> list[bytes]:
+    """The events of the reply, `[DONE]` left out; with ids of tokens where those are asked for."""
+    reply = reply_to(request)
+    events = [each for each in reply.events(request.api, size=max(1, len(reply.text) // 4)) if each != DONE]
+    if request.api == "messages":  # whoever has the reason of its end has it whole
+        events[-2:] = [b"".join(events[-2:])]
+    if request.json.get("return_token_ids"):
+        for n, piece in enumerate(events[:-1]):
+            value = json.loads(piece.removeprefix(b"data: "))
+            value["choices"][0]["token_ids"] = [7] * 20
+            events[n] = event({**value, "prompt_token_ids": [5] * 20})
+    return events
 
 
 def prompt_of(body: dict[str, Any]) -> object:
@@ -144,43 +120,24 @@ def main() -> None:
     arguments = parser.parse_args()
     chance, lock = random.Random(arguments.seed), threading.Lock()
 
-    def answer(request: Request) -> Iterable[Step]:
-        if request.method == "GET":
-            has_page = request.path in ("/v1/models", "/health")
-            yield (
-                models(
-                    arguments.served_model,
-                    max_model_len=40_000,
-                    **({"owned_by": "vllm"} if arguments.continuations else {}),
-                )
-                if has_page
-                else http(404, {"error": {"message": "no such page"}})
-            )
-            return
+    def reply(request: Request) -> Iterable[Step]:
         if isinstance(request.json.get("prompt"), list):
-            yield from FAULTS[arguments.continuations]
-            return
+            return FAULTS[arguments.continuations]
         if not isinstance(prompt_of(request.json), list):
-            yield http(404, {"error": {"message": "no such page"}})
-            return
+            return [http(404, {"error": {"message": "no such page"}})]
         with lock:
             spoilt = chance.random() < arguments.trouble
             pause = chance.uniform(0, LONGEST_PAUSE)
             steps = trouble(request, random.Random(chance.random()))
         if spoilt:
-            yield from steps
-            return
+            return steps
         if not request.json.get("stream"):
-            thought, text, finish = said(request.json["messages"], request.json.get("seed", 0))
-            message = {"role": "assistant", "content": text, "reasoning_content": thought}
-            yield http(200, {"id": "1", "model": MODEL, "choices": [{"message": message, "finish_reason": finish}]})
-            return
-        yield HEAD
-        for part in events_of(request):
-            yield Pause(pause)
-            yield chunk(part)
-        yield chunk(DONE) + END
+            return reply_to(request).steps(request.api, streamed=False)
+        parts = [step for part in events_of(request) for step in (Pause(pause), chunk(part))]
+        return [HEAD, *parts, chunk(DONE) + END]
 
+    engine = {"owned_by": "vllm"} if arguments.continuations else {}
+    answer = serving(reply, arguments.served_model, pages={"/health": {}}, max_model_len=40_000, **engine)
     with FakeServer(answer, port=arguments.port):
         signal.pause()
 

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.testing import FakeServer, Request, completion, http, models
+from harness.testing import FakeServer, Request, Said, Step, http, serving
 
 FOLDERS = Path(__file__).with_name("run_folders")
 MODEL = "test-model"
@@ -44,31 +44,11 @@ COMMANDS: dict[str, str] = {
 SAMPLES = 4
 
 
-def answer(request: Request) -> Iterator[bytes]:
-    """The server's reply: an answer that differs from sample to sample."""
-    if request.method == "GET":
-        yield models(MODEL, max_model_len=8192)
-        return
-    text = f"The answer is {request.json.get('seed')}."
-    if request.json.get("stream"):
-        if "prompt" in request.json:
-            yield from completion_stream(text)
-        else:
-            yield from completion(text, tokens=7)
-        return
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    yield http(200, {"model": MODEL, "choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 7}})
+answer = serving(lambda request: Said(f"The answer is {request.json.get('seed')}.", 7), MODEL, max_model_len=8192)
+"""An answer that differs from sample to sample."""
 
 
-def completion_stream(text: str) -> Iterator[bytes]:
-    """A reply of the completions protocol."""
-    from harness.testing import event, event_stream
-
-    choice = {"index": 0, "text": text, "finish_reason": "stop"}
-    yield from event_stream(event({"model": MODEL, "choices": [choice], "usage": {"completion_tokens": 7}}))
-
-
-def half(request: Request) -> Iterator[bytes]:
+def half(request: Request) -> Iterator[Step]:
     """`answer` to even seeds; the others are rejected."""
     if request.method == "POST" and request.json["seed"] % 2:
         yield http(400, {"error": {"message": "no odd seeds today", "type": "invalid_request_error"}})

@@ -24,21 +24,16 @@ import pytest
 
 from harness.commands.rounds import GradedRounds
 from harness.core import channel
-from harness.testing import STALL, FakeServer, Pause, Request, Step, completion, http, models
+from harness.testing import STALL, FakeServer, Pause, Request, Step, serving
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv, environment, harness, process
 
 FULL = Path("/dev/full")
-MODELS = {"data": [{"id": "m", "max_model_len": 1_000_000}]}
+PAGES = {"/v1/models": {"data": [{"id": "m", "max_model_len": 1_000_000}]}}
 
 
-def well(request: Request) -> Iterable[Step]:
-    return [http(200, MODELS)] if request.method == "GET" else completion("2")
-
-
-def silent(request: Request) -> Iterable[Step]:
-    return [http(200, MODELS)] if request.method == "GET" else [STALL]
+well, silent = serving("2", pages=PAGES), serving([STALL], pages=PAGES)
 
 
 def ask(folder: Path, url: str) -> list[str]:
@@ -325,7 +320,7 @@ def test_a_whole_run_in_an_odd_folder_and_the_c_locale(tmp_path: Path) -> None:
     plain = {"LC_ALL": "C", "LANG": "C"}
     rows = [{"id": f"é{i}", "problem": f"Was ist {i} – 0?", "answer": str(i)} for i in range(3)]
     (folder / "sätze.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    with FakeServer(lambda r: [models("m")] if r.method == "GET" else completion("ja: \\boxed{1} ≤ 😀")) as server:
+    with FakeServer(serving("ja: \\boxed{1} ≤ 😀", "m")) as server:
         words = ["run", "--data", "sätze.jsonl", "--id-key", "id", "--base-url", server.base_url, "--samples", "2"]
         for _ in range(2):
             done = process(folder, *words, "--out", "läufe/ein lauf", "--no-canary", extra=plain)

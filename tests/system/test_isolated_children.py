@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import pytest
 from harness.cli.demo import _step
 from harness.client.address import providers
 from harness.grading.processes.pool import Pool
-from harness.testing import FakeServer, Request, Step, completion, models
+from harness.testing import FakeServer, serving
 from server_launchers import isolated, spec
 from server_launchers.embedded import weights
 from server_launchers.errors import DownloadError
@@ -73,8 +72,7 @@ _VARIABLES = {address.key_variable for name in providers.names() if (address := 
 KEYS = {name: f"canary-{name}" for name in sorted(_VARIABLES | {"OPENAI_API_KEY", "HF_TOKEN", "WANDB_API_KEY"})}
 
 
-def judge(request: Request) -> Iterator[Step]:
-    yield from [models("judge")] if request.method == "GET" else completion("VERDICT: CORRECT", tokens=3)
+judge = serving("VERDICT: CORRECT", "judge")
 
 
 COLUMNS = ("--question-key", "problem", "--answer-key", "answer", "--response-key", "response")

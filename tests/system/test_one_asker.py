@@ -22,7 +22,7 @@ from harness.presets.grading import GradingOptions
 from harness.probes import probe
 from harness.runs import RunFolder
 from harness.scoring.pipeline import grade_run, score_run
-from harness.testing import FakeServer, Request, Step, completion, http
+from harness.testing import FakeServer, Reply, Request, Said, Step, http, serving
 from server_launchers.engines import table as engines
 from server_launchers.spec import ENGINES, EngineName
 from tests.budget import thinned
@@ -80,23 +80,11 @@ def test_every_engine_and_every_provider_is_here() -> None:
 def recording(kind: Kind) -> Callable[[Request], Iterator[Step]]:
     """A server of that kind; it answers every question with a box, and every judge's with a verdict."""
 
-    def answer(request: Request) -> Iterator[Step]:
-        root = request.path.partition("?")[0]
-        if root.endswith("/models"):
-            yield http(200, {"data": [{"id": kind.model, **kind.entry}]})
-        elif request.method == "GET":
-            yield http(200 if root in kind.pages else 404, dict(kind.pages.get(root, {})))
-        elif root.endswith("/chat/completions") and request.json.get("stream"):
-            yield from completion("So \\boxed{2}\n**VERDICT: CORRECT**", tokens=5)
-        elif root.endswith("/chat/completions"):
-            message = {"role": "assistant", "content": "So it is."}
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            usage = {"prompt_tokens": 9, "completion_tokens": 5}
-            yield http(200, {"model": kind.model, "choices": [choice], "usage": usage})
-        else:
-            yield http(404, {})
+    def reply(request: Request) -> Reply:
+        said = Said("So \\boxed{2}\n**VERDICT: CORRECT**" if request.json.get("stream") else "So it is.", 5)
+        return said if request.path.partition("?")[0].endswith("/chat/completions") else [http(404, {})]
 
-    return answer
+    return serving(reply, kind.model, pages=kind.pages, **kind.entry)
 
 
 OWN = {"messages", "prompt", "temperature", "top_p", "logprobs", "top_logprobs", "return_token_ids"}

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -20,23 +18,14 @@ from harness.cli.main import main
 from harness.reports.scored import read_without_grades
 from harness.reports.settings import given_table
 from harness.runs import RunFolder
-from harness.testing import FakeServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, Said, serving
 from tests.commands.toy_model import Fault, Toy, answering
 
 SLOTS = {"total_slots": 3, "default_generation_settings": {"n_ctx": 40960}}
 
 
-def as_llama_cpp(request: Request) -> Iterator[Step]:
-    """Lists one model of llama.cpp's kind, states its slots, answers."""
-    path = urlsplit(request.path).path
-    if path.endswith("/models"):
-        yield http(200, {"data": [{"id": "m", "meta": {"n_ctx_train": 1}}]})
-    elif path == "/props":
-        yield http(200, SLOTS)
-    elif request.method == "GET":
-        yield http(404, {})
-    else:
-        yield from completion(r"so \boxed{2}", tokens=5)
+as_llama_cpp = serving(Said(r"so \boxed{2}", 5), "m", pages={"/props": SLOTS}, meta={"n_ctx_train": 1})
+"""Lists one model of llama.cpp's kind, states its slots, answers."""
 
 
 @pytest.fixture
@@ -122,8 +111,7 @@ def recorded(run: harness.Run, name: str = "sums") -> dict[str, Any]:
 
 def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROQ_API_KEY", "sk-groq-0123456789")
-    listed = lambda r: iter([models("qwen/qwen3-32b")]) if r.method == "GET" else completion("2", tokens=1)  # noqa: E731
-    with FakeServer(listed) as server:
+    with FakeServer(serving("2", "qwen/qwen3-32b")) as server:
         run = harness.run(
             data=questions, base_url=server.base_url, provider="groq", model="qwen/qwen3-32b", out="run", canary=False,
             thinking="off", preset="r1", top_k=5, samples=1, extra_body={"service_tier": "auto"},
@@ -175,8 +163,7 @@ def test_a_proxy_is_recorded_without_its_password(questions: Path, monkeypatch: 
 def test_what_the_card_speaks_against_is_warned_of_and_asked_all_the_same(
     questions: Path, model: str, given: dict[str, Any], warned: tuple[str, ...]
 ) -> None:
-    listed = lambda r: iter([models(model)]) if r.method == "GET" else completion("2", tokens=1)  # noqa: E731
-    with FakeServer(listed) as server:
+    with FakeServer(serving("2", model)) as server:
         run = harness.run(data=questions, base_url=server.base_url, out="run", canary=False, **given)
     assert {body["temperature"] for body in posted(server)} == {0.6}
     warnings = " ".join(run.warnings)

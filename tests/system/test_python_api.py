@@ -22,7 +22,7 @@ import harness
 from harness.core.options import options_of
 from harness.options.run import RunOptions
 from harness.runs import RunFolder, read_samples
-from harness.testing import FAULTS, FakeServer, Pause, Request, Step, completion, models, scripted
+from harness.testing import FAULTS, FakeServer, Pause, Request, Said, Step, scripted, serving
 from server_launchers.keeping import servers
 from tests.conftest import CHECKOUT
 from tests.pins.scenes.decide import PUBLISHED
@@ -31,12 +31,8 @@ from tests.pins.server import solving
 ABLE = CHECKOUT / "tests" / "commands" / "able_server.py"
 
 
-def answering(request: Request) -> Iterator[Step]:
-    """Lists one model; answers every question with 2."""
-    if request.method == "GET":
-        yield models("m")
-    else:
-        yield from completion(r"so \boxed{2}", tokens=5)
+answering = serving(Said(r"so \boxed{2}", 5), "m")
+"""Lists one model; answers every question with 2."""
 
 
 @pytest.fixture

@@ -31,21 +31,20 @@ from harness.preparing import servers
 from harness.preparing.prepare import prepare
 from harness.probes.probed_endpoint import probed
 from harness.progress.watching import Watcher
-from harness.testing import FakeServer, Request, Step, completion, http, models
+from harness.testing import FakeServer, Reply, Request, http, serving
 from tests.faults.able import sums
 
 KEY = "sk-objects-canary-0123456789"
 
 
-def saying(request: Request) -> Iterator[Step]:
+def said_to(request: Request) -> Reply:
     """Lists a model; refuses each completion in the words that it was sent."""
-    path = request.path.partition("?")[0]
-    if request.method == "GET":
-        yield models("m") if path.endswith("/models") else http(404, {})
-    elif path.endswith("/completions"):
-        yield http(400, {"error": {"message": f"refused: {request.headers} {request.body.decode()}"}})
-    else:
-        yield from completion("4", tokens=3)
+    if request.path.partition("?")[0].endswith("/completions"):
+        return [http(400, {"error": {"message": f"refused: {request.headers} {request.body.decode()}"}})]
+    return "4"
+
+
+saying = serving(said_to, "m")
 
 
 WAYS_IN: dict[str, dict[str, Any]] = {

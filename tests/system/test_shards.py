@@ -26,7 +26,7 @@ from harness.commands.report import run_facts
 from harness.core.records import Key
 from harness.runs import JournalReport, Manifest, RunFolder, locked, read_samples
 from harness.runs.missing import Plan
-from harness.testing import FakeServer, Request, completion, http, models
+from harness.testing import FakeServer, Request, Said, serving
 from tests.budget import rounds
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import argv
@@ -39,15 +39,15 @@ LATER = f"{N * 8 - TOTAL} samples"
 DIFFERS = r"2-of-2 is not of the same run as .*1-of-2; they differ:\n  sums.seed: 0 → 7"
 
 
-def answer(request: Request) -> Iterator[bytes]:
-    """Lists one model; right for even seeds."""
-    if request.method == "GET":
-        yield models("m") if request.path.endswith("/models") else http(404, {})
-        return
+def said(request: Request) -> Said:
+    """Right for even seeds."""
     body = request.json
     number = int(body["messages"][-1]["content"].split("+")[1].split("?")[0])
     wrong = body["seed"] % 2
-    yield from completion(rf"so \boxed{{{1 + number + wrong}}}", tokens=body["seed"] % 50 + 2)
+    return Said(rf"so \boxed{{{1 + number + wrong}}}", body["seed"] % 50 + 2)
+
+
+answer = serving(said, "m")
 
 
 @pytest.fixture

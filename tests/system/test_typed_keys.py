@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -17,7 +17,7 @@ import pytest
 
 from harness.cli.main import cli
 from harness.core.secret import HIDDEN, command_words, without_typed_secrets
-from harness.testing import FakeServer, Request, Step, completion, models
+from harness.testing import FakeServer, serving
 from tests.budget import ALL, share_of
 from tests.reports.run_folders import write_run
 from tests.system.command import Result, harness
@@ -112,8 +112,7 @@ FLAGS = {
 UNKNOWN = ["--api-key", "--apikey"]
 
 
-def answer(request: Request) -> Iterable[Step]:
-    return [models("m", max_model_len=40_000)] if request.method == "GET" else completion("\\boxed{2}", tokens=3)
+answer = serving(r"\boxed{2}", "m", max_model_len=40_000)
 
 
 def shown_in(done: Result) -> list[str]:
