@@ -135,12 +135,6 @@ _SOLAR = regex(
 )
 """Units of astronomy, the sun's mass, light and radius: `M_\\odot`."""
 
-_CHEMICAL = regex(r"\\ce\s*\{([A-Za-z0-9]{1,40})\}")
-"""A chemical formula, the command of the package mhchem."""
-
-_COUNT_OF_ATOMS = regex(r"([A-Za-z]+)(\d+)")
-"""Atoms in a chemical formula with their number: the H4 of `\\ce{CH4}`."""
-
 _MICRO = regex(
     r"(\\(?:text|mathrm)\s*\{\s*~?\s*)(?:[µμ]|\\mu(?![A-Za-z]))\s*"
     r"|(?:\\mu\s*|[µμ])(\\(?:text|mathrm)\s*\{\s*~?\s*)(?=(?:mol|Hz|[mgsAlLVWFCJMT])\s*\})"
@@ -184,8 +178,6 @@ def plain_source(source: str) -> str:
         source = _ANGSTROM.sub(" angstrom ", source)
     if "_" in source:
         source = _SOLAR.sub(r"\\text{ solar\1}", source)
-    if "\\ce" in source:
-        source = _CHEMICAL.sub(lambda formula: _COUNT_OF_ATOMS.sub(r"\\text{\1}_{\2}", formula[1]), source)
     return plain_latex(source.replace("{:}", ":").replace("{.}", ".")).strip()
 
 

@@ -276,13 +276,11 @@ def are_apart(left: Node, right: Node) -> bool:
     """
     while (parts := _only_difference(left, right)) is not None:
         left, right = parts
-    values = [exact(left), exact(right)]
-    if None not in values:
-        return values[0] != values[1]
-    return any(
-        value is not None and _bits_of(value) < _least_bits(other)
-        for value, other in zip(values, (right, left), strict=True)
-    )
+    for side, other in ((left, right), (right, left)):
+        value = exact(side)
+        if value is not None and (exact(other) not in (None, value) or _bits_of(value) < _least_bits(other)):
+            return True
+    return False
 
 
 def _only_difference(left: Node, right: Node) -> tuple[Node, Node] | None:
@@ -292,13 +290,9 @@ def _only_difference(left: Node, right: Node) -> tuple[Node, Node] | None:
     places = [n for n, pair in enumerate(zip(left.args, right.args, strict=True)) if pair[0] != pair[1]]
     if len(places) != 1 or not isinstance(left.args[places[0]], Node):
         return None
-    others = [exact(part) for n, part in enumerate(left.args) if n != places[0] and isinstance(part, Node)]
-    is_power = left.op == "pow" and places == [1] and (others[0] or 0) > 1
-    is_quotient = left.op == "div" and places == [0]
-    if left.op in ("add", "neg") or ((is_quotient or left.op == "mul") and all(others)) or is_power:
-        return left.args[places[0]], right.args[places[0]]
-    parts = left.args[places[0]], right.args[places[0]]
-    return parts if left.args[0] == "factorial" and all(_least_bits(part) > 0 for part in parts) else None
+    is_power = left.op == "pow" and places == [1] and (exact(left.args[0]) or 0) > 1
+    is_quotient = left.op == "div" and places == [0] and exact(left.args[1])
+    return (left.args[places[0]], right.args[places[0]]) if left.op == "add" or is_power or is_quotient else None
 
 
 def _bits_of(value: Fraction) -> int:
