@@ -530,8 +530,8 @@ def _nested(sweep: Sweep) -> list[str]:
     if len(sweep.file.content.get("samples", ())) < 2 or all(cell.options.seed is None for cell in sweep.cells):
         return []
     return [
-        "runs of more samples repeat the requests of those of fewer, whose seeds are the same: their points are not "
-        "independent. `run: {seed: null}` draws them apart"
+        "runs of more samples repeat the requests of those of fewer, whose seeds are the same: these cost tokens "
+        "again, and the points are not independent. `run: {seed: null}` draws them apart"
     ]
 
 

@@ -31,7 +31,7 @@ def test_a_sweep_repeats_each_cell_with_seeds_of_its_own_and_every_number_of_sam
     with FakeServer(able(0.5)) as server:
         done = harness(tmp_path, "sweep", "s.yaml", "--base-url", server.base_url, "--no-fingerprint", "--out", "out")
         seeds = [request.json["seed"] for request in server.requests if request.method == "POST"]
-    assert (done.code, "their points are not independent" in done.err) == (0, True), done.err
+    assert (done.code, "the points are not independent" in done.err) == (0, True), done.err
     assert len(seeds) == len(set(seeds)) + 3 * 6 * 2 == 3 * 6 * (2 + 4), "a seed's first two samples have its seeds"
     assert (tmp_path / "out" / "test-model+samples-4-seed-3+sums" / "manifest.json").exists()
     done = harness(tmp_path, "report", "out", "--plots", "figures")

@@ -324,6 +324,11 @@ def test_a_broken_set_up_is_stopped_by_its_first_samples(tmp_path: Path, reply: 
     assert keys_of(settings) == expected_keys(10, 20)
 
 
+def test_equal_texts_after_unequal_hidden_reasoning_stop_no_run(tmp_path: Path) -> None:
+    with FakeServer(lambda request: completion("The answer is 4.", tokens=request.number)) as server:
+        assert run(run_settings(tmp_path / "run", server.base_url, samples=4), question_set(tmp_path, 10)).complete
+
+
 STAGES = {
     "the request's body": "harness.client.spelling.RequestTemplate.body",
     "the scheduler, at a sample's end": "harness.generation.dispatch.schedule.Scheduler.finish",

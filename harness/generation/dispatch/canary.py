@@ -48,7 +48,7 @@ class Canary:
         self._cuts = Cuts()
         self._empty = self._all_reasoning = 0
         self._unanswered = 0
-        self._first: tuple[str, ...] | None = None  # the texts of the first reply
+        self._first: tuple[object, ...] | None = None  # the texts and the tokens of the first reply
         self._all_same = True
         self._questions: set[tuple[str, str]] = set()
 
@@ -68,8 +68,10 @@ class Canary:
         self._all_reasoning += ALL_REASONING in reply.notes
         if self._has_answer is not None:
             self._unanswered += not self._has_answer(task, reply)
-        self._first = self._first or texts
-        self._all_same = self._all_same and texts == self._first
+        # The tokens tell replies apart whose reasoning is hidden, or that came after other calls of a tool.
+        said = *texts, reply.usage.completion_tokens
+        self._first = self._first or said
+        self._all_same = self._all_same and said == self._first
         self._questions.add((task.benchmark, task.question_id))
         if self._n < FIRST_SAMPLES:
             return None
