@@ -143,9 +143,12 @@ def read_calls(reply: Any) -> tuple[SentCall, ...]:
         calls = msgspec.convert(flat, tuple[_LoggedCall, ...])
     except (codec.DecodeError, msgspec.MsgspecError) as error:
         raise ValueError(f'expected a list of {{"name", "arguments"}} ({error})') from error
-    return tuple(
-        SentCall(id=call.id or "", name=wire_name(call.name), arguments=_as_text(call.arguments)) for call in calls
-    )
+    return tuple(SentCall(id=call.id or "", name=call.name, arguments=_as_text(call.arguments)) for call in calls)
+
+
+def logged_calls(calls: Any) -> tuple[SentCall, ...]:
+    """The calls of a request or a reply that a user logged, by the names that requests have. Raises as `read_calls`."""
+    return tuple(msgspec.structs.replace(call, name=wire_name(call.name)) for call in read_calls(calls or []))
 
 
 def _as_text(arguments: dict[str, Any] | str) -> str:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import msgspec
 
 from harness.answers.bounds import LAST_LETTER
-from harness.answers.calls import read_calls, read_tools, written_reference
+from harness.answers.calls import logged_calls, read_tools, written_reference
 from harness.benchmarks import usual_columns
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
@@ -506,7 +506,7 @@ class _LoggedMessage(msgspec.Struct):
         """The message as a question has it. Raises `ValueError`."""
         if (self.content is None and not self.tool_calls) or (self.role == "tool") != bool(self.tool_call_id):
             raise ValueError("a message needs a content or tool_calls, and one of a tool its tool_call_id")
-        calls = read_calls(self.tool_calls or [])
+        calls = logged_calls(self.tool_calls)
         return Message(self.role, self.content or "", calls or msgspec.UNSET, self.tool_call_id or msgspec.UNSET)
 
 

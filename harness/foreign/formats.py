@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.answers.calls import read_calls, read_tools, written_reference
+from harness.answers.calls import logged_calls, read_tools, written_reference
 from harness.benchmarks import usual_columns
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row
@@ -112,7 +112,7 @@ def of_calls(rows: Iterable[Row], *, in_benchmark: bool) -> Iterator[OutputRow]:
         )
         stated = _cell(row, answer)
         try:
-            calls, tools = read_calls(row.value.get("tool_calls") or []), read_tools(row.value.get("tools") or [])
+            calls, tools = logged_calls(row.value.get("tool_calls")), read_tools(row.value.get("tools") or [])
             reference = written_reference("schema" if stated is None else stated)
         except ValueError as error:
             raise UsageError(f"{row.where}: the tools, the calls or the reference: {quoted(str(error))}") from error

@@ -112,7 +112,9 @@ def unfit(call: DecodedCall, offered: Mapping[str, OfferedTool], where: str) -> 
         return unread
     try:
         error = exceptions.best_match(_validator(codec.encode(tool.parameters)).iter_errors(call.arguments))
-    except (Unresolvable, exceptions.SchemaError, exceptions.UnknownType, re.error, TypeError, ValueError) as broken:
+    except (
+        Unresolvable, exceptions.SchemaError, exceptions.UnknownType, re.error, TypeError, ValueError, RecursionError,
+    ) as broken:  # fmt: skip
         return Fault(
             "unreadable schema", f"{where}, {call.name}: the schema of this tool cannot be read: {quoted(str(broken))}"
         )
