@@ -127,7 +127,7 @@ $(VENV)/.installed-check: pyproject.toml tools/bootstrap.py
 	@touch $@
 
 $(VENV)/.installed-bench: pyproject.toml tools/bootstrap.py
-	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,bench]'
+	@$(PYTHON) tools/bootstrap.py $(VENV) -e '.[llama-cpp,test,bench]'
 	@touch $@
 
 $(VENV)/.installed-release: pyproject.toml tools/bootstrap.py
