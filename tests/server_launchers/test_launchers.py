@@ -313,6 +313,16 @@ def test_each_door_s_dry_run_names_what_prevents_a_start_and_the_idle_devices(
     assert "idle: 1 device (6)" in done.out + done.err
 
 
+@pytest.mark.parametrize(("more", "said"), [((), True), (("--device", "cuda"), False), (("--dp", "1"), False)])
+def test_a_dry_run_says_that_replicas_of_a_program_get_no_devices(
+    more: tuple[str, ...], said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    words = ("serve", "command", "m", "--dp", "2", *more, "--dry-run", "--", "python", "server.py", "--port", "{port}")
+    done = harness(tmp_path, *words)
+    assert ("the 2 replicas get no devices" in done.out + done.err) == said
+
+
 def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_from_the_servers() -> None:
     begins = list[int]()
     for port in (8000, 8060, 8100, 8500, 9000, 20_000, 29_990, 45_950):
