@@ -23,6 +23,7 @@ import yaml
 from harness.gates.figures import RISING, FigureCheck, check_lines
 from harness.gates.policy import Policy
 from harness.reports.scored import ScoredRun
+from harness.scoring.stats import Estimate, Interval
 from harness.testing import FakeServer
 from tests.budget import examples
 from tests.faults.able import able, sums
@@ -203,3 +204,26 @@ def test_public_histories_replayed_through_the_command_ring_no_alarm_and_a_true_
         assert (code, lines[figure].state) == (1, "fail"), row["history"]
     assert n_nights >= 20
     assert alarms == 0
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "interval", "state"),
+    [
+        (0.99, Interval(0.985, 0.994), "pass"),
+        (0.975, Interval(0.96, 0.985), "undecided"),
+        (0.87, Interval(0.86, 0.88), "fail"),
+    ],
+)
+def test_a_line_on_schema_accuracy_counts_the_samples_own_spread(
+    accuracy: float, interval: Interval, state: str
+) -> None:
+    score = Named(
+        engine=None, speculation=None, measures={"schema accuracy": Estimate(value=accuracy, sampling=interval)}
+    )
+    run = Named(
+        benchmarks={"sums": Named(score=score, record=Named(identity={}))},
+        manifest=Named(provenance=Named(servers={})),
+    )
+    policy = Policy.model_validate(policy_of({"schema": {"floor": 0.98}}))
+    (check,) = check_lines(policy, [cast(ScoredRun, run)], [])
+    assert check.state == state
