@@ -348,3 +348,21 @@ def test_a_current_folder_that_was_deleted_is_said(tmp_path: Path, line: str) ->
     assert done.returncode in {2, 3}, done.stderr
     assert done.stderr.startswith("harness: "), done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("score", "{name}"), ("show", "{name}"), ("compare", "{name}", "{name}"), ("sweep", "{name}.yaml"),
+        ("export", "{name}", "--to", "csv"), ("run", "{name}.jsonl", "--model", "m", "--dry-run"),
+        ("run", "demo", "--model", "m", "--out", "{name}"),
+        ("run", "demo", "--model", "m", "--base-url", "unix:{path}"),
+    ],
+    ids=lambda words: " ".join(words),
+)  # fmt: skip
+def test_a_name_too_long_for_the_system_is_refused_in_a_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / ("s" * 120 + ".sock")
+    done = harness(tmp_path, *(word.format(name="x" * 300, path=path) for word in words))
+    assert done.code == 2
+    assert "too long" in done.err.splitlines()[-1]
+    assert "Traceback" not in done.err
