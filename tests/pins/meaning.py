@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from itertools import islice, zip_longest
+from itertools import islice, takewhile, zip_longest
 from typing import Any
 
-MAX_LINES = 40
+MAX_LINES = 10
+MAX_SHOWN = 60
+"""Characters of each side of a difference, from shortly before where they differ."""
 TOLERANCE = 1e-9
 ABSENT = object()
 """The value of a key or a place that one side does not have."""
@@ -31,11 +33,16 @@ def _differences(path: str, pinned: Any, now: Any) -> Iterator[str]:
         for key in (*pinned, *(key for key in now if key not in pinned)):
             yield from _differences(_joined(path, key), pinned.get(key, ABSENT), now.get(key, ABSENT))
     elif isinstance(pinned, list | tuple) and isinstance(now, list | tuple):
-        for index in range(max(len(pinned), len(now))):
-            pair = (items[index] if index < len(items) else ABSENT for items in (pinned, now))
+        # Items put in or taken away move those behind them.
+        same = takewhile(
+            lambda pair: not any(_differences("", *pair)), zip(reversed(pinned), reversed(now), strict=False)
+        )
+        n_same = sum(1 for _ in same) if len(pinned) != len(now) else 0
+        both = (items[: len(items) - n_same] for items in (pinned, now))
+        for index, pair in enumerate(zip_longest(*both, fillvalue=ABSENT)):
             yield from _differences(f"{path}[{index}]", *pair)
     elif not _same(pinned, now):
-        yield f"{path or 'value'}: {_shown(pinned)} → {_shown(now)}"
+        yield f"{path or 'value'}: {_shown(pinned, now)}"
 
 
 def with_pinned(pinned: Any, now: Any) -> Any:
@@ -68,5 +75,12 @@ def _joined(path: str, key: object) -> str:
     return f"{path}[{json.dumps(name, ensure_ascii=False)}]"
 
 
-def _shown(value: Any) -> str:
-    return "absent" if value is ABSENT else json.dumps(value, ensure_ascii=False, default=repr)
+def _shown(pinned: Any, now: Any) -> str:
+    """Both values from shortly before their first difference, `MAX_SHOWN` characters of each."""
+    texts = [
+        "absent" if value is ABSENT else json.dumps(value, ensure_ascii=False, default=repr) for value in (pinned, now)
+    ]
+    n_equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+    begin = max(0, n_equal - MAX_SHOWN // 3) if max(map(len, texts)) > MAX_SHOWN else 0
+    ends = ["…" * (begin > 0) + text[begin:][:MAX_SHOWN] + "…" * (len(text) > begin + MAX_SHOWN) for text in texts]
+    return " → ".join(ends)

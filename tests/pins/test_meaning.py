@@ -28,6 +28,8 @@ NAN = float("nan")
         ({"a b": "x"}, {"a b": "y"}, ['["a b"]: "x" → "y"']),
         ({"a": 0.5}, {"a": NAN}, ["a: 0.5 → NaN"]),
         ("x", "y", ['value: "x" → "y"']),
+        ({"a": [1, 2, 3]}, {"a": [1, 7, 2, 3]}, ["a[1]: absent → 7"]),
+        ("so " * 99 + "4", "so " * 99 + "5", ['value: …o so so so so so so 4" → …o so so so so so so 5"']),
     ],
 )
 def test_a_difference_is_told_by_its_path_and_both_values(pinned: Any, now: Any, lines: list[str]) -> None:
