@@ -67,12 +67,6 @@ def unhurried(request: Request) -> Iterator[Step]:
             yield Pause(0.002)
 
 
-def more_requests(server: FakeServer, n: int) -> bool:
-    """Wait for `n` requests from now on."""
-    before = len(server.requests)
-    return server.wait_for(lambda: len(server.requests) >= before + n)
-
-
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_lets_requests_in_flight_end_and_says_how_to_resume(tmp_path: Path, signum: int) -> None:
     def answer(request: Request) -> Iterator[Step]:

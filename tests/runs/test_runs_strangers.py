@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import pytest
 from harness.runs import RunFolder, questions, record
 from harness.testing import FakeServer
 from harness.viewer.pages import Library
-from tests.budget import examples
+from tests.budget import examples, thinned
 from tests.faults.able import able, sums
 from tests.patience import PATIENCE_SECONDS
 from tests.system.command import Result, harness
@@ -311,13 +312,14 @@ def linked(file: str) -> Forgery:
     return next(forgery for forgery in shapes() if forgery.name == f"{file}: a link to its like")
 
 
+LINKED = ("manifest.json", f"{NAME}/questions.jsonl", f"{NAME}/samples.jsonl", NAME)
+READERS = ("score", "report", "merge", "compare", "export trl", "doctor", "show", "diff")
 NOT_READ = {"report": [f"{NAME}/samples.jsonl"], "diff": [f"{NAME}/samples.jsonl", f"{NAME}/questions.jsonl"]}
 """Command → files of which it needs nothing."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["score", "report", "merge", "compare", "export trl", "doctor", "show", "diff"])
-@pytest.mark.parametrize("file", ["manifest.json", f"{NAME}/questions.jsonl", f"{NAME}/samples.jsonl", NAME])
+@pytest.mark.parametrize(("file", "command"), thinned(product(LINKED, READERS)))
 def test_a_link_is_refused_and_named_though_what_it_leads_to_is_right(
     command: str, file: str, workspace: Path, server: FakeServer
 ) -> None:
@@ -330,8 +332,10 @@ def test_a_link_is_refused_and_named_though_what_it_leads_to_is_right(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("samples", [10**12, -5, 0])
-@pytest.mark.parametrize("command", ["merge", "score", "report", "status", "export trl", "run"])
+@pytest.mark.parametrize(
+    ("samples", "command"),
+    thinned(product((10**12, -5, 0), ("merge", "score", "report", "status", "export trl", "run"))),
+)
 def test_a_plan_of_a_size_that_no_run_has_is_refused_before_any_work(
     samples: int, command: str, workspace: Path, server: FakeServer
 ) -> None:
@@ -354,8 +358,10 @@ def with_other_questions(how: str) -> Forgery:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["report", "compare", "export trl", "score", "doctor"])
-@pytest.mark.parametrize("how", ["cut", "edited", "gone"])
+@pytest.mark.parametrize(
+    ("how", "command"),
+    thinned(product(("cut", "edited", "gone"), ("report", "compare", "export trl", "score", "doctor"))),
+)
 def test_the_scores_of_other_questions_are_not_shown(
     how: str, command: str, workspace: Path, server: FakeServer
 ) -> None:
