@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import harness as front
+from harness.benchmarks.judge_forms import with_rubric
 from harness.core.records import Key
 from harness.judges.audit import Audit
 from harness.presets.grading import GradingOptions
@@ -28,6 +29,7 @@ from tests.commands.judged_runs import PROSE, judge_run, ruling_by, serve, write
 from tests.patience import PATIENCE_SECONDS
 from tests.scoring.test_scoring_observed import folder as salvaged_run
 from tests.system.command import argv, environment, harness
+from tests.viewer.running import viewing
 
 GOOD = r"So \boxed{\text{plants making sugar from light}}"
 BAD = r"So \boxed{\text{plants burning sugar at night}}"
@@ -102,6 +104,19 @@ def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_pat
     assert len(drawn.items) == drawn.n_drawn == 8, "the random draw asks about them, too"
 
 
+def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_is_left_out(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", ROWS)
+    score_run(folder, GradingOptions(workers=1))
+    front.audit(folder.path, undecided=True, out=tmp_path / "todo.jsonl")
+    filled(tmp_path / "todo.jsonl", lambda _: "correct")
+    told = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl").out
+    n = len((tmp_path / "todo.jsonl").read_text("utf-8").splitlines())
+    assert f"{n} of {n} undecided samples are judged by hand" in told
+    (audit,) = front.audit(folder.path)
+    assert len(audit.items) == audit.n_drawn
+    assert {one.why for one in overrides.read(folder.benchmark("prose"))} == {"undecided by the grader"}
+
+
 def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(tmp_path: Path) -> None:
     rows = {"q1": (PROSE, [GOOD, BAD, GOOD, BAD]), "q2": (PROSE, [r"So \boxed{\text{hard to say}}"] * 3 + [GOOD])}
     folder = write_run(tmp_path / "run", rows)
@@ -118,6 +133,21 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     assert "the audited accuracy is 62.5 % (same" in warnings(folder)
     score = score_of(folder)
     assert score.audited.accuracy == score.accuracy_overridden, "scored by the person's verdicts alone"
+
+
+def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_path: Path, judge: FakeServer) -> None:
+    """The judge was not shown the replies without an answer, so those that were audited are no draw of all samples."""
+    folder = write_run(tmp_path / "run", {f"q{i}": (PROSE, [GOOD, BAD, "", "", GOOD]) for i in range(8)})
+    judge_run(folder, serve(judge))
+    audit = by_hand(folder, making)
+    assert (audit.estimate.n_audited, audit.estimate.accuracy.value, audit.why) == (24, pytest.approx(0.4), "")
+    score_run(folder, GradingOptions(workers=1))  # the judge is forgotten
+    (audit,) = front.audit(folder.path)
+    assert audit.estimate is None
+    assert audit.why in warnings(folder)
+    assert "no estimate of the audited accuracy yet: of 24 verdicts by hand on samples that" in audit.why
+    judge_run(folder, serve(judge))
+    assert "the audited accuracy is 40.0 %" in warnings(folder)
 
 
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
@@ -153,6 +183,77 @@ def test_the_last_verdict_is_taken_back_in_a_terminal_and_its_sample_comes_again
     stored = overrides.read(judged.benchmark("prose"))
     assert [one.verdict for one in stored] == ["correct", "wrong", None, None, "wrong", "correct"]
     assert sorted(str(one.verdict) for one in overrides.in_force(stored).values()) == ["correct", "wrong"]
+
+
+def test_verdicts_in_the_viewer_reach_page_report_and_score_at_once(tmp_path: Path, judged: RunFolder) -> None:
+    """As verdicts from a file do; a person who judges half of the samples and goes on leaves no former sentence."""
+    where, pages = {"run": "run", "benchmark": "prose"}, []
+    with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
+        for item in front.audit(judged.path)[0].items:
+            given = {"question": item.question_id, "sample": item.sample_index, "verdict": "correct"}
+            body = {**where, **given, "who": "Ann", "why": "audit"}
+            assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
+            pages.append("\n".join(visitor.get("/api/benchmark", params=where).json()["notes"]))
+    assert "leave its errors out" in pages[0]  # one verdict is no estimate yet
+    assert "leave its errors out" not in pages[-1]
+    assert pages[-1].startswith("4 samples judged by hand, 2 otherwise than the grader; the audited accuracy is ")
+    assert pages[-1].count("a person audited 4 of the judge's 4 verdicts") == 1
+    assert "a person audited 4 of the judge's 4 verdicts" in " ".join(harness(tmp_path, "report", "run").out.split())
+    before = score_of(judged)
+    (audit,) = front.audit(judged.path)  # has nothing to add
+    assert audit.estimate is not None
+    assert score_of(judged) == before
+
+
+def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: RunFolder, judge: FakeServer) -> None:
+    judge_run(write_run(tmp_path / "other", ROWS), serve(judge))
+    score_run(write_run(tmp_path / "by_rules", ROWS), GradingOptions(workers=1))
+
+    def said(*runs: str) -> str:
+        result = harness(tmp_path, "compare", *runs)
+        assert result.code == 0, result.err
+        return " ".join((result.out + result.err).split())
+
+    left_out = "The difference and its intervals leave the judge's errors out"
+    unaudited = "4 of 8 verdicts of {} are a judge's (nobody has audited them)"
+    assert f"{unaudited.format('the run')}. {left_out}: `harness audit` measures them" in said("by_rules", "run")
+    both = f"{unaudited.format('the run')}; {unaudited.format('the baseline')}. {left_out}: `harness audit`"
+    assert both in said("run", "other")
+    for run in ("run", "other"):
+        by_hand(RunFolder(tmp_path / run), lambda _: "correct")
+    audited = "4 of 8 verdicts of {} are a judge's (a person audited 4 of 4 verdicts: the audited accuracy is 87.5 %)"
+    words = said("run", "other")
+    assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
+    assert "harness audit" not in words
+
+
+def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        score_run(write_run(tmp_path / name, ROWS), GradingOptions(workers=1))
+
+    def said() -> str:
+        return " ".join(harness(tmp_path, "compare", "one", "two").err.split())
+
+    assert "a person" not in said()
+    two = RunFolder(tmp_path / "two")
+    n = by_hand(two, lambda _: "correct", undecided=True).n_drawn
+    told = f"the run: a person judged {n} samples otherwise than the grader. The comparison counts the grader's"
+    assert told in said()
+    assert by_hand(two, lambda _: "correct").n_drawn == 8
+    assert "the run: a person audited 8 of 8 verdicts: the audited accuracy is 100.0 %. The comparison" in said()
+    listed = harness(tmp_path, "show", "two").out.splitlines()[1]
+    assert "; the audited accuracy is 100.0 %; this list has these verdicts" in listed
+
+
+def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FakeServer) -> None:
+    folder = write_run(tmp_path / "run", ROWS)
+    judge_run(folder, serve(judge), prompt=with_rubric("It names all three points.\n\nNothing else matters.\x1b[1m"))
+    shown = harness(tmp_path, "audit", "run", "--out", "todo.jsonl").out
+    rubric = "The judge decided prose by this rubric:\n\nIt names all three points.\n\nNothing else matters.\\x1b[1m\n"
+    assert shown.count(rubric) == 1
+    with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
+        page = visitor.get("/api/benchmark", params={"run": "run", "benchmark": "prose"}).json()
+    assert page["rubric"] == front.audit(folder.path)[0].rubric
 
 
 def test_only_what_an_audit_stored_counts_and_it_may_be_corrected_and_withdrawn(judged: RunFolder) -> None:

@@ -88,6 +88,17 @@ def test_a_judge_is_measured_on_labelled_pairs(tmp_path: Path) -> None:
     assert (again.code, figures(again.out)) == (0, said), "no server is needed"
 
 
+def test_a_judge_without_a_ruling_has_no_figures(tmp_path: Path) -> None:
+    file = labelled(
+        tmp_path / "pairs.jsonl", [{"text": "1", "verdict": "wrong"}, {"text": "plain", "verdict": "correct"}]
+    )
+    with FakeServer(judge_of({"else": "perhaps"})) as server:
+        done = harness(tmp_path, "audit", "--labels", file.name, "--judge", f"judge@{server.base_url}")
+    assert done.code == 1, "as of a score by such a judge"
+    assert "2 labelled pairs, 2 without a ruling" in done.out
+    assert [*figures(done.out).values()][:6] == ["no such pair"] * 4 + ["0.0 %, 0 of 40", "unknown"]
+
+
 def test_points_are_measured_in_their_scale_and_missing_replies_are_asked_for(tmp_path: Path) -> None:
     """One of two judges refuses a request at first: the other is asked all the same, and the rest has figures."""
     points = {"a": 7, "b": 6, "c": 1, "d": 0}

@@ -9,16 +9,22 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from harness import api
+from harness.api import Judge
 from harness.cli.flags import command_of
-from harness.runs import RunFolder
+from harness.core.errors import UsageError
+from harness.judges import judge as judging
+from harness.runs import Manifest, RunFolder
 from harness.scoring.judging import JudgeCost
 from harness.scoring.score import Score
 from harness.testing import (
@@ -33,7 +39,7 @@ from harness.testing import (
     http,
     serving,
 )
-from tests.commands.judged_runs import PROSE, asked_of, ruling_by, write_run
+from tests.commands.judged_runs import PROSE, asked_of, ruling_by, shown_to, write_run
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system.command import harness, start
 
@@ -87,8 +93,28 @@ def test_a_judge_that_cannot_be_asked_is_refused_before_the_first_sample(
         assert not re.search(r"(?<!judge)-base-url", done.err), "the judge's flag, not the run's"
 
 
+def test_a_key_that_the_run_s_own_server_refuses_is_not_the_judge_s(tmp_path: Path) -> None:
+    refuses = serving(lambda _: iter([http(401, {"error": {"message": "no such key"}})]), "able")
+    with FakeServer(refuses) as server, FakeServer(able) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
+    said = " ".join(done.err.split())
+    assert f"{server.base_url} refuses: HTTP 401: no such key; put the right key, without quotes, into OPENAI" in said
+
+
 def silent() -> Iterator[Step]:
     yield STALL
+
+
+def test_a_judge_that_stays_silent_is_refused_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "TRIAL_SECONDS", 5.0)
+    with FakeServer(SERVED) as server, FakeServer(serving(lambda _: silent(), "judge")) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
+        assert (done.code, n_sampled(server), n_sampled(judge)) == (2, 0, 2), done.err
+    said = " ".join(done.err.split())
+    assert "trying the judge judge on two answers" in said
+    assert re.search(r"harness: the judge judge: no token within 5 s of the request", said), said
+    assert "resume" not in said
+    assert not re.search(r"/trial\b", said), "the folder of the trial is temporary"
 
 
 def test_a_signal_ends_the_trial_at_once_and_nothing_is_to_resume(tmp_path: Path) -> None:
@@ -162,6 +188,50 @@ def test_a_judge_that_says_one_word_to_both_answers_is_warned_of_unless_a_rubric
         assert (sentence in said) == (which == warned)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "text", "line", "form"),
+    [
+        ("./rubric.txt", "Short.\nyes", "yes", "VERDICT: CORRECT or "),
+        ("limo", "WRONG", "WRONG", "the heading ## Correctness, then CORRECT or WRONG alone"),
+    ],
+)
+def test_a_verdict_of_another_form_shows_in_the_trial(
+    tmp_path: Path, prompt: str, text: str, line: str, form: str
+) -> None:
+    (tmp_path / "rubric.txt").write_text("It is correct if it is short. Reply with yes or no only.")
+    with FakeServer(SERVED) as server, FakeServer(saying(text)) as judge:
+        done = harness(tmp_path, *run_words(tmp_path, server, f"{judge.base_url},prompt={prompt}"))
+    told = " ".join(done.err.split())
+    assert f"the last line of its reply is '{line}', and the prompt asks for {form}" in told
+    assert ("a rubric must not ask for another" in told) == ("rubric" in prompt)
+
+
+@pytest.mark.parametrize(
+    ("answers", "warned"),
+    [
+        (["they make sugar of sunlight and air"], "the answers of 1 of 1 question are sentences"),
+        (["因为空气散射短波长的光更强烈。"], "the answers of 1 of 1 question are sentences"),
+        (["they make sugar of sunlight and air", "carbon dioxide", "42"], ""),
+        (["the line y = 2x + 1 through the origin"], ""),
+        (["carbon dioxide"], ""),
+    ],
+)
+def test_references_in_sentences_are_warned_of_before_sampling_without_a_judge(
+    answers: list[str], warned: str, tmp_path: Path
+) -> None:
+    with FakeServer(SERVED) as server, FakeServer(saying("VERDICT: CORRECT")) as judge:
+        words = run_words(tmp_path, server, judge.base_url)
+        rows = [json.dumps({"problem": f"Why {n}?", "answer": answer}) for n, answer in enumerate(answers)]
+        (tmp_path / "prose.jsonl").write_text("\n".join(rows), encoding="utf-8")
+        alone = harness(tmp_path, *words[: words.index("--judge")])
+        judged = harness(tmp_path, *words)
+        looked = harness(tmp_path, "doctor", "--benchmark", "./prose.jsonl")
+        assert ("are sentences" in looked.out) == ("are sentences" in alone.err) == bool(warned)
+        assert warned in looked.out
+        assert warned in alone.err
+        assert "are sentences" not in judged.err
+
+
 def test_a_judges_key_variable_that_is_not_set_is_refused_by_run_and_score(tmp_path: Path) -> None:
     with FakeServer(SERVED) as server, FakeServer(saying("VERDICT: CORRECT")) as judge:
         words = run_words(tmp_path, server, f"{judge.base_url},api_key_env=NOT_SET_ANYWHERE")
@@ -233,6 +303,50 @@ def test_the_requests_and_their_bounds_hold_against_what_is_sent(tmp_path: Path,
     n_bytes = sum(len(message["content"].encode()) for request in sent for message in request.json["messages"])
     assert n_bytes <= prompt <= n_bytes + 200 * n
     assert new == sum(request.json["max_tokens"] for request in sent)
+
+
+def test_stored_replies_are_not_paid_twice(tmp_path: Path) -> None:
+    """Also those without a verdict; an answer whose request failed is asked again."""
+
+    def answer(request: Request) -> Iterator[Step]:
+        if request.method == "POST" and "burning" in shown_to(request)[1]:
+            return iter([http(400, b"{}")])
+        return ruling_by({})(request)
+
+    folder = write_run(tmp_path / "run", ROWS).path
+    with FakeServer(answer) as server:
+        judged(server, folder)
+    output = output_of(folder, "--dry-run", "--prices", "1000,2000")
+    requests, prompt, new = promised(output)
+    assert (requests, "3 distinct answers − 2 stored replies" in output) == (1, True)
+    assert f" a reply), {(prompt * 1000 + new * 2000) / 1e6:,.4f} USD\n" in output
+    with FakeServer(ruling_by({})) as server:
+        judged(server, folder)
+    output = output_of(folder, "--dry-run")
+    assert (promised(output), "USD" in output) == ((0, 0, 0), False)
+    shutil.rmtree(folder / "judge")
+    assert promised(output_of(folder, "--dry-run"))[0] == 3
+
+
+def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
+    """A rubric for one benchmark rules on the answers of the other, too: nobody should learn that from the bill."""
+    folder = write_run(tmp_path / "run", ROWS)
+    more = write_run(tmp_path / "more", {"q": (PROSE, [GOOD, BAD])}, benchmark="essays")
+    decided = write_run(tmp_path / "decided", {"q": ("4", [r"\boxed{4}"])}, benchmark="sums")
+    manifest = Manifest.load(folder)
+    for other, name in ((more, "essays"), (decided, "sums")):
+        shutil.copytree(other.benchmark(name).path, folder.benchmark(name).path)
+        manifest = manifest.extend(name, Manifest.load(other).benchmarks[name])
+    manifest.save(folder)
+    output = output_of(folder.path, "--dry-run")
+    assert promised(output)[0] == 5
+    lines = ["prose: 3 times, about 3 distinct answers", "essays: 2 times, about 2 distinct answers"]
+    assert "".join(f"  {line}\n" for line in [*lines, "all by the prompt verdict"]) in output
+    assert "sums" not in output
+    alone = output_of(more.path, "--dry-run")
+    assert "essays" not in alone
+    assert promised(alone)[0] == 2
+    assert "the judge has nothing to rule on" in output_of(decided.path, "--dry-run")
 
 
 @pytest.mark.parametrize(
@@ -311,3 +425,20 @@ def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
     n = 3 - n_unstated
     money = pytest.approx(n * A_REPLY_USD) if n else None
     assert accounted(folder) == JudgeCost(3, 3, n, n * TOKENS_IN, n * TOKENS_OUT, money)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"prices": (1, 2)}, r"prices: they are prices of the judge: .*judge=harness.Judge\(model=…\)"),
+        ({"judge": Judge(model="m"), "prices": (-1, 2)}, "expected two prices of 0 or more"),
+    ],
+)
+def test_prices_that_are_no_judges_are_refused_in_python(
+    tmp_path: Path, options: dict[str, Any], sentence: str
+) -> None:
+    folder = write_run(tmp_path / "run", ROWS).path
+    before = files_in(folder)
+    with pytest.raises(UsageError, match=sentence):
+        api.score(folder, **options)
+    assert files_in(folder) == before

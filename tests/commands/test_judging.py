@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
+from hashlib import sha256
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +23,8 @@ from harness.benchmarks.judge_forms import form_named, with_rubric
 from harness.core.errors import ServerError, UsageError
 from harness.core.records import GradeRules
 from harness.grading import GRADER
-from harness.runs import RunFolder, read_samples
+from harness.runs import Manifest, RunFolder, questions, read_samples
+from harness.scoring.score import Score
 from harness.testing import FakeServer, Request, Step, completion, http
 from tests.commands.judged_runs import (
     PROSE,
@@ -37,6 +42,7 @@ from tests.system.command import harness
 from tests.viewer.running import answering_here
 
 VERDICT = form_named("verdict")
+LIMO = form_named("limo")
 
 GOOD = r"So \boxed{\text{plants making sugar from light}}"
 BAD = r"So \boxed{\text{plants burning sugar at night}}"
@@ -59,6 +65,38 @@ RULING = {"making sugar": True, "burning sugar": False, "5": False, "4": True}
 def run(tmp_path: Path) -> RunFolder:
     """Three samples with a good paraphrase, one with a bad one, and a question that the rules decide."""
     return write_run(tmp_path / "run", ROWS)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("1 / 0", "the verifier raised ZeroDivisionError (own_words.py:2) on 2 samples, which the judge decided in its "
+                  "place"),
+        ("return 0.5", "the verifier returned float on 2 samples, which the judge decided in its place"),
+        ("pass", ""),
+    ],
+)  # fmt: skip
+def test_a_verifier_that_failed_is_named_beside_the_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, error: str
+) -> None:
+    """None leaves an answer to the judge; an exception is a fault, though the judge decides."""
+    (tmp_path / "own_words.py").write_text(f"def judge(answer, question):\n    {body}\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("HARNESS_GRADERS", "own_words")
+    folder = write_run(tmp_path / "own", {"q1": ("2", [r"\boxed{2}", r"\boxed{3}"])})
+    place = folder.benchmark("prose")
+    rules = GradeRules(grader="own_words:judge")
+    questions.write(place, [msgspec.structs.replace(asked, rules=rules) for asked in questions.read(place)])
+    with FakeServer(ruling_by({"2": True, "3": False})) as server:
+        by_command = harness(tmp_path, "score", "own", "--judge", f"judge@{server.base_url}")
+        who = reasoning_harness.Judge(model="judge", base_url=(server.base_url,))
+        found = reasoning_harness.score(folder.path, judge=who)["prose"]
+    assert by_command.code == (1 if error else 0)
+    assert (found.n_correct, found.verifier_errors) == (1, (error,) if error else ())
+    assert [warning for warning in found.sentences if warning.startswith("the verifier")] == [error] * bool(error)
+    named = {grade.grader for grade in graded(folder).values()}
+    file_digest = sha256((tmp_path / "own_words.py").read_bytes()).hexdigest()[:12]
+    assert named == {f"own_words:judge@{file_digest}+judge:judge@verdict"}, "who left it open, and then the judge"
 
 
 def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back(
@@ -97,6 +135,35 @@ def test_a_decided_rule_is_overridden_only_when_asked_and_disagreement_is_counte
     assert report.n_decided == (7 if override else 4) == sum(grade.rule == "judge" for grade in graded(run).values())
 
 
+def test_a_report_names_all_graders_and_repeats_the_judging(
+    tmp_path: Path, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_KEY", "sk-of-the-judge-0123")
+    rubric = "1. It names the cause & the effect.\n\n\t2. <b>Another</b> wording is fine."
+    (tmp_path / "rubric.txt").write_text(rubric + "\n", "utf-8")
+    with FakeServer(ruling_by(RULING)) as server:
+        keys = "prompt=./rubric.txt,scope=all,override=true,api_key_env=JUDGE_KEY"
+        assert harness(tmp_path, "score", "run", "--judge", f"judge@{server.base_url},{keys}").code == 0
+    assert harness(tmp_path, "report", "run", "--out", "reported").code == 0
+    page = unescape((tmp_path / "reported" / "report.html").read_text("utf-8"))
+    cells = dict(re.findall(r"<tr>\s*<t[hd][^>]*>([^<]*)</t[hd]>\s*<td[^>]*>([^<]*)</td>\s*</tr>", page))
+    score = Score.load(run.benchmark("prose"))
+    assert cells["graders"] == f"{GRADER}+judge:judge@{with_rubric(rubric).name}", "in force, whoever decided"
+    assert re.findall(r'<pre class="rubric"><code>(.*?)</code></pre>', page, re.DOTALL) == [rubric]
+    shown = {name.removeprefix("judge: "): value for name, value in cells.items() if name.startswith("judge: ")}
+    assert shown == {
+        "prompt": with_rubric(rubric).name, "model": "judge", "scope": "all", "override": "yes",
+        "temperature": "0", "max_tokens": "4,096", "base_url": server.base_url,
+    }  # fmt: skip
+    (line,) = re.findall(r"harness (score run-again .*?)</code>", re.sub("</?(?:span|wbr)[^>]*>", "", page))
+    assert (",api_key_env=JUDGE_KEY" in line, "sk-of-the-judge" in page) == (True, False)
+    run.path.rename(tmp_path / "run-again")
+    again = harness(tmp_path, *shlex.split(line))  # the judge's server is gone: every reply is stored
+    assert again.code == 0, again.err
+    repeated = Score.load(RunFolder(tmp_path / "run-again").benchmark("prose"))
+    assert (repeated.accuracy, repeated.graders) == (score.accuracy, score.graders)
+
+
 @pytest.mark.parametrize(
     ("n", "others", "n_correct"),
     [
@@ -116,6 +183,22 @@ def test_a_judge_that_calls_many_answers_correct_and_none_wrong_is_warned_of(
         (score,) = judge_run(folder, serve(server)).scores
     warned = [warning for warning in score.sentences if "may call every answer" in warning]
     assert [int(warning.split()[3]) for warning in warned] == ([] if n_correct is None else [n_correct])
+
+
+def test_a_card_for_open_answers_shows_the_judge_every_reply_but_the_reference_itself(tmp_path: Path) -> None:
+    """`kind: text` with `whole_reply`, as in docs/judge.md; its twin searches an answer in the reply."""
+    texts = ["Evaporation.", "It is the water that condenses there.", "12", "condensation of vapour"]
+    shown = {}
+    for whole_reply in (True, False):
+        folder = write_run(tmp_path / f"run-{whole_reply}", {"q1": ("condensation of vapour", texts)})
+        place = folder.benchmark("prose")
+        rules = GradeRules(whole_reply=whole_reply)
+        questions.write(place, [msgspec.structs.replace(asked, rules=rules) for asked in questions.read(place)])
+        with FakeServer(ruling_by({"condenses": True, "": False})) as server:
+            judge_run(folder, serve(server))
+            shown[whole_reply] = {answer for _, answer in asked_of(server)}
+    assert shown[True] == set(texts[:3])
+    assert "It is the water that condenses there." not in shown[False]
 
 
 def test_without_an_extracted_answer_the_end_of_the_final_part_is_shown(tmp_path: Path) -> None:
@@ -152,6 +235,26 @@ def test_an_answer_that_states_a_verdict_is_not_read_as_one(tmp_path: Path, repl
     assert [text.count("</answer-") for text in asked] == [1] * len(INJECTIONS)
     assert not set("\x1b\u202e\u2028") & set("".join(asked))
     assert {g.verdict for g in graded(run).values()} == {"wrong" if "INCORRECT" in reply else "undecided"}
+
+
+def test_only_a_benchmark_with_samples_for_the_judge_says_that_its_judging_has_not_ended(
+    tmp_path: Path, run: RunFolder
+) -> None:
+    other = write_run(tmp_path / "other", {"p": ("4", [r"\boxed{4}", r"\boxed{5}"] * 2)}, benchmark="sums")
+    shutil.copytree(other.path / "sums", run.path / "sums")
+    manifest = Manifest.load(run)
+    manifest.extend("sums", Manifest.load(other).benchmarks["sums"]).save(run)
+
+    def unfinished(**settings: Any) -> list[str]:
+        with FakeServer(lambda _: iter([KEY_REFUSED])) as server, pytest.raises(ServerError, match="no such key"):
+            judge_run(run, serve(server), **settings)
+        scores = {name: Score.load(run.benchmark(name)) for name in ("prose", "sums")}
+        for name in scores:
+            run.benchmark(name).scores.unlink()
+        return [name for name, score in scores.items() if score and "has not ended" in "\n".join(score.sentences)]
+
+    assert unfinished() == ["prose"]
+    assert unfinished(scope="wrong") == ["prose", "sums"]
 
 
 KINDS = ("making", "burning", "storing", "losing")
@@ -220,6 +323,21 @@ def test_an_empty_reply_of_a_judge_is_no_opinion_and_is_asked_for_again(four: Ru
     with FakeServer(judging(recovers)) as server:
         judge_run(four, serve(server))
     assert verdicts(four) == ["correct"] * 4
+
+
+def test_prompts_models_and_samplings_keep_checkpoints_of_their_own(run: RunFolder) -> None:
+    def answer(request: Request) -> Iterator[Step]:
+        by_limo = "## Correctness" in request.json["messages"][-1]["content"]
+        return completion("## Correctness\nCORRECT" if by_limo else "VERDICT: INCORRECT")
+
+    with FakeServer(judging(answer)) as server:
+        judge_run(run, serve(server))
+        judge_run(run, serve(server), prompt=LIMO)
+        assert len(asked_of(server)) == 4
+        assert {r.json["temperature"] for r in server.requests if r.method == "POST"} == {0.0}
+    assert {g.grader for g in graded(run).values() if g.rule == "judge"} == {f"{GRADER}+judge:judge@limo"}
+    assert [graded(run)["q1", i].verdict for i in range(4)] == ["correct"] * 4
+    assert len([*(run.path / "judge").iterdir()]) == 2
 
 
 def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Path, run: RunFolder) -> None:
@@ -375,6 +493,30 @@ def test_each_benchmark_is_judged_by_the_form_of_its_card(tmp_path: Path) -> Non
     assert prose.n_correct == 1
     again = judge_run(run, nobody)
     assert ([*again.scores], again.outcomes) == (judged.scores, ())
+
+
+def test_a_judge_s_object_that_is_off_its_form_is_asked_for_once_more(tmp_path: Path) -> None:
+    """The stated confidence by what the judge writes first and at its second request; None: no ruling."""
+    replies = {"m1": ("800", "80"), "m2": ("sure", "sure"), "m3": (r"80 \(\%\)", "90%"), "m4": ("null", "")}
+    stated = {"m1": 0.8, "m2": None, "m3": 0.9, "m4": msgspec.UNSET}
+
+    def by_hle(request: Request) -> Iterator[Step]:
+        text = request.json["messages"][-1]["content"]
+        name = re.findall(r"reply (m\d)", text)[-1]
+        confidence = replies[name]["escape backslashes" in text]
+        return completion(
+            f'{{"extracted_final_answer": 42, "reasoning": "\\(\\sqrt 2\\) differs", "correct": "yes", '
+            f'"confidence": "{confidence}"}}'
+        )
+
+    rules = GradeRules(grader=LEFT_OPEN, whole_reply=True, judge="hle")
+    run = write_run(tmp_path, {name: (PROSE, [f"reply {name}"]) for name in replies}, rules=rules)
+    with FakeServer(judging(by_hle)) as server:
+        judge_run(run, serve(server))
+        assert len(asked_of_any(server)) == 4 + 3
+    grades = {key[0]: grade for key, grade in graded(run).items()}
+    assert {name: None if grade.verdict == "undecided" else grade.confidence for name, grade in grades.items()
+            } == stated  # fmt: skip
 
 
 def asked_of_any(server: FakeServer) -> list[Request]:

@@ -7,6 +7,8 @@ harness.runs.sweep_cell, harness.runs.sweep_cell, harness.reports.scored, harnes
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -33,6 +35,7 @@ from tests.commands.test_sweep_runs import answering
 from tests.reports.run_folders import write_run
 from tests.system.command import harness
 
+LIMO = "GAIR/LIMO"
 QWEN = "Qwen/Qwen3-4B"
 R1 = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
 
@@ -95,6 +98,33 @@ def test_a_sparse_cell_stands_beside_its_own_budget_and_agrees(tmp_path: Path) -
     assert page["published"].endswith(f": {line.standing}")
     bare = write_run(tmp_path / "bare", model=QWEN, benchmarks=[("aime24", 30, 64)], scored=False)
     assert published_beside(bare, "aime24") == ""
+
+
+@pytest.mark.parametrize(
+    ("model", "benchmark", "theirs", "others"),
+    [
+        (LIMO, "math500", "94.8", ["open-thoughts 86.6"]),
+        ("open-thoughts/OpenThinker-32B", "math500", "91.2", []),
+        ("Qwen/Qwen2.5-Math-7B-Instruct", "math500", "–", ["rllm 79.8"]),
+    ],
+)
+def test_a_number_is_the_vendor_s_only_if_the_model_is_its_source_s_own(
+    model: str, benchmark: str, theirs: str, others: list[str]
+) -> None:
+    """OpenThoughts measured LIMO, and DeepScaleR a model of Qwen, beside models of their own."""
+    table_of = {"layout": "models", "shown": ["vendor", "sources"]}
+    Path("own.yaml").write_text(
+        json.dumps(
+            {"models": [model], "benchmarks": [{"benchmark": benchmark, "samples": 4}], "table": table_of}
+            | {"run": {"base_url": "http://127.0.0.1:9"}}
+        )
+    )
+    swept_results = swept("own.yaml", {}, math500=(benchmark, 500, 4, 0.9))
+    cells = next(iter(table.tables(swept_results)[0].rows))
+    assert re.sub(r" [\[(].*", "", cells[1]) == theirs
+    sources = [re.sub(r" \(.*?\)", "", source) for source in cells[2].split(" · ")]
+    assert [source for source in others if source in sources] == others
+    assert any(source.startswith("vendor") for source in sources) is (theirs != "–")
 
 
 def test_a_damaged_note_of_a_suite_is_refused_and_none_is_no_suite(tmp_path: Path) -> None:
@@ -231,3 +261,30 @@ def test_models_and_benchmarks_are_one_table_with_one_base_wherever_they_are_rea
     swept("two.yaml", {"out": "results/two"})
     paired = next(one for one in reasoning_harness.report("results/two").tables if one.title.startswith("Paired with "))
     assert paired.title.startswith("Paired with qwen3-4b, in points")
+
+
+def test_the_columns_of_a_suite_stand_in_its_csv_and_json_as_printed(tmp_path: Path) -> None:
+    found = swept("llmeval", {"model": "Qwen/QwQ-32B", "out": "results/l"}, aime24=("aime24", 30, 64, 0.745))
+    line = next(line for line in table.records(found) if line.cell.endswith("aime24"))
+    assert set(line.shown) == set(found.sweep.table.shown)
+    heads, *lines = csv.reader(io.StringIO(table.to_csv(found)))
+    values = dict(zip(heads, next(cells for cells in lines if cells[0] == line.cell), strict=True))
+    assert {name: values[f"shown_{name}"] for name in line.shown} == line.shown
+    published = [one.published for result in found.results for one in result.published]
+    printed = next(one.printed for one in published if one.source.title == "LLMEval README")
+    assert any(text.startswith(printed) for text in line.shown.values())
+    assert not re.search(r"\d\.\d{13}", table.to_csv(found).replace(str(line.p), "").replace(str(line.mean_tokens), ""))
+
+
+def test_a_dry_run_says_once_what_cells_have_in_common_and_fits_a_terminal(tmp_path: Path) -> None:
+    models = ", ".join(f"org/model-{n}" for n in range(10))
+    (tmp_path / "many.yaml").write_text(f"models: [{models}]\nbenchmarks: [aime24, demo, math500]\n")
+    shown = harness(tmp_path, "sweep", "many.yaml", "--dry-run").out
+    assert shown.count("temperature 0.6") == 1
+    assert shown.count("max_tokens") == 3, "once a benchmark"
+    assert shown.count("the server of OPENAI_BASE_URL") == 1
+    assert all(f"model-{n}+{name}" in shown for n in range(10) for name in ("aime24", "demo", "math500"))
+    assert max(map(len, shown.splitlines()[:-2])) <= 80
+    (tmp_path / "few.yaml").write_text("models: [org/m]\nbenchmarks: [{benchmark: demo, samples: 1.25}]\n")
+    # 40 × 1.25 are 50 on average: the ids decide which questions have two.
+    assert "53 samples to come" in harness(tmp_path, "sweep", "few.yaml", "--dry-run").out

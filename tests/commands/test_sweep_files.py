@@ -124,6 +124,14 @@ def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(tmp_path: 
         planned(tmp_path, text.replace("runs/*/*", "runs/b/step_last"))
 
 
+def test_a_dry_run_shows_what_a_reproduction_rests_on(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("models: [Qwen/QwQ-32B]\nbenchmarks: [aime24]\nrun: {temperature: 0.5}\n")
+    shown = harness(tmp_path, "sweep", "s.yaml", "--dry-run").out
+    for words in ("temperature 0.5, top_p 0.95", "prompt boxed", "`harness benchmarks fetch aime24`"):
+        assert words in " ".join(shown.split()), shown
+    assert "the server of OPENAI_BASE_URL, or the running one" in shown
+
+
 D = "benchmarks: [demo]\n"
 M = D + "models: [m]\n"
 
@@ -178,12 +186,52 @@ def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, li
     assert words in str(caught.value)
 
 
+def test_names_that_are_too_long_for_a_folder_are_refused(tmp_path: Path) -> None:
+    text = D + "".join(f"{axis}: [{{name: {axis[0] * 75}}}]\n" for axis in ("prompts", "sampling", "servers"))
+    with pytest.raises(UsageError, match="at most 200 are allowed: give its entries a shorter"):
+        planned(tmp_path, text)
+
+
 def test_a_mistake_shows_no_key_of_the_file(tmp_path: Path) -> None:
     key = "sk-canary-0123456789abcdef"
     for part in ("run: {api_key: %s}", "run: {header: [%s]}", "run: {extra_body: [%s]}", "judge: {api_key: %s}"):
         with pytest.raises(UsageError) as caught:
             planned(tmp_path, D + part % key)
         assert key not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(D + "run: {target_error: 0}\n")
+    assert harness(tmp_path, "sweep", "s.yaml").err == (
+        "harness: s.yaml:2: run.target_error: expected a number greater than 0, found 0\n"
+    )
+    (tmp_path / "s.yaml").write_text(D)
+    for flag, rest in (
+        ("--target-error 0", "expected a number greater than 0"),
+        ("--temperature -1", "expected a number greater than or equal to 0"),
+        ("--target-error 1 --shard 1/2", "it does not work with --shard, since"),
+        ("--judge j,max_tokens=0", "expected a number greater than or equal to 1"),
+    ):
+        refused = harness(tmp_path, "sweep", "s.yaml", *flag.split()).err
+        assert refused.startswith(f"harness: {flag.split()[0]}")
+        assert rest in refused
+
+
+def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(tmp_path: Path) -> None:
+    (tmp_path / "bank.jsonl").write_text('{"question": "What is 1 + 2?", "loesung": "3"}\n')
+    text = "models: [m]\nbenchmarks:\n  - demo\n  - {data: bank.jsonl, samples: 2}\nrun: {base_url: http://x/v1}\n"
+    (tmp_path / "s.yaml").write_text(text)
+    refused = harness(tmp_path, "sweep", "s.yaml", "--dry-run")
+    assert refused.code == 2
+    assert refused.err.startswith("harness: s.yaml:4: "), refused.err
+    assert "Name the column with answer_key=NAME." in refused.err
+    of_run = harness(tmp_path, "run", "s.yaml")
+    assert (of_run.code, "s.yaml is a sweep's file: give it to `harness sweep`" in of_run.err) == (2, True)
+    # Wrong twin: `harness run` has the flag.
+    assert "--answer-key NAME" in harness(tmp_path, "run", "--data", "bank.jsonl", "--model", "m", "--dry-run").err
+    named = text.replace("samples: 2", "samples: 2, answer_key: loesung")
+    (tmp_path / "s.yaml").write_text(named)
+    assert harness(tmp_path, "sweep", "s.yaml", "--dry-run").code == 0
 
 
 def test_every_option_of_the_commands_can_stand_in_a_file() -> None:

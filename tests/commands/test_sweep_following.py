@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from unittest.mock import Mock
@@ -161,6 +162,24 @@ def test_a_follower_scores_each_step_and_leaves_out_a_second_folder_of_a_step(
     assert [done.err.count(f"ck-step_{step}+a: scored") for step in (1, 2, 3)] == [1, 1, 1]
     assert "complete so far: 3 cells" in done.err
     assert "a: accuracy against step" in done.out
+
+
+def test_a_server_that_did_not_start_is_tried_again_once_its_checkpoint_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "POLL_S", 0.05)
+    (tmp_path / "ck/step_1").mkdir(parents=True)
+    os.utime(tmp_path / "ck/step_1", (1, 1))
+    questions(tmp_path, "a", 1, 3)
+    failing = "open('starts', 'a').write('x'); exit(1)"
+    servers = [{"name": "x", "command": [sys.executable, "-c", failing, "{port}", "{model}"]}]
+    content = {"checkpoints": "ck/step_*", "servers": servers, "benchmarks": [{"data": "a.jsonl", "samples": 1}]}
+    (tmp_path / "s.yaml").write_text(json.dumps(content))
+    done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.01")
+    assert (done.code, (tmp_path / "starts").read_text()) == (1, "x")
+    assert "1 of 1 cell is incomplete; each change of a checkpoint tries them again" in done.err
+    alone = harness(tmp_path, "sweep", "s.yaml")
+    assert "the same command tries them again" in alone.err
 
 
 PYHTON = "servers: [{command: [pyhton, '{model}']}]"

@@ -5,12 +5,15 @@ For: harness.cli.sweep, harness.sweeps, harness.commands.
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,8 @@ from harness.scoring.pipeline import score_run
 from harness.sweeps import cells, table
 from harness.sweeps import whole as sweeps
 from harness.sweeps.running import CellScore
-from harness.testing import FakeServer, serving
+from harness.testing import FakeServer, Request, Step, completion, models, serving
+from tests.commands import judged_runs
 from tests.conftest import CHECKOUT
 from tests.patience import PATIENCE_SECONDS, until
 from tests.system.command import harness, start
@@ -65,6 +69,17 @@ def none_is_left(*words: str) -> None:
     until(lambda: not listed(), f"the end of {words}", 0.2)
 
 
+def stages(out: Path) -> Counter[str]:
+    """How many cells are scored, and how many are lost."""
+    done = [json.loads(path.read_text("utf-8"))["done"] for path in (out / "cells").glob("*.json")]
+    return Counter("scored" if stamp else "lost" for stamp in done)
+
+
+def table_of(out: Path) -> list[dict[str, str]]:
+    with (out / "table.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path) -> None:
     broken = [sys.executable, "-c", "print('CUDA out of memory'); raise SystemExit(3)", "--port", "{port}"]
     content = {
@@ -91,6 +106,46 @@ def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path)
     changed = harness(tmp_path, "sweep", name)
     assert changed.code == 1
     assert re.search("able\\+good\\+absent: .*absent.jsonl has changed since this run began", changed.err)
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_an_error_of_all_cells_is_told_once(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Without a score there is no table, whose every row would tell the error again; the files have them."""
+    questions(tmp_path, "a", 3, 2)
+    questions(tmp_path, "b", 3, 2)
+    name = write(tmp_path, "s.yaml", {"benchmarks": [{"data": "a.jsonl"}, {"data": "b.jsonl"}]})
+    done = harness(tmp_path, "sweep", name, "--base-url", "http://127.0.0.1:9/v1", *words)
+    assert done.code == 1, done.err
+    assert (done.err if words else done.out + done.err).count("no server answers at 127.0.0.1:9") == 1
+    assert "able+b: the same" in done.err
+    assert "2 of 2 cells are incomplete" in done.err
+    assert "no server answers at 127.0.0.1:9" in (tmp_path / "results/s/table.md").read_text()
+
+
+def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_one(tmp_path: Path) -> None:
+    verdicts = {"3": False}
+
+    def judging(request: Request) -> Iterator[Step]:
+        if verdicts["3"]:
+            return judged_runs.ruling_by({"3": True})(request)
+        return iter([models("judge")]) if request.method == "GET" else completion("I am not sure.", tokens=5)
+
+    with FakeServer(answering("able")) as server, FakeServer(judging) as judge:
+        name = write(tmp_path, "s.yaml", {})
+        judged = ["--judge", f"judge@{judge.base_url},scope=all"]
+        words = ["sweep", name, "--base-url", server.base_url, *judged]
+        mute = harness(tmp_path, *words)
+        assert mute.code == 1, mute.err
+        assert "able+a: scoring ended with 1: the judge was asked about" in mute.out
+        assert "1 of 1 cell is incomplete; the same command tries them again" in mute.err
+        assert "lost" not in mute.err
+        n_sampled = sum(request.method == "POST" for request in server.requests)
+        verdicts["3"] = True
+        shutil.rmtree(tmp_path / "results/s/able+a/judge")
+        again = harness(tmp_path, *words)
+        assert again.code == 0, again.err
+        assert sum(request.method == "POST" for request in server.requests) == n_sampled, "the samples are kept"
+    assert stages(tmp_path / "results" / "s") == {"scored": 1}
 
 
 def test_two_sweeps_of_one_folder_do_not_run_at_once(tmp_path: Path) -> None:
@@ -132,6 +187,15 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
         gate = harness(tmp_path, "sweep", "s.yaml", "--verify")
     assert gate.code == 4
     assert "x+aime24 does not agree with published scores of deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B" in gate.err
+
+
+def test_a_lost_cell_is_told_in_python_with_the_scorers_words(tmp_path: Path) -> None:
+    with FakeServer(answering("able")) as server:
+        name = write(tmp_path, "s.yaml", {"score": {"k": 3}})
+        swept = reasoning_harness.sweep(name, base_url=server.base_url)
+        assert "pass@3 needs 3 samples" in swept.lost["able+a"]
+        with pytest.raises(reasoning_harness.UsageError, match="there is no suite 'nosuch'"):
+            reasoning_harness.sweep("nosuch")
 
 
 answering = partial(serving, r"\boxed{3}")
@@ -212,6 +276,23 @@ def test_a_cell_of_a_deleted_checkpoint_is_lost_with_a_reason(tmp_path: Path) ->
     none_is_left(f"{tmp_path}/", str(SERVER))
 
 
+def test_a_deleted_checkpoint_that_has_read_no_replies_keeps_its_score(tmp_path: Path) -> None:
+    folders = [tmp_path / f"ck/step_{step}" for step in (20, 30)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    content = {"checkpoints": "ck/step_*", "servers": [{"name": "x", "command": command("--model", "{model}")}]}
+    write(tmp_path, "s.yaml", content, n=1)
+    assert harness(tmp_path, "sweep", "s.yaml").code == 0
+    for folder in folders:
+        folder.rmdir()
+    # The key comes when the training has deleted what it saved.
+    write(tmp_path, "s.yaml", content | {"likelihood": {}}, n=1)
+    for _ in range(2):
+        done = harness(tmp_path, "sweep", "s.yaml")
+        assert (done.code, done.out.count("its checkpoint was deleted before")) == (0, 2), done.out + done.err
+    none_is_left(f"{tmp_path}/", str(SERVER))
+
+
 def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path: Path) -> None:
     for step in (20, 30):
         (tmp_path / f"ck/step_{step}").mkdir(parents=True)
@@ -282,6 +363,31 @@ def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_it
     lines, warned = swept(60)
     assert (len(lines), warned) == (2, False)
     assert swept(50) == ([], True)
+
+
+@pytest.mark.parametrize("damaged", ["manifest.json", "b/questions.jsonl"])
+def test_damaged_files_of_one_cell_leave_the_scores_of_the_others(tmp_path: Path, damaged: str) -> None:
+    with FakeServer(answering("able")) as server:
+        content = {
+            "models": [{"name": "x", "model": "able", "base_url": server.base_url}],
+            "benchmarks": [{"data": "a.jsonl", "samples": 1}, {"data": "b.jsonl", "samples": 1}],
+        }
+        name = write(tmp_path, "s.yaml", content)
+        assert harness(tmp_path, "sweep", name).code == 0
+        assert harness(tmp_path, "sweep", name, "--dry-run").out.split().count("done") == 2
+        (tmp_path / "results/s/x+b" / damaged).write_text("[]\n")
+        again = harness(tmp_path, "sweep", name)
+    assert again.code == 1
+    assert "1 of 2 cells is incomplete" in again.err
+    rows = {row["cell"]: row for row in table_of(tmp_path / "results/s")}
+    assert rows["x+a"]["accuracy"]
+    assert not rows["x+a"]["reason"]
+    assert not rows["x+b"]["accuracy"]
+    assert Path(damaged).name in rows["x+b"]["reason"]
+    # Without a score no table is printed, whose note would say it.
+    write(tmp_path, name, content | {"benchmarks": content["benchmarks"][1:]})
+    alone = harness(tmp_path, "sweep", name)
+    assert alone.err.count(Path(damaged).name) == 1, alone.err
 
 
 def test_a_server_that_serves_another_model_now_is_not_taken_for_the_former(tmp_path: Path) -> None:

@@ -19,11 +19,17 @@ import pytest
 
 from harness.cli import sweep
 from harness.commands.report import report
+from harness.core.errors import StoreError
 from harness.core.nouns import in_points
 from harness.deciding.stats_differences import holm
+from harness.preparing.run_questions import questions_of
+from harness.preparing.run_settings import refuse_other_settings
 from harness.progress.watching import Watcher
 from harness.reports.plots.plot import Plot
+from harness.reports.series import settings_apart
 from harness.runs import RunFolder
+from harness.runs.manifest import BenchmarkRecord, Plan
+from harness.runs.recorded_settings import CHECKSUMS, differences_in_curve
 from harness.sweeps import cells, record, running, table
 from harness.sweeps import whole as sweeps
 from harness.sweeps.cells import Cell, Sweep, plan_of
@@ -178,6 +184,39 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
             assert mean.difference == pytest.approx((mean.mean or 0) - of_base)
 
 
+def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Path) -> None:
+    content = json.loads(Path("s.yaml").read_text()) | {"table": {"base": "ck-step_10"}}
+    Path("s.yaml").write_text(json.dumps(content | {"suite": {"title": "SFT", "aggregate": "mean"}}))
+    write_runs(training, {"demo": {10: 0.1, 20: 0.4, 30: 0.4}, "aime24": {20: 0.4, 30: 0.4}})
+    shown = {one.title.partition(" ")[0]: one for one in table.tables(results(plan_of("s.yaml", {}, {})))}
+    series, mean = shown["aime24:"], shown["Mean"]
+    assert (series.rows[0][2], series.notes[0]) == ("missing [1]", "ck-step_10+aime24: not run")
+    assert "differs" not in series.title + mean.title, "without a comparison they promise no sign"
+    assert "incomplete: demo, aime24; the tables of the benchmarks say why" in mean.notes
+
+
+def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: Path) -> None:
+    def write_file_with(base: str) -> None:
+        content = {"checkpoints": "ck/step_*", "benchmarks": ["demo"], "table": {"base": base}}
+        Path("s.yaml").write_text(json.dumps(content))
+
+    def compared(*steps: int) -> list[bool]:
+        """Whether each step is compared with the base. steps: those that are not held."""
+        planned = plan_of("s.yaml", {}, {}).only([Path(f"ck/step_{step}") for step in steps])
+        return [one.against_base is not None for one in results(planned).results]
+
+    write_file_with("ck-step_40")
+    write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}})
+    assert compared(10, 20, 30) == [False] * 3
+    assert "no entry is called 'ck-step_40'" in plan_of("s.yaml", {}, {}).remarks[0]
+    Path("ck/step_40").mkdir()
+    write_runs(training, {"demo": {40: 0.3}})
+    assert compared(10, 20, 30, 40) == [True] * 3 + [False]
+    assert not plan_of("s.yaml", {}, {}).remarks
+    # While its folder is written, its row stays.
+    assert compared(10, 20, 30) == [True] * 3 + [False]
+
+
 def test_a_report_of_the_sweep_draws_each_curve_that_its_table_draws(training: Path) -> None:
     write_runs(training, {"demo": {10: 0.1, 20: 0.2, 30: 0.45}, "aime24": {30: 0.45}})
     planned = plan_of("s.yaml", {}, {})
@@ -250,6 +289,15 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
 # A setting that changes in the middle of a training: no server is started for samples made with another one,
 # scores stay, and no step is compared across the change.
 
+REFUSED: dict[str, Any] = {
+    "max_tokens": 100, "temperature": 0.3, "top_p": 0.5, "seed": 7, "system_prompt": "Be brief.",
+    "prompt": "boxed_letter", "api": "completions",
+}  # fmt: skip
+"""Options that the samples of a run share, each with another value than the run's."""
+
+FREE: dict[str, Any] = {"samples": 3, "concurrency": 2, "canary": True, "attempts": 2, "fit_context": True, "limit": 1}
+"""Options that may change between the sessions of a run."""
+
 
 def no_scores(*_: Any) -> CellScore:
     return CellScore()
@@ -286,6 +334,18 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_settings_are_compared_before_a_server_by_what_no_server_decides(trained: Path) -> None:
+    for name, value in (REFUSED | FREE).items():
+        asked = questions_of(write(trained, **{name: value} if name != "canary" else {}).cells[0].options)
+        if name in FREE:
+            refuse_other_settings(asked)
+            continue
+        with pytest.raises(StoreError) as caught:
+            refuse_other_settings(asked)
+        assert caught.value.other_settings, name
+        assert name != "max_tokens" or "sampling.max_tokens: 32 → 100" in caught.value.other_settings
+
+
 def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_stay(
     trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -315,6 +375,31 @@ def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_sta
 
 
 # ---- curves
+
+
+def recorded(number: int, **other: Any) -> BenchmarkRecord:
+    given = {"max_tokens": 32, "temperature": 0.6, "seed": 0, "model": "a", "prompt": "p", "concurrency": 4} | other
+    return BenchmarkRecord(
+        identity={
+            **{name: given[name] for name in ("model", "seed", "prompt")},
+            "sampling": {name: given[name] for name in ("max_tokens", "temperature")},
+        },
+        plan=Plan(samples=number),
+        settings={"concurrency": given["concurrency"]},
+    )
+
+
+def test_the_settings_of_a_curve_are_those_that_the_samples_of_a_run_share() -> None:
+    others = {"max_tokens": 100, "temperature": 1.0, "seed": 1, "model": "b", "prompt": "q", "concurrency": 8}
+    for name, value in others.items():
+        steps = [("curve", 10.0, "0", recorded(4)), ("curve", 20.0, "1", recorded(8, **{name: value}))]
+        apart = settings_apart(steps)
+        assert apart.keys() == ({"0"} if name in ("max_tokens", "temperature", "prompt") else set()), name
+        assert name != "max_tokens" or apart["0"] == "max_tokens 32, the others 100"
+    # Of all settings that a session records, none keeps steps apart.
+    for path in ("concurrency", "deadlines.idle", "neutral", "questions", *CHECKSUMS):
+        one, other = (BenchmarkRecord(identity={}, plan=Plan(samples=4), settings={path: value}) for value in (1, 2))
+        assert path in ("neutral", "questions") or not differences_in_curve(one, other), path
 
 
 def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
