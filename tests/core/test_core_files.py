@@ -83,3 +83,9 @@ def test_a_leftover_that_is_no_file_is_left_alone_and_stops_nothing(tmp_path: Pa
     write_atomically(folder / "file", b"x")
     assert elsewhere.read_bytes() == b"precious"
     assert len(list(folder.iterdir())) == 4
+
+
+def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match=r"cannot write .*below: .*/file is not a folder: choose another path$"):
+        write_atomically(tmp_path / "file" / "below", b"")

@@ -80,3 +80,12 @@ def test_the_folders_of_cache_and_state_are_our_own_else_those_of_xdg(monkeypatc
             monkeypatch.setenv(f"HARNESS_{kind}", own)
             monkeypatch.setenv(f"XDG_{kind}_HOME", xdg)
             assert function() == Path(folder.replace(".cache", home)).expanduser()
+
+
+def test_two_builds_that_differ_anywhere_have_other_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(about, "_PACKAGE", tmp_path)
+    (tmp_path / "one.py").write_text("X = 1\n")
+    first = about.build()
+    (tmp_path / "one.py").write_text("X = 2\n")
+    assert first.startswith(f"{about.__version__}+")
+    assert about.build() != first

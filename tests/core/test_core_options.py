@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 import harness
-from harness.core.errors import UsageError
+from harness.core.errors import UNSET, UsageError, as_keyword
 from harness.core.options import COMMAS, SEED, Option, Options, model_of, options_of
 from harness.core.validation import Problem, first_problem
 from harness.options.score import OutputsOptions
@@ -191,3 +191,30 @@ def test_no_error_that_repeats_a_refused_value_is_the_cause_of_ours() -> None:
     raised = re.findall(r"^ *raise .*\bfirst_problem\(.*", "\n".join(sources), re.MULTILINE)
     assert raised
     assert not [line for line in raised if "from None" not in line]
+
+
+def test_a_value_that_is_wrong_as_a_whole_has_no_field() -> None:
+    first = problem([1])
+    assert first.field == ""
+    assert first.sentence.endswith("found [1]")
+
+
+def test_none_leaves_an_option_as_it_is_but_for_a_seed() -> None:
+    assert dict(Racing.of(step=None, how=None, seed=None)) == dict(Racing(seed=None))
+    assert Racing.of(seed=None).seed is None
+    with pytest.raises(UsageError, match="step"):
+        Racing(step=None)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (UNSET, "stop"),
+        (None, "stop=None"),
+        (("a",), "stop=['a']"),
+        (Path("a"), "stop='a'"),
+        ({"a": 1}, "stop={'a': 1}"),
+    ],
+)
+def test_python_sees_a_keyword_argument(value: object, shown: str) -> None:
+    assert as_keyword("stop", value) == shown

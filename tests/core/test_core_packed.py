@@ -94,3 +94,9 @@ def test_a_full_disk_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "HELD_BYTES", 10)
     with pytest.raises(StoreError, match="No space left on device"):
         Spilled().append(b"more than ten bytes")
+
+
+def test_lone_surrogates_and_line_breaks_come_back_equal() -> None:
+    records = [Message(role="user", content=f"\ud800\n\u2028{index}\r\n") for index in range(100)]
+    assert list(Packed(Message, records)) == records
+    assert Packed(Message, records) != [*records[:-1], Message(role="user", content="")]

@@ -348,3 +348,31 @@ import harness
 (score,) = harness.score(sys.argv[1], response_key="response", answer_key="answer", id_key="id", workers=1)
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1], score.accuracy.value)
 """
+
+
+def test_a_column_of_replies_is_no_reference() -> None:
+    (row,) = formats.by_columns([Row("t.csv:2", {"response": "5"})], (None,) * 4, questions=CARD)
+    assert (row.responses[0].text, row.states_reference) == ("5", False)
+    for cells, message in (
+        ({"no": "1", "answer": "5"}, r"response_key=answer if answer is that of the replies"),
+        ({"no": "1", "name": "5"}, r"the response with response_key$"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            next(iter(formats.by_columns([Row("t.csv:2", cells)], (None,) * 4, questions=CARD)))
+    with pytest.raises(UsageError, match="no usual column for the reference"):  # else each reply is its own reference
+        next(iter(formats.by_columns([Row("t.csv:2", {"question": "1", "response": "5"})], (None,) * 4)))
+
+
+@pytest.mark.parametrize(
+    ("row", "format"),
+    [
+        ({"prompt": "p", "gen": "x", "answer": 1}, "llmeval"),
+        ({"question": "p", "generated_responses": ["x"], "gold_answer": 1}, "limo"),
+        ({"doc_id": 0, "doc": {}, "target": "1", "resps": [["x"]]}, "lm_eval"),
+        ({"custom_id": "a", "response": {"body": {}}}, "openai_batch"),
+        ({"custom_id": "a", "response": "a text", "answer": 1}, "columns"),
+        ({"question": "p", "response": "x", "answer": 1}, "columns"),
+    ],
+)
+def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str) -> None:
+    assert formats.recognise(Row("x", row)) == format

@@ -6,6 +6,7 @@ For: harness.extensions.answers.program.bubblewrap.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -80,3 +81,11 @@ def test_a_machine_without_bubblewrap_or_of_another_kind_is_refused(monkeypatch:
     monkeypatch.setattr(bubblewrap.shutil, "which", lambda _: None)
     with pytest.raises(UsageError, match="bwrap is not installed: `apt install bubblewrap`"):
         bubblewrap.require()
+
+
+def test_a_sandbox_is_a_process_of_a_session_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bubblewrap, "command", lambda *_: ["/bin/sleep", "600"])
+    ours, theirs = socket.socketpair()
+    with ours, theirs, bubblewrap.start(theirs.fileno(), 1) as process:
+        assert os.getsid(process.pid) == process.pid
+        process.kill()

@@ -96,3 +96,26 @@ def test_a_row_that_is_none_is_refused_by_its_place(tmp_path: Path, changes: dic
     with pytest.raises(UsageError, match=complaint) as refusal:
         asked(tmp_path, "livecodebench", problem(1, "2024-08-01", **changes))
     assert "rows.jsonl:1" in str(refusal.value)
+
+
+def test_mbpp_shows_its_assertions_and_mbpp_plus_runs_the_long_ones(tmp_path: Path) -> None:
+    row = {"task_id": 11, "text": "Add.", "prompt": "Add.", "code": "def add(a, b):\n    return a + b",
+           "test_list": ["assert set(add([1], [2])) == {1, 2}", "assert add(1, 2) == 3"], "test_setup_code": "",
+           "test_imports": ["import math"], "challenge_test_list": []}  # fmt: skip
+    (plain,) = asked(tmp_path, "mbpp", row)
+    tests = references.tests_of(plain.references[0])
+    assert (tests.function, tests.checks) == ("add", tuple(row["test_list"]))
+    assert "assert add(1, 2) == 3" in plain.messages[-1].content
+    (plus,) = asked(tmp_path, "mbpp_plus", row | {"test": "for x in range(9):\n    assert add(x, 1) == x + 1"})
+    assert references.tests_of(plus.references[0]).checks == ("for x in range(9):\n    assert add(x, 1) == x + 1",)
+    with pytest.raises(UsageError, match="calls no function"):
+        asked(tmp_path, "mbpp", row | {"test_list": ["assert True"]})
+
+
+def test_livecodebench_asks_as_its_own_code_does_and_keeps_all_tests(tmp_path: Path) -> None:
+    called = problem(2, "2024-09-01", starter_code="class Solution:", metadata='{"func_name": "f"}')
+    whole, function = asked(tmp_path, "livecodebench", problem(1, "2024-08-01"), called)
+    assert whole.messages[-1].content.startswith("### Question:\nQuestion 1.\n\n### Format: Read the inputs from stdin")
+    assert "```python\nclass Solution:\n```" in function.messages[-1].content
+    kinds = [(t.style, t.n, t.function) for t in (references.tests_of(q.references[0]) for q in (whole, function))]
+    assert kinds == [("stdin", 3, ""), ("calls", 3, "f")]

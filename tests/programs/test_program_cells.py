@@ -141,3 +141,27 @@ def test_a_sandbox_that_dies_behind_its_report_is_replaced(cell_of: CellOf) -> N
     assert cell.do(JOB, WORK) == {"report": WORK}
     assert (len(maker.processes), maker.n_ended) == (2, 1)
     assert cell.do(JOB, {"tests": []}) == {"report": {"tests": []}}
+
+
+def test_a_job_that_is_interrupted_ends_its_sandbox(cell_of: CellOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    maker = Maker(good, good)
+    cell = cell_of(maker)
+    with monkeypatch.context() as patched:
+        patched.setattr(SandboxCell, "exchange", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cell.do(JOB, WORK)
+    assert maker.n_ended == 1
+    assert cell.do(JOB, {"tests": []}) == {"report": {"tests": []}}, "no message of the other job is read"
+
+
+def test_a_job_that_needs_more_gets_another_sandbox(cell_of: CellOf) -> None:
+    maker = Maker(*[good] * 6)
+    cell = cell_of(maker)
+    larger = {**JOB, "limits": {**LIMITS, "memory": 2 << 20}}
+    for job in (JOB, JOB, larger, JOB):
+        assert cell.do(job, WORK) == {"report": WORK}
+    margin = 512 << 20
+    assert maker.memories == [(1 << 20) + (1 << 10) + margin, (2 << 20) + (1 << 10) + margin]

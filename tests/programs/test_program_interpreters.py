@@ -17,6 +17,7 @@ import pytest
 from harness.core.errors import HelperFailed, UsageError
 from harness.core.helpers import HELPERS, Remedy
 from harness.extensions.answers.program import bubblewrap, cells
+from harness.extensions.answers.program.inside.served import Printed
 from harness.extensions.answers.program.interpreters import LOST, Interpreters
 from harness.tools.python import PYTHON
 from harness.tools.table import recorded, tool_of
@@ -185,3 +186,13 @@ def test_the_option_says_the_limits_and_refuses_all_else() -> None:
     for text in ("", " ", "{", '{"code": 1}', '{"kode": "1"}', '{"code":"print(6*7)"'):
         with pytest.raises(ValueError):
             PYTHON.read(text)
+
+
+def test_the_middle_of_a_long_output_is_left_out() -> None:
+    for n in range(30):
+        shown = Printed(10)
+        for character in "abcdefghijklmnopqrstuvwxyzäöü"[:n]:
+            shown.add(character)
+        whole = "abcdefghijklmnopqrstuvwxyzäöü"[:n]
+        expected = whole if n <= 10 else f"{whole[:5]}\n[… {n - 10} characters left out …]\n{whole[-5:]}"
+        assert shown.text == expected

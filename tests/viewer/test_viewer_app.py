@@ -406,3 +406,20 @@ def test_a_question_is_titled_as_its_data_have_it(results: Path, client: httpx.C
     assert title("d", "q")["title"] == lines
     rows = client.get("/api/benchmark?run=c&benchmark=sums").json()["questions"]
     assert rows[0]["excerpt"] == "What is 17 + 25?"
+
+
+def test_broken_utf8_in_a_record_costs_that_record_only(results: Path, client: httpx.Client) -> None:
+    run = write_run(results / "results" / "utf8")
+    samples = run.path / "demo/samples.jsonl"
+    samples.write_bytes(samples.read_bytes().replace(b"Half", b"H\xfflf"))
+    query = {"run": "utf8", "benchmark": "demo", "question": "q1"}
+    assert "checksum differs" in client.get("/api/sample", params={**query, "sample": "0"}).json()["error"]
+    parts = client.get("/api/sample", params={**query, "sample": "1"}).json()["text"]["parts"]
+    assert parts == [r"It is $\boxed{", "41", "}$."]
+
+
+def test_a_damaged_manifest_is_a_sentence(results: Path, client: httpx.Client) -> None:
+    write_run(results / "results" / "c", scored=False).manifest.write_bytes(b"{")
+    for path in ("/api/run", "/api/benchmark"):
+        answer = client.get(path, params={"run": "c", "benchmark": "demo"})
+        assert (answer.status_code, "manifest.json" in answer.json()["error"]) == (409, True)

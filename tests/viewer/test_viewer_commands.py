@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.core.records import Key
+from harness.core.records import Key, Message
 from harness.runs import RunFolder, grades, offsets
 from harness.runs.grades import replace_opinions
 from harness.runs.line_file import write_lines
@@ -271,3 +271,14 @@ def test_the_same_as_looking_into_every_sample(
     assert [hit.sample_index for hit in hits(benchmark, sought) if hit.sample_index is not None] == [
         i for i, (text, thought) in enumerate(said) if holds(text) or holds(thought)
     ]
+
+
+def test_worked_examples_are_printed_with_the_question_and_not_with_each_filtered_sample(tmp_path: Path) -> None:
+    examples = (Message("user", "What is 4 + 3?"), Message("assistant", r"\boxed{7}"))
+    asked = RunQuestion("What is 9 / 9?", "1", [RunReply(DOUBT)], before=examples)
+    write_run(tmp_path / "a", {"demo": {"q1": asked}})
+    filtered = shown(tmp_path, "a", "--undecided")
+    assert "[2 messages before the question]\nWhat is 9 / 9?\n" in filtered
+    assert "4 + 3" not in filtered
+    for words in (["q1"], ["q1:0"]):
+        assert "[user] What is 4 + 3?" in shown(tmp_path, "a", *words)

@@ -6,6 +6,7 @@ For: harness.viewer.printed, harness.viewer.pages.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -148,3 +149,14 @@ def test_a_judge_s_verdict_is_not_explained_by_the_rules_against_which_it_stands
             write_lines(changing.run.benchmark("numbers").grades, [judged])
             in_place = changing.why() == ["the rules call the answer wrong, and a judge decided in their place"]
             assert in_place == ((rules, ruling) == ("plain", "correct"))
+
+
+def test_a_function_that_is_gone_explains_nothing(changing: Changing) -> None:
+    changing.began_with("plain")
+    changing.has_card("yes")
+    assert changing.scored().verdict == "correct"
+    changing.module.unlink()
+    sys.modules.pop("own_words", None)
+    steps = changing.why()
+    assert len(steps) == 1, steps
+    assert "own_words" in steps[0]
