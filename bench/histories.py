@@ -206,7 +206,7 @@ class Benchmark:
         whole = gate.corrected(reference, gate.share_planned(reference), self.loss / 100, known)
         looks, loss = gate.planned(self.questions, self.rounds), self.loss / 100
         error = gate.Planned.of(self.questions, self.rounds, whole, loss, known.sd)
-        errors = [gate.Planned(*each, error.part) for each in np.broadcast(error.common, error.drift)]
+        errors = [gate.Planned(a, b, error.part) for a, b in np.broadcast(error.common, error.drift)]
         each = {of: gate.rules(looks, of, ALARM, 1 - POWER) for of in {*errors}}
         levels = (np.array([getattr(each[of], name) for of in errors]).T for name in ("fail", "passes"))
         plan = gate.Rules(looks, *levels)

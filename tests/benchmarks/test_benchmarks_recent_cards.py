@@ -180,9 +180,9 @@ def test_a_text_that_begins_as_a_conversation_is_a_text(tmp_path: Path) -> None:
         (
             [LAST | {"role": "tool"}],
             {},
-            "message 1 of the column 'messages' must have a role (system, user, assistant)",
+            "message 1 of the column 'messages' must have a role (system, user, assistant, tool)",
         ),
-        ([LAST | {"content": [{"type": "text"}]}], {}, "and a content that is a text, found"),
+        ([LAST | {"content": [{"type": "text"}]}], {}, "and a content that is a text"),
         ([], {}, "must be a question's text, or a list of messages, found []"),
     ],
 )

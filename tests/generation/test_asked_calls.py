@@ -138,8 +138,8 @@ SENT = {
 
 @pytest.mark.parametrize("api", [*SENT])
 def test_logged_requests_are_sent_as_they_are_beside_plain_questions(tmp_path: Path, api: str) -> None:
-    rows = [{"id": "log", "messages": LOGGED, "tools": [TOOL]}, {"id": "sum", "question": "1 + 1?", "answer": "2"}]
-    rows[1]["messages"] = [{"role": "user", "content": rows[1].pop("question")}]
+    plain = {"id": "sum", "messages": [{"role": "user", "content": "1 + 1?"}], "answer": "2"}
+    rows = [{"id": "log", "messages": LOGGED, "tools": [TOOL]}, plain]
     (tmp_path / "requests.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
     def server_of(request: Request) -> Iterable[Step]:
