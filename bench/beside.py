@@ -143,10 +143,15 @@ def measured(tool: str, binaries: Path) -> tuple[float, int, str]:
         folder = Path(name)
         prepare(folder)
         environment = os.environ | {
-            "TOY_API_KEY": "none", "TOY_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", "HOME": name,
-            "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "COLUMNS": "110",
+            "TOY_API_KEY": "none",
+            "TOY_BASE_URL": server.base_url,
+            "OPENAI_API_KEY": "none",
+            "HOME": name,
+            "HF_HUB_OFFLINE": "1",
+            "HF_DATASETS_OFFLINE": "1",
+            "COLUMNS": "110",
             "PATH": f"{binaries}:{os.environ['PATH']}",
-        }  # fmt: skip
+        }
         begun, output, code = time.monotonic(), "", 0
         for command in COMMANDS[tool]:
             words = command.format(bin=binaries, url=server.base_url.removesuffix("/v1")).split()

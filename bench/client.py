@@ -78,9 +78,14 @@ async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awai
     endpoint, deadlines = Endpoint.parse(f"http://127.0.0.1:{port}"), Deadlines()
     template = RequestTemplate(model=model)
     question = Question(
-        benchmark="b", question_id="q", messages=(Message("user", "hi"),), references=(), kind="text", row_digest="",
+        benchmark="b",
+        question_id="q",
+        messages=(Message("user", "hi"),),
+        references=(),
+        kind="text",
+        row_digest="",
         prompt_digest="",
-    )  # fmt: skip
+    )
 
     async def ask(seed: int) -> tuple[str, str | None, int | None]:
         body = template.body(question, seed)

@@ -25,8 +25,10 @@ def start(words: list[str], checkout: Path = HERE) -> subprocess.Popen[bytes]:
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.Popen(
         [sys.executable, "-m", "harness", *words],
-        cwd=checkout, env=variables | {"PYTHONPATH": str(checkout)}, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=checkout,
+        env=variables | {"PYTHONPATH": str(checkout)},
+        stdout=subprocess.DEVNULL,
+    )
 
 
 class Server(FakeServer):

@@ -44,17 +44,27 @@ say = sys.stdout.write
 def question(reference: str, name: str) -> Question:
     """A question of which only the reference is known."""
     return Question(
-        benchmark="pairs", question_id=name, references=(reference,), kind=kind_of(reference), row_digest="",
+        benchmark="pairs",
+        question_id=name,
+        references=(reference,),
+        kind=kind_of(reference),
+        row_digest="",
         prompt_digest="",
-    )  # fmt: skip
+    )
 
 
 def sample(text: str, name: str) -> Sample:
     """A sample of which only the text is known."""
     return Sample(
-        benchmark="pairs", question_id=name, sample_index=0, text=text, reasoning=None, finish_reason="stop",
-        timing=Timing(started=0.0, total=0.0), endpoint="file",
-    )  # fmt: skip
+        benchmark="pairs",
+        question_id=name,
+        sample_index=0,
+        text=text,
+        reasoning=None,
+        finish_reason="stop",
+        timing=Timing(started=0.0, total=0.0),
+        endpoint="file",
+    )
 
 
 def main() -> None:
@@ -85,10 +95,14 @@ def _agreement(data: Path, python: str) -> str | None:
     say(f"{len(named):,} labelled rows: {seconds:.1f} s of processor time")
     theirs: dict[int, bool | None] = {}
     try:
-        second = _seconds(lambda: theirs.update(
-            {int(key.question_id): right for key, right in
-             second_verdicts("math-verify", questions, samples, python=python).items()}
-        ))  # fmt: skip
+        second = _seconds(
+            lambda: theirs.update(
+                {
+                    int(key.question_id): right
+                    for key, right in second_verdicts("math-verify", questions, samples, python=python).items()
+                }
+            )
+        )
         say(f"; Math-Verify {second:.1f} s; ratio {second / seconds:.1f}\n\n")
     except UsageError as error:
         say(f"\n{error}\n\n")

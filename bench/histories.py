@@ -93,13 +93,21 @@ def _healthy(_rng: Rng, n: int) -> Array:
 
 
 KINDS = {
-    "healthy": Kind(_healthy), "step": Kind(_step), "creep": Kind(_creep), "odd nights": Kind(_odd),
-    "mended falls": Kind(_mended), "season": Kind(_season), "new hardware": Kind(_hardware), "better": Kind(_better),
-    "new baseline": Kind(_hardware, renewed=True), "copies": Kind(_step, copies=True),
-    "undecided": Kind(_step, undecided=0.04), "t noise": Kind(_step, law="t"),
+    "healthy": Kind(_healthy),
+    "step": Kind(_step),
+    "creep": Kind(_creep),
+    "odd nights": Kind(_odd),
+    "mended falls": Kind(_mended),
+    "season": Kind(_season),
+    "new hardware": Kind(_hardware),
+    "better": Kind(_better),
+    "new baseline": Kind(_hardware, renewed=True),
+    "copies": Kind(_step, copies=True),
+    "undecided": Kind(_step, undecided=0.04),
+    "t noise": Kind(_step, law="t"),
     "lasting noise": Kind(_step, law="lasting"),
     "noise twice as stated": Kind(_step, times=2.0),
-}  # fmt: skip
+}
 """The kinds of histories by name."""
 
 
@@ -247,10 +255,12 @@ class Line:
             weights, level, doubts, n_known = (
                 np.where(early[:, None] if np.ndim(first) == 2 else early, first, second)
                 for first, second in (
-                    (known[0].weights, known[1].weights), (known[0].level, known[1].level),
-                    (np.asarray(known[0].doubts), np.asarray(known[1].doubts)), (known[0].known, known[1].known),
+                    (known[0].weights, known[1].weights),
+                    (known[0].level, known[1].level),
+                    (np.asarray(known[0].doubts), np.asarray(known[1].doubts)),
+                    (known[0].known, known[1].known),
                 )
-            )  # fmt: skip
+            )
             spread = known[0].variances + (doubts if self.history else 0.0)
             gap = (np.nan_to_num(level) if self.history else 0.0) - values[:, night]
             failed, passed = figures.says(gap, self.loss if self.history else None, (weights, spread), (ALARM, POWER))

@@ -52,14 +52,27 @@ class Drawn(NamedTuple):
 def item(number: int, verdicts: list[bool], parts: list[tuple[int, int]], metadata: dict[str, object]) -> QuestionTally:
     """A question with its graded samples. parts: (right parts, parts) of each sample."""
     question = Question(
-        benchmark="b", question_id=str(number), references=(), kind="text", metadata=metadata, row_digest="",
+        benchmark="b",
+        question_id=str(number),
+        references=(),
+        kind="text",
+        metadata=metadata,
+        row_digest="",
         prompt_digest="",
-    )  # fmt: skip
+    )
     grades = [
-        Grade(benchmark="b", question_id=str(number), sample_index=index, verdict="correct" if right else "wrong",
-              extracted=None, rule="r", grader="g", **({"parts": parts[index]} if parts else {}))
+        Grade(
+            benchmark="b",
+            question_id=str(number),
+            sample_index=index,
+            verdict="correct" if right else "wrong",
+            extracted=None,
+            rule="r",
+            grader="g",
+            **({"parts": parts[index]} if parts else {}),
+        )
         for index, right in enumerate(verdicts)
-    ]  # fmt: skip
+    ]
     return QuestionTally.of(question, grades, len(grades))
 
 

@@ -97,7 +97,7 @@ def thread(name: str, n: int, threshold: float, mean: float, sd: float, loss: fl
     share = min(0.9, sd * sd * n / mean / (100 - mean))
     return Cell(
         name, n, 8, mean, loss, deviation=0.0, change=-loss, concentration=share / (1 - share), threshold=threshold
-    )  # fmt: skip
+    )
 
 
 def cells() -> list[Cell]:
@@ -112,7 +112,8 @@ def cells() -> list[Cell]:
         replace(usual, name="better", change=5.0),
         *(
             replace(usual, name=f"runs {true:g} stated {stated:g}", deviation=true, stated=stated, loss=10, change=-10)
-            for true in (0.3, 1.0, 2.0) for stated in (0.3, 1.0, 2.0)
+            for true in (0.3, 1.0, 2.0)
+            for stated in (0.3, 1.0, 2.0)
         ),
         replace(usual, name="ignores seeds", deaf=True, loss=10.0, change=-10.0),
         *(replace(usual, name=f"undecided {truth}", undecided=truth) for truth in ("right", "wrong")),
@@ -121,7 +122,7 @@ def cells() -> list[Cell]:
         (example := Cell("example", 1319, 4, 94.5, loss=3, change=-3, example=True)),
         replace(example, name="example, runs 1", deviation=1.0),
         *(thread(*each) for each in THREADS),
-    ]  # fmt: skip
+    ]
 
 
 @dataclass
@@ -157,9 +158,10 @@ class Repository:
         reference = {"baseline": "baseline"} if self.cell.baseline else {"floor": floor}
         watched = {**reference, "loss": self.cell.loss, "max_samples": self.cell.samples}
         policy = {
-            "benchmarks": {name: {**watched} for name in self.chances}, "run_deviation": self.cell.stated,
+            "benchmarks": {name: {**watched} for name in self.chances},
+            "run_deviation": self.cell.stated,
             "run": {"model": self.model},
-        }  # fmt: skip
+        }
         if self.cell.example:
             policy = yaml.safe_load(policies.EXAMPLE.read_text(encoding="utf-8"))
             policy |= {"benchmarks": {name: policy["benchmarks"][name] for name in self.chances}, "waivers": []}
@@ -227,9 +229,11 @@ class Drawn(running.Session):
             if more > 0:
                 self._rows[name] = np.hstack([self._rows[name], self._new(name, more)])
         manifest = Manifest(
-            harness_version="0", created=self._now.isoformat(timespec="seconds"), model=self._model,
+            harness_version="0",
+            created=self._now.isoformat(timespec="seconds"),
+            model=self._model,
             provenance=Provenance(servers={"s": ServerFacts(host={"engine": "vllm", "version": "1"})}),
-        )  # fmt: skip
+        )
         scored = {name: self._scored(name, min(look, 1)) for name, look in looks.items()}
         self._runs = [ScoredRun(RunFolder(self._folder), "run", manifest, scored, RunHistory())]
         return None
@@ -303,8 +307,9 @@ def play(cell: Cell, seed: Sequence[int], n_nights: int, *, ask: bool) -> Played
                 twin = int(rng.integers(1, 2**31))
                 codes = {
                     (name, change): own.night(number, change, name, twin, kept=False).verdict
-                    for name in ("gate", "alone") for change in (0.0, min(cell.change, -cell.loss))
-                }  # fmt: skip
+                    for name in ("gate", "alone")
+                    for change in (0.0, min(cell.change, -cell.loss))
+                }
                 result.found, result.alone = (
                     codes[name, min(cell.change, -cell.loss)] == "fail" for name in ("gate", "alone")
                 )
@@ -352,11 +357,19 @@ def summary(cell: Cell, played: Sequence[Played]) -> bool:
     texts = [
         "–" if math.isnan(value) else f"{100 * value:.{digits}f}" + (f" ± {100 * error:.{digits}f}" if error else "")
         for (value, error), digits in (
-            (alarms, 2), (worst, 1), (mean("passes"), 1), (mean("rounds"), 2), (mean("passed"), 0),
-            (mean("passed_alone"), 0), (found, 0), (mean("alone"), 0), (promised, 0), (mean("later"), 0),
+            (alarms, 2),
+            (worst, 1),
+            (mean("passes"), 1),
+            (mean("rounds"), 2),
+            (mean("passed"), 0),
+            (mean("passed_alone"), 0),
+            (found, 0),
+            (mean("alone"), 0),
+            (promised, 0),
+            (mean("later"), 0),
             (mean("threshold"), 0),
         )
-    ]  # fmt: skip
+    ]
     texts[3] = f"{mean('rounds')[0]:.2f}"
     print(f"| {cell.name} | {' | '.join(texts)} |", flush=True)
     holds = alarms[0] <= FALSE_ALARM + 2 * alarms[1] and not worst[0] > UNLUCKY + 2 * worst[1]
@@ -364,9 +377,19 @@ def summary(cell: Cell, played: Sequence[Played]) -> bool:
 
 
 HEADS = (
-    "cell", "alarms %", "unlucky", "pass %", "rounds", "sound twin passes", "alone", "found %", "alone", "promised",
-    "creep found", "threshold fails %",
-)  # fmt: skip
+    "cell",
+    "alarms %",
+    "unlucky",
+    "pass %",
+    "rounds",
+    "sound twin passes",
+    "alone",
+    "found %",
+    "alone",
+    "promised",
+    "creep found",
+    "threshold fails %",
+)
 
 
 def main() -> int:

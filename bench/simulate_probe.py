@@ -99,8 +99,10 @@ def table(trials: Sequence[Trial]) -> Iterator[str]:
     if sound:
         yield f"all sound servers: accused {share(sum(bool(row.accused) for row in sound), len(sound))}"
     faults = [rows for kind, rows in by.items() if not kind.startswith(SOUND)]
-    enough = sum(float(wilson(np.array(sum(r.named for r in rows) / len(rows)), np.array(len(rows))).low) >= RATE
-                 for rows in faults)  # fmt: skip
+    enough = sum(
+        float(wilson(np.array(sum(r.named for r in rows) / len(rows)), np.array(len(rows))).low) >= RATE
+        for rows in faults
+    )
     yield f"kinds of faults whose rate of being named is above {RATE:.0%} by Wilson's bound: {enough} of {len(faults)}"
 
 

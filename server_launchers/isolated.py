@@ -46,15 +46,33 @@ SYSTEM = (
 """Environment variables that every child may see. None of them holds a key."""
 
 CONTAINERS = (
-    "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST",
-    "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SSH_AUTH_SOCK",
-)  # fmt: skip
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "DOCKER_CERT_PATH",
+    "DOCKER_TLS_VERIFY",
+    "CONTAINER_HOST",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "SSH_AUTH_SOCK",
+)
 """Variables of container engines, whose commands find their server by them."""
 
 HARNESS = (
-    "HARNESS_CACHE", "HARNESS_STATE", "HARNESS_DATASETS", "HARNESS_GRADERS", "XDG_CACHE_HOME", "XDG_STATE_HOME",
-    "TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", *CONTAINERS,
-)  # fmt: skip
+    "HARNESS_CACHE",
+    "HARNESS_STATE",
+    "HARNESS_DATASETS",
+    "HARNESS_GRADERS",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
+    "TERM",
+    "COLORTERM",
+    "COLUMNS",
+    "LINES",
+    "NO_COLOR",
+    *CONTAINERS,
+)
 """Variables of a command of ours that asks no server."""
 
 

@@ -193,26 +193,34 @@ class ServerSpec(Options):
         if self.node_rank >= self.nodes:
             raise UsageError(
                 f"it is too large: nodes count from 0, so with nodes={self.nodes} at most {self.nodes - 1}",
-                field="node_rank", value=self.node_rank,
-            )  # fmt: skip
+                field="node_rank",
+                value=self.node_rank,
+            )
         if self.nodes > 1 and self.head_address is None:
             raise UsageError(
                 "several nodes need the address of node 0 that the other nodes can reach", field="head_address"
             )
         if self.nodes == 1 and self.head_address is not None:
             raise UsageError(
-                "a single node has no other nodes: give the number of nodes (`nodes`) or leave this address "
-                "out", field="head_address",
-            )  # fmt: skip
+                "a single node has no other nodes: give the number of nodes (`nodes`) or leave this address out",
+                field="head_address",
+            )
 
 
 OWN_FLAGS: Mapping[str, str] = {
-    "model": "model model-path", "served_name": "served-model-name served-name", "host": "host", "port": "port",
-    "api_key_env": "api-key", "tp": "tensor-parallel-size tp-size tp", "pp": "pipeline-parallel-size pp-size pp",
-    "dp": "data-parallel-size dp-size dp", "nodes": "nnodes n", "node_rank": "node-rank r",
+    "model": "model model-path",
+    "served_name": "served-model-name served-name",
+    "host": "host",
+    "port": "port",
+    "api_key_env": "api-key",
+    "tp": "tensor-parallel-size tp-size tp",
+    "pp": "pipeline-parallel-size pp-size pp",
+    "dp": "data-parallel-size dp-size dp",
+    "nodes": "nnodes n",
+    "node_rank": "node-rank r",
     "head_address": "master-addr dist-init-addr nccl-init-addr data-parallel-address",
     "": "uds ssl-keyfile ssl-certfile root-path headless",
-}  # fmt: skip
+}
 """Field → the engines' flags, without dashes, that a start is planned by, so that none may stand behind ` -- `. Under
 "": those with which a server is not reached at `http://HOST:PORT/v1`.
 """

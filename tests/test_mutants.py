@@ -63,5 +63,7 @@ def test_what_no_test_sees_survives_and_nothing_else(tmp_path: Path) -> None:
     )
     alive = survivors(tmp_path, "changed/thing.py", ["tests/test_thing.py"], n=100, seed=0, jobs=2)
     assert [name.partition(": ")[2] for name in alive] == [
-        "return: return 7 → return", "constant: 7 → 8", "constant: 7 → 6",
-    ]  # fmt: skip
+        "return: return 7 → return",
+        "constant: 7 → 8",
+        "constant: 7 → 6",
+    ]

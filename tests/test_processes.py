@@ -52,8 +52,11 @@ def outcome(folder: Path, *words: str) -> tuple[int, str, list[str]]:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *plugins, "--rootdir", folder, folder, *words],
         env=without | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # the others' imports take two seconds
-        cwd=CHECKOUT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.returncode, done.stdout, (folder / "ran").read_text().splitlines()
 
 

@@ -21,9 +21,14 @@ def test_every_row_says_what_shows_it() -> None:
 
 
 WORDS = {
-    "wait": "endpoint", "slow down": "pace", "again": "part", "try": "chance", "own": "question", "give up": "payload",
+    "wait": "endpoint",
+    "slow down": "pace",
+    "again": "part",
+    "try": "chance",
+    "own": "question",
+    "give up": "payload",
     "stop": "run",
-}  # fmt: skip
+}
 """What the page calls the faults of a failed request."""
 
 

@@ -46,23 +46,29 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 COMMANDS, WORKERS = "commands", "workers"
 """The two warm processes, by what they fork: commands, and isolated children, above all the workers that grade."""
 
-IMPORTED = {COMMANDS: (
-    *(f"harness.cli.{name}" for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")),
-    *(f"harness.cli.{name}" for name in ("serve", "sweep")),
-    *("harness.commands.run", "harness.commands.score", "harness.judges.judge"),
-    "harness.sweeps.running",
-    *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
-    *("harness.progress.running_score", "harness.reports.scored", "harness.commands.twins", "harness.viewer.app"),
-    *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.table_cells"),
-    *("harness.progress.display", "harness.progress.lines"),
-    *(f"server_launchers.{name}" for name in ("keeping.launch", "engines.command")),
-    *(f"server_launchers.engines.{name}" for name in ("llama_cpp", "sglang", "vllm_ascend")),
-    *("httpx", "httpcore", "h11", "anyio", "certifi", "uvloop", "rich.console", "rich.table", "numpy.ma"),
-    "harness.testing",
-), WORKERS: (
-    *(f"harness.grading.{name}" for name in ("verdict", "verifier", "compare.canonical", "compare.equivalence")),
-    *("jinja2.sandbox", "jinja2.ext"),
-)}  # fmt: skip
+IMPORTED = {
+    COMMANDS: (
+        *(
+            f"harness.cli.{name}"
+            for name in ("main", "run", "score", "status", "following", "sweep", "view", "dry_run")
+        ),
+        *(f"harness.cli.{name}" for name in ("serve", "sweep")),
+        *("harness.commands.run", "harness.commands.score", "harness.judges.judge"),
+        "harness.sweeps.running",
+        *("harness.generation.runner", "harness.client.transport", "harness.client.facts.page"),
+        *("harness.progress.running_score", "harness.reports.scored", "harness.commands.twins", "harness.viewer.app"),
+        *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.table_cells"),
+        *("harness.progress.display", "harness.progress.lines"),
+        *(f"server_launchers.{name}" for name in ("keeping.launch", "engines.command")),
+        *(f"server_launchers.engines.{name}" for name in ("llama_cpp", "sglang", "vllm_ascend")),
+        *("httpx", "httpcore", "h11", "anyio", "certifi", "uvloop", "rich.console", "rich.table", "numpy.ma"),
+        "harness.testing",
+    ),
+    WORKERS: (
+        *(f"harness.grading.{name}" for name in ("verdict", "verifier", "compare.canonical", "compare.equivalence")),
+        *("jinja2.sandbox", "jinja2.ext"),
+    ),
+}
 """What a warm process imports: most of what the programs of tests need. A program imports the rest by itself."""
 
 STARTED_WITH: dict[str, tuple[list[str], dict[str, str]]] = {
@@ -146,10 +152,12 @@ class WarmProcess(subprocess.Popen[Any]):
         self._channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.connect(begin(self._kind))
         asks = {
-            "words": list(map(str, given["args"])), "folder": str(given["cwd"] or Path.cwd()),
-            "variables": dict(os.environ if given["env"] is None else given["env"]), "limits": self._limits,
+            "words": list(map(str, given["args"])),
+            "folder": str(given["cwd"] or Path.cwd()),
+            "variables": dict(os.environ if given["env"] is None else given["env"]),
+            "limits": self._limits,
             "session": given["start_new_session"],
-        }  # fmt: skip
+        }
         ours = [number if stream == -1 else stream for number, stream in enumerate(streams)]
         socket.send_fds(self._channel, [json.dumps(asks).encode()], ours)
         self.pid = json.loads(self._channel.recv(100))
@@ -200,9 +208,13 @@ def _begun(kind: str) -> str:
     code = f"from tests.warm import serve; serve({kind!r}, {address!r}, {theirs}, {workers!r})()"
     flags, variables = STARTED_WITH[kind]
     child = subprocess.Popen(
-        [sys.executable, *flags, "-c", code], env={**os.environ, "PYTHONPATH": PYTHONPATH, **variables},
-        cwd=CHECKOUT, stdin=subprocess.PIPE, pass_fds=[theirs], start_new_session=True,
-    )  # fmt: skip
+        [sys.executable, *flags, "-c", code],
+        env={**os.environ, "PYTHONPATH": PYTHONPATH, **variables},
+        cwd=CHECKOUT,
+        stdin=subprocess.PIPE,
+        pass_fds=[theirs],
+        start_new_session=True,
+    )
     os.close(theirs)
     assert os.read(ready, 1) == b".", "the warm process did not begin"
     os.close(ready)

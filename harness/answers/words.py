@@ -30,9 +30,20 @@ _LEAD = re.compile(
 _ARTICLES = re.compile(r"\b(?:the|an|a|der|die|das|le|la|les|el|los|las|il|lo|gli)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
 _ACCENTS = {
-    "`": "\u0300", "'": "\u0301", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307",
-    "H": "\u030b", "c": "\u0327", "u": "\u0306", "v": "\u030c", "r": "\u030a", "k": "\u0328",
-}  # fmt: skip
+    "`": "\u0300",
+    "'": "\u0301",
+    "^": "\u0302",
+    '"': "\u0308",
+    "~": "\u0303",
+    "=": "\u0304",
+    ".": "\u0307",
+    "H": "\u030b",
+    "c": "\u0327",
+    "u": "\u0306",
+    "v": "\u030c",
+    "r": "\u030a",
+    "k": "\u0328",
+}
 """Accent of TeX → the character that puts it on the letter before."""
 
 _ACCENT = re.compile(r"(?<![\\\W])\\([`'^\"~=.]|[Hcuvrk](?=\s*\{))\s*\{?([A-Za-z])\}?")
@@ -82,13 +93,25 @@ _FIRST_SYNONYMS = frozenset(_SYNONYMS.values())
 _EXCLUSIVE = tuple(
     frozenset(words.split())
     for words in (
-        "yes no", "true false", "even odd neither", "increasing decreasing", "positive negative zero", "left right",
-        "convergent divergent", "converges diverges", "monday tuesday wednesday thursday friday saturday sunday",
+        "yes no",
+        "true false",
+        "even odd neither",
+        "increasing decreasing",
+        "positive negative zero",
+        "left right",
+        "convergent divergent",
+        "converges diverges",
+        "monday tuesday wednesday thursday friday saturday sunday",
         "january february march april may june july august september october november december",
-        "red orange yellow green blue purple black white brown pink grey", "north south east west",
-        "增函数 减函数", "奇函数 偶函数", "锐角 直角 钝角", "奇数 偶数", "质数 合数",
+        "red orange yellow green blue purple black white brown pink grey",
+        "north south east west",
+        "增函数 减函数",
+        "奇函数 偶函数",
+        "锐角 直角 钝角",
+        "奇数 偶数",
+        "质数 合数",
     )
-)  # fmt: skip
+)
 """Groups of single words of which no two say the same."""
 
 _DENIALS = names("not non no un in im ir il dis 不 非 不是") | {"not ", "non ", "no ", "is not "}

@@ -171,8 +171,11 @@ class JudgeForm(Part):
         if not properties:
             return None
         return {
-            "type": "object", "properties": properties, "required": [*properties], "additionalProperties": False,
-        }  # fmt: skip
+            "type": "object",
+            "properties": properties,
+            "required": [*properties],
+            "additionalProperties": False,
+        }
 
 
 class Criterion(msgspec.Struct, frozen=True):

@@ -257,10 +257,21 @@ class WithDocuments(msgspec.Struct):
         }
 
 
-CALL_CATEGORIES = frozenset({
-    "simple_python", "multiple", "parallel", "parallel_multiple", "irrelevance", "live_simple", "live_multiple",
-    "live_parallel", "live_parallel_multiple", "live_irrelevance", "live_relevance",
-})  # fmt: skip
+CALL_CATEGORIES = frozenset(
+    {
+        "simple_python",
+        "multiple",
+        "parallel",
+        "parallel_multiple",
+        "irrelevance",
+        "live_simple",
+        "live_multiple",
+        "live_parallel",
+        "live_parallel_multiple",
+        "live_irrelevance",
+        "live_relevance",
+    }
+)
 """Categories of the Berkeley leaderboard that ask for calls in Python, in one turn."""
 
 

@@ -31,8 +31,12 @@ if TYPE_CHECKING:
 Made = TypeVar("Made", bound=Options)
 
 SHORT: Mapping[str, tuple[str, ...]] = {
-    "model": ("-m",), "samples": ("-n",), "concurrency": ("-c",), "out": ("-o",), "quiet": ("-q",),
-}  # fmt: skip
+    "model": ("-m",),
+    "samples": ("-n",),
+    "concurrency": ("-c",),
+    "out": ("-o",),
+    "quiet": ("-q",),
+}
 """Short forms of the flags that are typed most."""
 
 

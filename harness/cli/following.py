@@ -120,9 +120,13 @@ class ScoredTerminal(Terminal):
             silent = subprocess.DEVNULL
             with contextlib.suppress(OSError):
                 self._scoring = subprocess.Popen(
-                    command, stdin=silent, stdout=silent, stderr=silent, start_new_session=True,
+                    command,
+                    stdin=silent,
+                    stdout=silent,
+                    stderr=silent,
+                    start_new_session=True,
                     env=isolated.environment(*isolated.HARNESS),
-                )  # fmt: skip
+                )
                 os.setpriority(os.PRIO_PROCESS, self._scoring.pid, NICENESS)
 
     def print_tables(self, *, stderr: bool) -> None:

@@ -262,8 +262,11 @@ def _ignore_failed_messages() -> None:
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = io.TextIOWrapper(
             io.BufferedWriter(_Messages(descriptor)),
-            sys.stderr.encoding, "backslashreplace", line_buffering=True, write_through=True,
-        )  # fmt: skip
+            sys.stderr.encoding,
+            "backslashreplace",
+            line_buffering=True,
+            write_through=True,
+        )
 
 
 class _Messages(io.RawIOBase):

@@ -69,17 +69,27 @@ def _table(report: ProbeReport) -> None:
 def _likelihood(read: Likelihood) -> None:
     """Print the gaps of all tokens and of their parts, then the tokens that moved most."""
     rows = [
-        (gap.of, f"{gap.tokens:,}", f"{gap.questions:,}", f"{gap.mean:+z.4f}",
-         "–" if gap.low is None else f"{gap.low:+z.4f} to {gap.high:+z.4f}", f"{gap.size:.4f}",
-         "–" if gap.kl is None else f"{gap.kl:.4f}")
+        (
+            gap.of,
+            f"{gap.tokens:,}",
+            f"{gap.questions:,}",
+            f"{gap.mean:+z.4f}",
+            "–" if gap.low is None else f"{gap.low:+z.4f} to {gap.high:+z.4f}",
+            f"{gap.size:.4f}",
+            "–" if gap.kl is None else f"{gap.kl:.4f}",
+        )
         for gap in (read.gap, read.noise, read.opening, *read.positions, *read.benchmarks)
-    ]  # fmt: skip
+    ]
     terminal.table(("tokens", "number", "questions", "gap", "95 % interval", "mean size", "KL"), rows)
     moved = [
-        (f"{token.question_id} {token.sample_index}", str(token.position), f"{token.base:.2f} → {token.copy:.2f}",
-         f"{quoted(token.before)}[{quoted(token.token)}]")
+        (
+            f"{token.question_id} {token.sample_index}",
+            str(token.position),
+            f"{token.base:.2f} → {token.copy:.2f}",
+            f"{quoted(token.before)}[{quoted(token.token)}]",
+        )
         for token in read.moved
-    ]  # fmt: skip
+    ]
     if moved:  # a server that reads exactly as the base has none
         terminal.table(("reply", "position", "log-probability", "moved most"), moved)
     click.echo(f"base: {visible(read.base)}; the server: {read.sentence}")

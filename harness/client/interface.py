@@ -100,9 +100,13 @@ class Post:
     def parser(self, secrets: Sequence[Secret]) -> ReplyParser:
         """The parser of the reply, if the request is sent now. secrets: texts that no message may show."""
         return ReplyParser(
-            self.wire, started=time.monotonic(), started_utc=time.time(), max_body_bytes=self.max_body_bytes,
-            secrets=secrets, written=self.arriving.written,
-        )  # fmt: skip
+            self.wire,
+            started=time.monotonic(),
+            started_utc=time.time(),
+            max_body_bytes=self.max_body_bytes,
+            secrets=secrets,
+            written=self.arriving.written,
+        )
 
 
 class Transport(Protocol):

@@ -91,7 +91,7 @@ class OpenaiTransport:
 
 def opened(
     client: type[Client], http: Callable[..., Any], endpoint: Endpoint, timeout: Any, check: Callable[[Any], Any]
-) -> Client:  # fmt: skip
+) -> Client:
     """The package's client for an endpoint, with retries, redirects and its own choice of proxies switched off.
 
     http: makes its HTTP client. timeout: `openai.Timeout`, or seconds of each step. check: called with each response

@@ -73,6 +73,12 @@ def verdict_on(reference: Any, response: Any, options: GradeOptions, *, with_ste
     except ValueError as error:
         raise UsageError(str(error), field="response") from error
     return lasting_verdict(
-        reference, sample, kind=options.kind, rules=rules, choices=options.choices, tools=options.tools,
-        deadline_s=options.deadline, with_steps=with_steps,
-    )  # fmt: skip
+        reference,
+        sample,
+        kind=options.kind,
+        rules=rules,
+        choices=options.choices,
+        tools=options.tools,
+        deadline_s=options.deadline,
+        with_steps=with_steps,
+    )

@@ -32,8 +32,15 @@ if TYPE_CHECKING:
     from harness.benchmarks.prompts import Prompt
 
 _READING_OPTIONS = (
-    "tool", "benchmark", "response_key", "answer_key", "question_key", "id_key", "written_by", "repeats",
-)  # fmt: skip
+    "tool",
+    "benchmark",
+    "response_key",
+    "answer_key",
+    "question_key",
+    "id_key",
+    "written_by",
+    "repeats",
+)
 """Options that say how a file is read. They are stored with its scores, in this order, so that a later message can
 repeat the command.
 """

@@ -34,9 +34,14 @@ class DecodeError(ValueError):
 
 
 _TYPES = {
-    "str": "a text", "bool": "true or false", "int": "a whole number", "float": "a number", "array": "a list",
-    "object": "a mapping", "null": "nothing",
-}  # fmt: skip
+    "str": "a text",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "nothing",
+}
 """msgspec's name of a type → ours."""
 _EXPECTED = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
 """msgspec's message about a value of another type; the groups are the types."""

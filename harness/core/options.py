@@ -162,8 +162,12 @@ SEED = Kind("int", lambda value: value)
 """A seed: a whole number, or None (`none` on a command line) to send no seed. None counts as a value that was set."""
 
 _KINDS: Mapping[Any, Kind] = {
-    Path: PATH, dict: JSON, tuple[str, ...]: TEXTS, tuple[int, ...]: NUMBERS, tuple[Path, ...]: PATHS,
-}  # fmt: skip
+    Path: PATH,
+    dict: JSON,
+    tuple[str, ...]: TEXTS,
+    tuple[int, ...]: NUMBERS,
+    tuple[Path, ...]: PATHS,
+}
 """The field's type → the kind of an option whose declaration names none."""
 
 

@@ -39,8 +39,10 @@ Limit = Literal["tokens", "steps", "context"]
 """The ends that cut a sample: the bound on its new tokens, on its steps with a tool, or the server's context."""
 
 _OTHER_LIMITS: dict[str, Limit] = {
-    MAX_STEPS: "steps", CONTEXT: "context", "model_context_window_exceeded": "context",
-}  # fmt: skip
+    MAX_STEPS: "steps",
+    CONTEXT: "context",
+    "model_context_window_exceeded": "context",
+}
 """Words of "cut" that are not of the bound on new tokens."""
 
 TOOL_WORDS = frozenset({"tool_calls", "function_call", "tool_use"})
@@ -92,16 +94,30 @@ NO_END = frozenset({LATE_TEXT, SECOND_FINISH})
 """The notes of replies whose finish reason did not end their text, so that one cut off behind it may lack a part."""
 
 DOUBTFUL = AFTER_THE_END | {
-    AFTER_LEFTOVER, SECOND_FINISH, MORE_CHOICES, IDS_VARY, UNREAD_TEXT, NO_PLACE, RENAMED, FILTERED, UNKNOWN_END,
-    ALL_REASONING, NO_TEXT, CUMULATIVE, ODD_END, RESTATED,
+    AFTER_LEFTOVER,
+    SECOND_FINISH,
+    MORE_CHOICES,
+    IDS_VARY,
+    UNREAD_TEXT,
+    NO_PLACE,
+    RENAMED,
+    FILTERED,
+    UNKNOWN_END,
+    ALL_REASONING,
+    NO_TEXT,
+    CUMULATIVE,
+    ODD_END,
+    RESTATED,
     "its usage states fewer tokens than came as events",  # in earlier logs
-}  # fmt: skip
+}
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
 
 _CAUSES = {
-    "refusal": "a refusal", "tool call": "a tool call", FILTERED: "a filter or a refusal",
+    "refusal": "a refusal",
+    "tool call": "a tool call",
+    FILTERED: "a filter or a refusal",
     UNREAD_TEXT: "a field that is not read",
-}  # fmt: skip
+}
 """The beginning of another note on a reply without text → why it has none; the first that fits counts."""
 
 

@@ -234,10 +234,12 @@ class _Extreme(NamedTuple):
             return self
         variance, growth = self.difference_variance
         return self._replace(
-            difference=size * self.difference, sampling_error=size * self.sampling_error,
-            sampling=_times(self.sampling, size), question=self.question and _times(self.question, size),
+            difference=size * self.difference,
+            sampling_error=size * self.sampling_error,
+            sampling=_times(self.sampling, size),
+            question=self.question and _times(self.question, size),
             difference_variance=DifferenceVariance(size**2 * variance, size * growth),
-        )  # fmt: skip
+        )
 
 
 def _times(interval: Interval, factor: float) -> Interval:

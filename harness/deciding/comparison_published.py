@@ -161,9 +161,10 @@ def _undone_by_judge(score: Score, difference: float, tests: Sequence[_Published
     if score.audited is None or score.judge_errors is None or score.accuracy is None:
         return ""
     judge = score.audited.beyond(score.accuracy)
-    graded, moved = ({
-        abs(of + shift) > math.hypot(Z_95 * test.error, reach) for test in tests
-    } for of, shift, reach in ((difference, 0.0, 0.0), (difference, *judge)))  # fmt: skip
+    graded, moved = (
+        {abs(of + shift) > math.hypot(Z_95 * test.error, reach) for test in tests}
+        for of, shift, reach in ((difference, 0.0, 0.0), (difference, *judge))
+    )
     return "" if graded == moved else "the errors of the run's judge, as audited, could turn the verdict"
 
 

@@ -119,9 +119,11 @@ def corrected(reference: Reference, share: Any, loss: float, deviations: Deviati
     most, weight = UNLUCKY_ERRORS * np.sqrt(error), error / (error + of_level)
     shift = np.clip(np.nan_to_num(weight * (deviations.level - reference.value)), -most, most)
     return reference._replace(
-        value=reference.value + np.where(knows, shift, 0.0), samples=np.where(knows, math.inf, reference.samples),
-        variance=np.where(knows, weight * of_level, reference.variance), runs=np.where(knows, 0.0, reference.runs),
-    )  # fmt: skip
+        value=reference.value + np.where(knows, shift, 0.0),
+        samples=np.where(knows, math.inf, reference.samples),
+        variance=np.where(knows, weight * of_level, reference.variance),
+        runs=np.where(knows, 0.0, reference.runs),
+    )
 
 
 class Rules(NamedTuple):
@@ -208,9 +210,16 @@ def share_of(correct: Array, counts: Array, reference: Reference) -> Array:
 
 
 def level(
-    accuracy: Array, truth: Array | float, total: Array | float, share: Array, reference: Reference,
-    deviations: Deviations, runs: float = 1.0, *, below: bool,
-) -> Array:  # fmt: skip
+    accuracy: Array,
+    truth: Array | float,
+    total: Array | float,
+    share: Array,
+    reference: Reference,
+    deviations: Deviations,
+    runs: float = 1.0,
+    *,
+    below: bool,
+) -> Array:
     """The chance of an accuracy at least as low as this (below; else: as high), if the true one is `truth`.
 
     total: samples. share: `share_of`. runs: runs of this state that the samples are from.

@@ -159,10 +159,14 @@ class States:
         doubts = self.doubt[0] + (self.level[0] - level) ** 2
         shape, flat = (*weights.shape, self.shares.shape[-1]), (*weights.shape[:-2], -1)
         return Deviations(
-            ((_SDS**2)[:, None, None] * self.scales).ravel(), (weights[..., None] * self.shares).reshape(flat), sd,
-            len(odd) - np.sum(odd, axis=0), odd, np.where(self.begun, level, math.nan)[..., 0, 0],
+            ((_SDS**2)[:, None, None] * self.scales).ravel(),
+            (weights[..., None] * self.shares).reshape(flat),
+            sd,
+            len(odd) - np.sum(odd, axis=0),
+            odd,
+            np.where(self.begun, level, math.nan)[..., 0, 0],
             np.broadcast_to(doubts[..., None], shape).reshape(flat),
-        )  # fmt: skip
+        )
 
 
 @lru_cache(maxsize=1024)  # each look of a gate asks again, and each night begins with the former ones

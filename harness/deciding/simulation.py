@@ -26,9 +26,17 @@ class Played(NamedTuple):
 
 
 def play(
-    rng: np.random.Generator, chances: Array, plan: Rules, reference: Reference, loss: float, deviations: Deviations,
-    *, whole: Reference | None = None, copies: bool = False, undecided: float = 0.0,
-) -> Played:  # fmt: skip
+    rng: np.random.Generator,
+    chances: Array,
+    plan: Rules,
+    reference: Reference,
+    loss: float,
+    deviations: Deviations,
+    *,
+    whole: Reference | None = None,
+    copies: bool = False,
+    undecided: float = 0.0,
+) -> Played:
     """Simulate R gates, each up to the look that decides it. chances: (R, Q), of a right sample, in no order of their
     size: the first questions stand for a random part. reference: a baseline's right samples are (R, Q); whole: as
     `corrected`, for whole rounds. copies: all samples of a question are one, as of a server that ignores seeds.
@@ -105,9 +113,18 @@ MAX_SIMULATED = 3_000_000
 
 
 def forecast(
-    n_questions: int, plan: Rules, reference: Reference, loss: float, power: float, deviations: Deviations,
-    undecided: float = 0.0, *, copies: bool = False, repeats: int = 2000, seed: int = 1,
-) -> Forecast:  # fmt: skip
+    n_questions: int,
+    plan: Rules,
+    reference: Reference,
+    loss: float,
+    power: float,
+    deviations: Deviations,
+    undecided: float = 0.0,
+    *,
+    copies: bool = False,
+    repeats: int = 2000,
+    seed: int = 1,
+) -> Forecast:
     """Simulate this very policy with this baseline and this history, whose accepted level is that of a sound model.
 
     power: the chance with which a loss is to be found; 0: `findable` is not looked for. undecided: share of
@@ -153,8 +170,11 @@ def forecast(
             low, high = (low, middle) if at(middle - undecided, middle).failed.mean() >= power else (middle, high)
         findable = high
     return Forecast(
-        false_alarm=float(well.failed.mean()), rounds=float(well.rounds.mean()),
+        false_alarm=float(well.failed.mean()),
+        rounds=float(well.rounds.mean()),
         passes=float((at(undecided, loss) if undecided else well).passed.mean()),
-        power=power_of_loss, rounds_of_loss=float(lost.rounds.mean()), findable=findable,
+        power=power_of_loss,
+        rounds_of_loss=float(lost.rounds.mean()),
+        findable=findable,
         alarm_if_twice=float(at(0.0, loss, 2.0).failed.mean()),
-    )  # fmt: skip
+    )

@@ -82,9 +82,14 @@ def score_variance(
 
 
 def sampling_difference_limits(
-    correct: Array, counts: Array, other_correct: Array, other_counts: Array,
-    squares: Array | None = None, other_squares: Array | None = None, times: Array | float = 1.0,
-) -> IntervalEnds:  # fmt: skip
+    correct: Array,
+    counts: Array,
+    other_correct: Array,
+    other_counts: Array,
+    squares: Array | None = None,
+    other_squares: Array | None = None,
+    times: Array | float = 1.0,
+) -> IntervalEnds:
     """The interval of the difference over endless reruns of both; arguments as in `score_variance`.
 
     times: the other accuracy is multiplied by it (`ratio_limits`), one number or (…).

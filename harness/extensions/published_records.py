@@ -33,8 +33,17 @@ _ACCURACY = {"accuracy", "acc", "exactmatch", "em"}
 """Names of the accuracy, as `_metric` folds them."""
 _DRAWN = re.compile(r"(pass|maj|cons)(?:@|at)([1-9][0-9]{0,5}|k)")
 """Names of pass@k and maj@k, folded in the same way."""
-_SCALES = {"proportion": 1, "fraction": 1, "percent": 100, "percentage": 100, "%": 100, "1": 1, "1.0": 1, "100": 100,
-           "100.0": 100}  # fmt: skip
+_SCALES = {
+    "proportion": 1,
+    "fraction": 1,
+    "percent": 100,
+    "percentage": 100,
+    "%": 100,
+    "1": 1,
+    "1.0": 1,
+    "100": 100,
+    "100.0": 100,
+}
 """Unit, or largest score → the score of a benchmark that is wholly right."""
 _OVERALL = re.compile(r"\s*\((?:overall|average)\)\s*$|[/.: ]overall$|^overall$", re.IGNORECASE)
 """The end of a name that says that a result is that of the whole benchmark."""
@@ -123,13 +132,14 @@ def _score(result: dict[str, Any]) -> _Score | None:
     n = _n_questions(data, card, n_samples)
     settings = (result.get("generation_config") or {}).get("generation_args") or {}
     row = {
-        "benchmark": card.name if card else visible(name, 80), "metric": metric,
+        "benchmark": card.name if card else visible(name, 80),
+        "metric": metric,
         # Of a score in per cent the digits as they are stated.
         "percent": f"{(100 * share).normalize():f}" if scale == 1 else f"{Decimal(repr(details['score'])):f}",
         "settings": {key: settings[key] for key in _SETTINGS if settings.get(key) is not None},
         **({"samples": n_samples // n} if n and n_samples and not n_samples % n else {}),
         **({"standard_error": 100 * error["value"] / scale} if error else {}),
-    }  # fmt: skip
+    }
     return _Score(_OVERALL.search(result["evaluation_name"]) is not None, row, n)
 
 

@@ -38,9 +38,21 @@ from harness.core.token_counts import stated_usage
 from harness.foreign import cells
 
 RESPONSE_COLUMNS = (
-    "gen", "generated_responses", "response", "responses", "output", "outputs", "generation", "generations",
-    "completion", "completions", "generated_text", "model_output", "prediction", "code",
-)  # fmt: skip
+    "gen",
+    "generated_responses",
+    "response",
+    "responses",
+    "output",
+    "outputs",
+    "generation",
+    "generations",
+    "completion",
+    "completions",
+    "generated_text",
+    "model_output",
+    "prediction",
+    "code",
+)
 """Usual names of columns with a model's reply, in the order in which they are tried."""
 REASONING_COLUMNS = ("reasoning", "reasoning_content", "thinking")
 """Usual names of columns with a model's reasoning."""
@@ -443,8 +455,14 @@ TOOLS: dict[Format, ToolRows] = {
     ),
     # A line for each of the tool's filters, all with the same responses; `question_id` is written by `harness export`.
     "lm_eval": ToolRows(
-        "lm-evaluation-harness", "doc_id doc resps target", "|".join(f"doc.{name}" for name in QUESTION_COLUMNS),
-        "resps", "target", "doc.question_id|doc_id", "doc_id", transform=_of_lm_eval,
+        "lm-evaluation-harness",
+        "doc_id doc resps target",
+        "|".join(f"doc.{name}" for name in QUESTION_COLUMNS),
+        "resps",
+        "target",
+        "doc.question_id|doc_id",
+        "doc_id",
+        transform=_of_lm_eval,
     ),
     "nemo_skills": _NEMO,
     "sgl_eval": _NEMO,
@@ -453,10 +471,16 @@ TOOLS: dict[Format, ToolRows] = {
     ),
     # A resumed evaluation may have written a review again. Several reviews of a question have one `group_id`.
     "evalscope": ToolRows(
-        "EvalScope", "index target sample_score", "input", "sample_score.score.prediction", "target",
-        "sample_score.group_id|index", "index", transform=_of_evalscope,
+        "EvalScope",
+        "index target sample_score",
+        "input",
+        "sample_score.score.prediction",
+        "target",
+        "sample_score.group_id|index",
+        "index",
+        transform=_of_evalscope,
     ),
-}  # fmt: skip
+}
 """Tools whose outputs are rows of one question each."""
 
 _RECOGNISED: tuple[Format, ...] = ("lm_eval", "limo", "llmeval", "evalscope")

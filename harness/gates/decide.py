@@ -147,9 +147,11 @@ def nights_of(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checke
 def deviation_of(policy: Policy, nights: Sequence[Checked]) -> Deviations:
     """What these former runs show (`nights_of`), with the policy's deviation of runs."""
     return learnt_deviation(
-        tuple(night.accuracy or 0.0 for night in nights), tuple(night.variance for night in nights),
-        Prior(policy.run_deviation / 100), tuple(DECIDED[night.state] for night in nights),
-    )  # fmt: skip
+        tuple(night.accuracy or 0.0 for night in nights),
+        tuple(night.variance for night in nights),
+        Prior(policy.run_deviation / 100),
+        tuple(DECIDED[night.state] for night in nights),
+    )
 
 
 def reference_key(watched: Watched, baseline: ScoredRun | None) -> str:
@@ -171,9 +173,13 @@ def _key(watched: Watched, name: str, runs: Sequence[ScoredRun], baseline: Score
 
 
 def rules_of(
-    policy: Policy, watched: Watched, n_questions: int, reference: gate.Reference, deviations: Deviations,
+    policy: Policy,
+    watched: Watched,
+    n_questions: int,
+    reference: gate.Reference,
+    deviations: Deviations,
     runs: int = 1,
-) -> gate.Rules:  # fmt: skip
+) -> gate.Rules:
     """The levels of a benchmark's looks; critical benchmarks share the chance of a false alarm.
 
     reference: of all questions. runs: that exist; of several there is one look.
@@ -217,9 +223,15 @@ def in_order(question_ids: Iterable[str], seed: int | None) -> list[str]:
 
 
 def decide(
-    policy: Policy, label: str, runs: Sequence[ScoredRun], baselines: Mapping[str, ScoredRun],
-    history: Sequence[Gated], today: date, n_questions: Mapping[str, int], halt: Halt | None = None,
-) -> Gated:  # fmt: skip
+    policy: Policy,
+    label: str,
+    runs: Sequence[ScoredRun],
+    baselines: Mapping[str, ScoredRun],
+    history: Sequence[Gated],
+    today: date,
+    n_questions: Mapping[str, int],
+    halt: Halt | None = None,
+) -> Gated:
     """The decision. label: names the runs; what `history` says of them, and later, does not count. baselines: by
     benchmark. halt: why no more samples come.
 
@@ -233,10 +245,13 @@ def decide(
         key = _key(policy.benchmarks[name], name, runs, baselines.get(name))
         nights = nights_of(name, key, former)
         check = _check(
-            policy, name, present if len(present) == len(runs) else (),
-            {item.question.question_id: item for item in baseline if item.n}, deviation_of(policy, nights),
+            policy,
+            name,
+            present if len(present) == len(runs) else (),
+            {item.question.question_id: item for item in baseline if item.n},
+            deviation_of(policy, nights),
             n_questions.get(name),
-        )  # fmt: skip
+        )
         check = msgspec.structs.replace(check, key=key)
         if check.state in DECIDED and nights and deviation_of(policy, [*nights, check]).odd[-1]:
             apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
@@ -269,9 +284,14 @@ def decide(
     elif critical_states <= PASSING:
         verdict = "pass"
     return Gated(
-        gate=policy.name, run=label, verdict=verdict, exit_code=EXIT_CODES[verdict], checks=tuple(checks),
-        figures=tuple(figures), sampled=runs[0].manifest.created if runs else "",
-    )  # fmt: skip
+        gate=policy.name,
+        run=label,
+        verdict=verdict,
+        exit_code=EXIT_CODES[verdict],
+        checks=tuple(checks),
+        figures=tuple(figures),
+        sampled=runs[0].manifest.created if runs else "",
+    )
 
 
 def teaching(history: Iterable[Gated]) -> list[FigureCheck]:
@@ -294,9 +314,13 @@ def _with_waivers(check: C, policy: Policy, today: date) -> C:
 
 
 def _check(
-    policy: Policy, name: str, runs: Sequence[ScoredBenchmark], compared: Mapping[str, QuestionTally],
-    deviations: Deviations, n_questions: int | None,
-) -> Checked:  # fmt: skip
+    policy: Policy,
+    name: str,
+    runs: Sequence[ScoredBenchmark],
+    compared: Mapping[str, QuestionTally],
+    deviations: Deviations,
+    n_questions: int | None,
+) -> Checked:
     """The decision on one benchmark by the samples alone.
 
     runs: the benchmark in each of them; empty if one lacks it. compared: the questions of the baseline by their ids,
@@ -364,16 +388,28 @@ def _missing(name: str, watched: Watched, deviations: Deviations, why: str) -> C
     """The check before any look."""
     floor = (watched.floor or 0.0) / 100
     return Checked(
-        benchmark=name, tier=watched.tier, state="missing", accuracy=None, reference=floor, loss=watched.loss_of(floor),
-        rounds=0, max_rounds=watched.max_samples, variance=0.0, deviation=deviations.sd, known_runs=deviations.known,
+        benchmark=name,
+        tier=watched.tier,
+        state="missing",
+        accuracy=None,
+        reference=floor,
+        loss=watched.loss_of(floor),
+        rounds=0,
+        max_rounds=watched.max_samples,
+        variance=0.0,
+        deviation=deviations.sd,
+        known_runs=deviations.known,
         why=why or "the runs hold no samples of it",
-    )  # fmt: skip
+    )
 
 
 def _references(
-    watched: Watched, n_questions: int, baseline: Sequence[QuestionTally], counted: tuple[Array, Array],
+    watched: Watched,
+    n_questions: int,
+    baseline: Sequence[QuestionTally],
+    counted: tuple[Array, Array],
     deviations: Deviations | None,
-) -> tuple[gate.Reference, gate.Reference, float]:  # fmt: skip
+) -> tuple[gate.Reference, gate.Reference, float]:
     """The reference for undecided answers at the low end, where all of the run are wrong and those of a baseline right;
     that for the high end, where it is the reverse; and the share f. deviations: None for a part of the questions.
     """
@@ -420,9 +456,11 @@ def _is_same(item: QuestionTally, compared: Mapping[str, QuestionTally]) -> bool
 
 
 def _lacking(
-    runs: Sequence[ScoredBenchmark], of_runs: Sequence[Mapping[str, QuestionTally]],
-    compared: Mapping[str, QuestionTally], n_questions: int | None,
-) -> str:  # fmt: skip
+    runs: Sequence[ScoredBenchmark],
+    of_runs: Sequence[Mapping[str, QuestionTally]],
+    compared: Mapping[str, QuestionTally],
+    n_questions: int | None,
+) -> str:
     """Why these runs are not of the questions that the benchmark is held against; empty if they are.
 
     of_runs: the questions of each run by id. compared, n_questions: as in `_check`.
@@ -486,14 +524,13 @@ class Errors(NamedTuple):
         """The variances, by name."""
         of_reference = self.single / self.reference.samples + self.reference.variance
         return {
-            "runs differ": self.sd**2 * (1 / self.runs + self.reference.runs), "sampling": self.single / self.total,
+            "runs differ": self.sd**2 * (1 / self.runs + self.reference.runs),
+            "sampling": self.single / self.total,
             "the baseline" if self.reference.correct is not None else "the floor": of_reference,
-        }  # fmt: skip
+        }
 
 
-def remedy_of(
-    errors: Errors, policy: Policy, watched: Watched, n_questions: int, loss: float, *, copies: bool
-) -> str:  # fmt: skip
+def remedy_of(errors: Errors, policy: Policy, watched: Watched, n_questions: int, loss: float, *, copies: bool) -> str:
     """The largest error, the others, and the one change that finds the loss with the wanted power; in words."""
     normal, (alarm, missed) = NormalDist().inv_cdf, (policy.false_alarm / 100 / policy.critical, 1 - policy.power / 100)
     z = SEQUENTIAL * (normal(1 - alarm) + normal(1 - missed))
@@ -530,9 +567,18 @@ def remedy_of(
 
 
 def _in_words(
-    watched: Watched, state: State, bounds: tuple[float, float], reference: gate.Reference, loss: float, n_samples: int,
-    limit: str, *, turns: bool, copied: bool, closed: bool,
-) -> str:  # fmt: skip
+    watched: Watched,
+    state: State,
+    bounds: tuple[float, float],
+    reference: gate.Reference,
+    loss: float,
+    n_samples: int,
+    limit: str,
+    *,
+    turns: bool,
+    copied: bool,
+    closed: bool,
+) -> str:
     """The decision in one line for a person. turns: whether undecided answers could turn it. limit: `remedy_of`.
     copied: whether copies are among the samples. closed: as in `Checked`.
     """

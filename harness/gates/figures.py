@@ -98,9 +98,12 @@ def figure_of(run: ScoredRun, benchmark: str, name: FigureName) -> Figure:
     identity = {each: value for each, value in scored.record.identity.items() if each not in (*OF_A_GATE, "model")}
     by_replies = name == "acceptance_length" and bool(score.speculation)
     load = {
-        IN_FLIGHT: engine.concurrency if engine else None, "servers": len(servers), "settings": codec.digest(identity),
-        "engine": sorted({str(facts.host.get("engine")) for facts in servers}), "source": by_replies,
-    }  # fmt: skip
+        IN_FLIGHT: engine.concurrency if engine else None,
+        "servers": len(servers),
+        "settings": codec.digest(identity),
+        "engine": sorted({str(facts.host.get("engine")) for facts in servers}),
+        "source": by_replies,
+    }
     if name == "schema":
         fits = score.measures.get(SCHEMA_ACCURACY)
         if fits is None or not fits.value or fits.sampling is None:
@@ -160,9 +163,13 @@ def says(
 
 
 def _decided(
-    check: FigureCheck, policy: Policy, line: FigureLine, figures: Sequence[Figure], baseline: Figure | None,
+    check: FigureCheck,
+    policy: Policy,
+    line: FigureLine,
+    figures: Sequence[Figure],
+    baseline: Figure | None,
     former: Sequence[FigureCheck],
-) -> FigureCheck:  # fmt: skip
+) -> FigureCheck:
     """The check with its state. figures: of the runs; empty before any. baseline: of a run. former: of runs alike."""
     alarm, power = policy.false_alarm / 100 / policy.critical, policy.power / 100
     sign = -1 if line.ceiling or (line.baseline and check.figure in RISING) else 1  # +1: worse when it falls

@@ -186,10 +186,13 @@ class Policy(Part):
 
 
 PLACES: dict[str, Collection[str]] = {
-    "at the top level": Policy.model_fields, "under a benchmark": Watched.model_fields,
-    "under a line of `figures`": FigureLine.model_fields, "under `likelihood`": Likeness.model_fields,
-    "in a waiver": Waiver.model_fields, "under `run`": options_of(RunOptions),
-}  # fmt: skip
+    "at the top level": Policy.model_fields,
+    "under a benchmark": Watched.model_fields,
+    "under a line of `figures`": FigureLine.model_fields,
+    "under `likelihood`": Likeness.model_fields,
+    "in a waiver": Waiver.model_fields,
+    "under `run`": options_of(RunOptions),
+}
 """Where each key of the file belongs."""
 
 

@@ -112,9 +112,14 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     plan = read_plan(folders[0].path / GATE_PLAN, "gate") if len(folders) == 1 else None
     label = " ".join(sorted(map(_named, sources, runs)))
     return decide(
-        policy, label, runs, read_baselines(policy), read_history(policy), datetime.now(UTC).date(),
+        policy,
+        label,
+        runs,
+        read_baselines(policy),
+        read_history(policy),
+        datetime.now(UTC).date(),
         n_questions={} if plan is None else plan["questions"],
-    )  # fmt: skip
+    )
 
 
 def _refuse_ungraded(runs: Sequence[ScoredRun], benchmarks: Iterable[str]) -> None:
@@ -405,10 +410,16 @@ def _expected_of(
     most = float(n_questions * (1 if copies else watched.max_samples))
     errors = Errors(share * reference.value * (1 - reference.value), most, reference, deviations.sd, high - low)
     return Expected(
-        benchmark=name, n_questions=n_questions, max_rounds=watched.max_samples, loss=loss, deviation=deviations,
-        forecast=forecast, ahead=ahead, mend=mend,
+        benchmark=name,
+        n_questions=n_questions,
+        max_rounds=watched.max_samples,
+        loss=loss,
+        deviation=deviations,
+        forecast=forecast,
+        ahead=ahead,
+        mend=mend,
         limit=remedy_of(errors, policy, watched, n_questions, loss, copies=copies),
-    )  # fmt: skip
+    )
 
 
 def _latest_run(benchmark: str, history: Sequence[Gated]) -> Path | None:

@@ -132,9 +132,14 @@ class _Watch:
         """Append a reading; return whether there is room for more."""
         progress, shown = self._progress(), redact(endpoint.base_url, secrets_of(endpoint))
         reading = EngineReading(
-            session=self._session, time=round(time.monotonic() - self._begin, 3), endpoint=shown, page=page,
-            in_flight=progress.in_flight, concurrency=progress.concurrency, arrived=progress.arrived,
-        )  # fmt: skip
+            session=self._session,
+            time=round(time.monotonic() - self._begin, 3),
+            endpoint=shown,
+            page=page,
+            in_flight=progress.in_flight,
+            concurrency=progress.concurrency,
+            arrived=progress.arrived,
+        )
         with self._writing:
             if self._file.descriptor < 0 or self._file.size > MAX_FILE_BYTES:
                 return False

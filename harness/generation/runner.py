@@ -142,9 +142,16 @@ def generate(
     with Signals(interrupted) as signals, hold(folder) as run:
         log, desk = run.log, Desk(folder)
         session = SamplingSession(
-            settings, question_sets, folder, log, clock,
-            servers.environment, servers.facts, listener.on_surplus, taken_over,
-        )  # fmt: skip
+            settings,
+            question_sets,
+            folder,
+            log,
+            clock,
+            servers.environment,
+            servers.facts,
+            listener.on_surplus,
+            taken_over,
+        )
         if run.warning:
             session.warn(run.warning)
         with session:
@@ -161,12 +168,18 @@ def generate(
             attempts = settings.patience.attempts if settings.batching is None else 1
             dispatcher = Dispatcher(
                 replace(
-                    settings, concurrency=runner.concurrency(), endpoints=tuple(servers.ready(settings.endpoints)),
+                    settings,
+                    concurrency=runner.concurrency(),
+                    endpoints=tuple(servers.ready(settings.endpoints)),
                     patience=replace(settings.patience, attempts=attempts),
                 ),
-                plan, store=lambda sample: session.journals[sample.benchmark].append(sample), log=log.write,
-                clock=clock, answered=answered, account=account,
-            )  # fmt: skip
+                plan,
+                store=lambda sample: session.journals[sample.benchmark].append(sample),
+                log=log.write,
+                clock=clock,
+                answered=answered,
+                account=account,
+            )
             network = runner.network(plan, dispatcher, loop_factory, clock)
             # A batch can take hours: there the first signal ends the session at once.
             runner.ask(network, signals, desk, waits=settings.batching is None)
@@ -268,9 +281,13 @@ class Runner:
             from harness.generation.batching.loop import BatchLoop  # few runs need it
 
             return BatchLoop(
-                settings, self.folder, dispatcher, requests,
-                on_event=on_event, on_status=self._status_sentences.put,
-            )  # fmt: skip
+                settings,
+                self.folder,
+                dispatcher,
+                requests,
+                on_event=on_event,
+                on_status=self._status_sentences.put,
+            )
         keeper = session.keeper(plan) if settings.salvage.mode != "off" else None
         plain = OneByOne(
             settings=settings, requests=requests, transport=self.opener(), keeper=keeper, on_event=on_event

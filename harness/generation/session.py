@@ -180,9 +180,13 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             self._log.write("taken_over", samples=len(taken))
         later = {"stage": n} if (n := self._settings.stage) else {}
         self._log.write(
-            "session_started", owed=sum(len(o.indices) for o in rows), done=sum(done.values()), version=__version__,
-            **later, **self._settings.settings_record(),
-        )  # fmt: skip
+            "session_started",
+            owed=sum(len(o.indices) for o in rows),
+            done=sum(done.values()),
+            version=__version__,
+            **later,
+            **self._settings.settings_record(),
+        )
         self._under_way = True
         server_model = self._manifest.environment.get("server_model")
         return SessionPlan(
@@ -504,12 +508,21 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         tally, ending = dispatcher.tally, dispatcher.ending
         outcome = replace(
             self.outcome(dispatcher.total, dispatcher.done),
-            tally=tally, elapsed_s=progress.elapsed_s, stopped=ending.why, progress=progress,
-        )  # fmt: skip
+            tally=tally,
+            elapsed_s=progress.elapsed_s,
+            stopped=ending.why,
+            progress=progress,
+        )
         self._log_end(
-            outcome.n_done, finished=tally.finished, tokens=tally.tokens, spent=asdict(outcome.spent),
-            failures=tally.failures, retries=tally.retries, notes=tally.notes, stopped=ending.why,
-        )  # fmt: skip
+            outcome.n_done,
+            finished=tally.finished,
+            tokens=tally.tokens,
+            spent=asdict(outcome.spent),
+            failures=tally.failures,
+            retries=tally.retries,
+            notes=tally.notes,
+            stopped=ending.why,
+        )
         if self._keeper is not None and (anew := self._keeper.anew):
             n, tokens = count_noun(len(anew), "half-written answer"), sum(anew)
             self.warn(

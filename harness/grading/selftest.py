@@ -85,9 +85,13 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             passes = "", f"a program that does nothing passes the tests of {name}"
             not_distinct.append((name, *((reference, "other calls") if question.kind == "calls" else passes)))
     return SelfTest(
-        n_references=n_references, n_changed=n_changed, verifiers=sorted(verifiers), not_itself=not_itself,
-        not_distinct=not_distinct, unread=unread,
-    )  # fmt: skip
+        n_references=n_references,
+        n_changed=n_changed,
+        verifiers=sorted(verifiers),
+        not_itself=not_itself,
+        not_distinct=not_distinct,
+        unread=unread,
+    )
 
 
 def _by_examples(questions: Sequence[Question]) -> Iterator[tuple[Question, bool, bool]]:

@@ -133,9 +133,17 @@ _RULES = {
 """Rule of a grade → its meaning in words."""
 
 _REASONS = EXHAUSTED | {
-    "prose", "unreadable", "order of factors", "percent", "decimal comma", "alternatives", "parts", "unsolved",
-    "unreadable schema", UNSTATED,
-}  # fmt: skip
+    "prose",
+    "unreadable",
+    "order of factors",
+    "percent",
+    "decimal comma",
+    "alternatives",
+    "parts",
+    "unsolved",
+    "unreadable schema",
+    UNSTATED,
+}
 """Rules whose words say why an answer is undecided; the others only say how it was compared."""
 
 _IN_QUOTES = regex(r"\s*(?:\"([^\"“”]+)\"|['‘“«「]([^'‘’“”«»「」\"]+)['’”»」])\s*")
@@ -293,9 +301,11 @@ def _calls_of(question: Question, sample: Sample, *, with_steps: bool) -> Extrac
         lost = lost_call(sample.text, sample.reasoning, sample.finish_reason, ["\0"], asks_program=False)
         answer = f"{UNREAD_CALL}: {lost}" if lost else answer
     shown: dict[CallSign, bool] = {
-        "call": bool(calls), "unread_call": bool(lost), "cut_call": sample.truncated and bool(calls or lost),
+        "call": bool(calls),
+        "unread_call": bool(lost),
+        "cut_call": sample.truncated and bool(calls or lost),
         "same_id": len(set(ids)) < len(ids),
-    }  # fmt: skip
+    }
     signs = tuple(sign for sign, is_shown in shown.items() if is_shown)
     if len(answer) > MAX_WHOLE_REPLY_CHARS:
         return NOTHING._replace(call_signs=signs)

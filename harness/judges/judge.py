@@ -128,11 +128,15 @@ class JudgeSettings:
     def options(self) -> dict[str, Any]:
         """The options of `JudgeOptions` that decide verdicts, by name."""
         return {
-            "model": self.model, "prompt": self.prompt.name, "scope": self.scope, "override": self.override,
-            "temperature": self.temperature, "max_tokens": self.max_tokens,
+            "model": self.model,
+            "prompt": self.prompt.name,
+            "scope": self.scope,
+            "override": self.override,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
             **({"form": OF_CARD} if self.of_card else {}),
             **({"jury": [each.model for each in self.jury], "take": self.prompt.take} if self.jury else {}),
-        }  # fmt: skip
+        }
 
     def judging(self, *, ended: bool, mute: bool = False, cost: JudgeCost | None = None) -> Judging:
         """What a score by this judge records of it. ended, mute, cost: as in `Judging`."""
@@ -427,8 +431,10 @@ class JudgeRequests:
         pairs = ((cases, replies) for of in self.of_each for cases, replies in zip(self.cases, of, strict=True))
         return [
             replies.again.get(case, question)
-            for cases, replies in pairs for case, question in cases.questions.items() if case in replies.owed
-        ]  # fmt: skip
+            for cases, replies in pairs
+            for case, question in cases.questions.items()
+            if case in replies.owed
+        ]
 
     def ask(self, watcher: Watcher) -> None:
         """Ask for the missing replies, and once more for those that are empty or not in the form asked for; one judge
@@ -460,8 +466,11 @@ def _of_all(form: JudgeForm, cases: Cases, of_each: Sequence[Replies]) -> Replie
     """The replies of all judges of a jury as those of one. of_each: of each judge."""
     if len(of_each) == 1:
         return of_each[0]
-    rulings = {case: [replies.rulings[case] for replies in of_each] for case in cases.questions
-               if all(case in replies.rulings for replies in of_each)}  # fmt: skip
+    rulings = {
+        case: [replies.rulings[case] for replies in of_each]
+        for case in cases.questions
+        if all(case in replies.rulings for replies in of_each)
+    }
     return Replies(
         {case: jury_ruling(form, of, cases.about[case][0]) for case, of in rulings.items()},
         frozenset().union(*(replies.owed for replies in of_each)),
@@ -503,8 +512,9 @@ class _Judging(JudgeRequests):
         agreeable, mute = _agreeable(stored), self.mute
         doubts = [
             f"the judge{f' {visible(each.model, 80)}' if self.judge.jury else ''}'s own run: {doubt}"
-            for each, of in zip(self.members, self.folders, strict=True) for doubt in reply_doubts(of)
-        ]  # fmt: skip
+            for each, of in zip(self.members, self.folders, strict=True)
+            for doubt in reply_doubts(of)
+        ]
         outcome = next((each for each in self.outcomes if each.n_owed), None)
         of_each = zip(*self.of_each, strict=True)
         for benchmark, cases, replies, own in zip(self.graded, self.cases, stored, of_each, strict=True):
@@ -776,9 +786,13 @@ def _family_warning(judge: JudgeSettings, model: str) -> str:
 
 
 def _apply(
-    graded: GradedBenchmark, cases: Cases, replies: Replies, judge: JudgeSettings, cost: JudgeCost,
+    graded: GradedBenchmark,
+    cases: Cases,
+    replies: Replies,
+    judge: JudgeSettings,
+    cost: JudgeCost,
     of_each: Sequence[Replies],
-) -> tuple[GradedBenchmark, JudgeReport]:  # fmt: skip
+) -> tuple[GradedBenchmark, JudgeReport]:
     """The benchmark with the judge's verdicts in its grades, and the report on the judge. cost: of all its replies.
     of_each: the replies of each judge of a jury.
 

@@ -64,9 +64,15 @@ class LabelledPair(msgspec.Struct, frozen=True):
         """The question that the judge is shown."""
         checksum = digest([self.question, self.references, self.rubric])
         return Question(
-            benchmark=PAIRS, question_id=checksum, messages=(Message("user", self.question),), kind="text",
-            references=self.references, rubric=self.rubric, row_digest=checksum, prompt_digest=checksum,
-        )  # fmt: skip
+            benchmark=PAIRS,
+            question_id=checksum,
+            messages=(Message("user", self.question),),
+            kind="text",
+            references=self.references,
+            rubric=self.rubric,
+            row_digest=checksum,
+            prompt_digest=checksum,
+        )
 
     def shown(self, form: JudgeForm) -> str | None:
         """The answer or the reply as the judge sees it; None without one."""
@@ -150,8 +156,9 @@ class Measurement:
             {key: replies.rulings.get(case) for key, case in cases.case_of.items()}
             for cases, replies in zip(self.requests.cases, self.requests.stored, strict=True)
         )
-        both = [(label, pair.question, first[key], again[key])
-                for key, (pair, label) in zip(first, self.pairs, strict=True)]  # fmt: skip
+        both = [
+            (label, pair.question, first[key], again[key]) for key, (pair, label) in zip(first, self.pairs, strict=True)
+        ]
         ruled = [(label, ruling, question) for label, question, ruling, _ in both if ruling is not None]
         twice = [(one[:2] != other[:2], question) for _, question, one, other in both if one and other]
         # A hostile answer without a ruling talks nobody round; one whose reply is missing is not known.

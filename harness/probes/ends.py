@@ -193,13 +193,20 @@ def _long_stream(subject: Subject) -> Seen:
 
 CHECKS = (
     Check(
-        name="ends", group="protocol", look=_ends, tokens=300,
+        name="ends",
+        group="protocol",
+        look=_ends,
+        tokens=300,
         why="A reply that is cut early loses its answer; if it says `stop`, it counts as finished, and as wrong.",
         mend="Look for a gateway or a server setting that lowers max_tokens or rewrites finish_reason.",
     ),
     Check(
-        name="long stream", group="protocol", look=_long_stream, quick=False, tokens=1_400,
+        name="long stream",
+        group="protocol",
+        look=_long_stream,
+        quick=False,
+        tokens=1_400,
         why="Reasoning takes thousands of tokens; a cap below them cuts each long answer, whatever finish_reason says.",
         mend="Ask the provider for the model's limit of output tokens, or use another server.",
     ),
-)  # fmt: skip
+)

@@ -177,9 +177,13 @@ class ComparedReply:
     def moved(self, i: int) -> MovedToken:
         """The token at index i, without texts."""
         return MovedToken(
-            benchmark=self.benchmark, question_id=self.key.question_id, sample_index=self.key.sample_index,
-            position=i + 1, base=float(self.base[i]), copy=float(self.copy[i]),
-        )  # fmt: skip
+            benchmark=self.benchmark,
+            question_id=self.key.question_id,
+            sample_index=self.key.sample_index,
+            position=i + 1,
+            base=float(self.base[i]),
+            copy=float(self.copy[i]),
+        )
 
 
 def mean_gap(of: str, parts: Sequence[tuple[str, Array, Array]]) -> Gap:
@@ -196,9 +200,13 @@ def mean_gap(of: str, parts: Sequence[tuple[str, Array, Array]]) -> Gap:
     divergences = np.concatenate([part[2] for part in parts])
     known = divergences[~np.isnan(divergences)]
     gap = Gap(
-        of=of, tokens=int(tokens.sum()), questions=len(sums), mean=float(totals.sum() / tokens.sum()),
-        size=float(sizes.sum() / tokens.sum()), kl=float(known.mean()) if known.size else None,
-    )  # fmt: skip
+        of=of,
+        tokens=int(tokens.sum()),
+        questions=len(sums),
+        mean=float(totals.sum() / tokens.sum()),
+        size=float(sizes.sum() / tokens.sum()),
+        kl=float(known.mean()) if known.size else None,
+    )
     if len(sums) == 1:
         return gap
     spread = between(totals / tokens, weights=tokens)
@@ -254,12 +262,19 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
     sizes = ((abs(float(value)), n, i) for n, gap in enumerate(gaps) for i, value in enumerate(gap) if value)
     largest = heapq.nlargest(MOVED, sizes)
     return Likelihood(
-        base=base, gap=gap, divergence=apart, noise=noise, opening=opening,
+        base=base,
+        gap=gap,
+        divergence=apart,
+        noise=noise,
+        opening=opening,
         positions=[each for each in bands if each.tokens],
         benchmarks=[mean_gap(name, each) for name, each in of_benchmark.items()],
-        moved=[replies[n].moved(i) for _, n, i in largest], verdict=verdict, margin=margin,
-        more_tokens=more, template=template,
-    )  # fmt: skip
+        moved=[replies[n].moved(i) for _, n, i in largest],
+        verdict=verdict,
+        margin=margin,
+        more_tokens=more,
+        template=template,
+    )
 
 
 # ---- two distributions of which only lists of the likeliest tokens are known

@@ -224,14 +224,24 @@ def _median(replies: list[Reply | RequestFailed]) -> float:
 
 CHECKS = (
     Check(
-        name="load", group="load", look=_under_load, by_text=True, quick=False, tokens=3_000,
+        name="load",
+        group="load",
+        look=_under_load,
+        by_text=True,
+        quick=False,
+        tokens=3_000,
         why="Replies that fail or come empty under load are lost samples; changed texts show that runs differ.",
         mend="Lower the concurrency; use the engine's deterministic mode where greedy text has to repeat.",
     ),
     Check(
-        name="prefix cache", group="load", look=_prefix_cache, by_text=True, quick=False, tokens=3_500,
+        name="prefix cache",
+        group="load",
+        look=_prefix_cache,
+        by_text=True,
+        quick=False,
+        tokens=3_500,
         why="The second sample of a question reuses the cached prompt of the first: a cache that mixes prompts up "
         "answers another question.",
         mend="Start the engine without prefix caching and probe again; update the engine.",
     ),
-)  # fmt: skip
+)

@@ -100,9 +100,12 @@ def note(base: RunFolder, pairs: Sequence[Pair]) -> None:
 def pair_of(copy: str, benchmark: str, gap: float, difference: PairedComparison) -> Pair:
     """The pair of a copy's gap on a benchmark and its difference from the base."""
     return Pair(
-        copy=copy, benchmark=benchmark, gap=gap,
-        points=100 * difference.difference.value, error=100 * difference.sampling_error,
-    )  # fmt: skip
+        copy=copy,
+        benchmark=benchmark,
+        gap=gap,
+        points=100 * difference.difference.value,
+        error=100 * difference.sampling_error,
+    )
 
 
 def differences(base: RunFolder, copy: RunFolder, watcher: Watcher) -> dict[str, PairedComparison]:
@@ -146,6 +149,10 @@ def expected(benchmark: str, pairs: Sequence[Pair], gap: float) -> ExpectedPoint
     points = slope * gap
     times = (power_factor(1) * error / points) ** 2 if points else math.inf
     return ExpectedPoints(
-        benchmark=benchmark, pairs=len(of_benchmark), points=points, low=points - half, high=points + half,
+        benchmark=benchmark,
+        pairs=len(of_benchmark),
+        points=points,
+        low=points - half,
+        high=points + half,
         times=min(times, MOST_TIMES),
-    )  # fmt: skip
+    )

@@ -252,12 +252,20 @@ def _request(engine: str | None, model: str, prompt: Sequence[int], reply: Seque
     ids = [*prompt, *reply]
     if engines.dialect(engine).reads_prompts == "input_token_logprobs":
         return "/generate", {
-            "input_ids": ids, "sampling_params": {"max_new_tokens": 1, "temperature": 0}, "return_logprob": True,
-            "logprob_start_len": len(prompt) - 1, "top_logprobs_num": TOP_READ, "return_text_in_logprobs": False,
-        }  # fmt: skip
+            "input_ids": ids,
+            "sampling_params": {"max_new_tokens": 1, "temperature": 0},
+            "return_logprob": True,
+            "logprob_start_len": len(prompt) - 1,
+            "top_logprobs_num": TOP_READ,
+            "return_text_in_logprobs": False,
+        }
     return "/v1/completions", {
-        "model": model, "prompt": ids, "max_tokens": 1, "temperature": 0, "prompt_logprobs": TOP_READ,
-    }  # fmt: skip
+        "model": model,
+        "prompt": ids,
+        "max_tokens": 1,
+        "temperature": 0,
+        "prompt_logprobs": TOP_READ,
+    }
 
 
 def _tokens(engine: str | None, body: bytes, reply: Sequence[int], by: str) -> ReadTokens:
@@ -266,8 +274,10 @@ def _tokens(engine: str | None, body: bytes, reply: Sequence[int], by: str) -> R
         if engines.dialect(engine).reads_prompts == "input_token_logprobs":
             meta = codec.decode(body, _Generated).meta_info
             entries = (meta.input_token_logprobs or [])[-len(reply) :]
-            tops = [{str(token): value for value, token, _ in each or () if value is not None}
-                    for each in (meta.input_top_logprobs or [])[-len(reply) :]]  # fmt: skip
+            tops = [
+                {str(token): value for value, token, _ in each or () if value is not None}
+                for each in (meta.input_top_logprobs or [])[-len(reply) :]
+            ]
             stated = [value for (value, token, _), sent in zip(entries, reply, strict=False) if token == sent]
         else:
             places = (codec.decode(body, _Completion).choices[0].prompt_logprobs or [])[-len(reply) :]

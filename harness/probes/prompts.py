@@ -291,29 +291,38 @@ def _added(subject: Subject) -> Seen:
 
 CHECKS = (
     Check(
-        name="reasoning", group="protocol", look=_reasoning,
+        name="reasoning",
+        group="protocol",
+        look=_reasoning,
         why="The grader looks for the answer after the reasoning; if unclosed reasoning comes as text, a guess inside "
-            "it counts.",
+        "it counts.",
         mend="Start the engine with the model's reasoning parser; or without one, and with a template that shows "
-            "<think>.",
+        "<think>.",
     ),
     Check(
-        name="prompt", group="template", look=_prompt,
+        name="prompt",
+        group="template",
+        look=_prompt,
         why="A doubled BOS or a doubled <think> makes the same weights act as another model.",
         mend="Start the engine with the model's own template.",
     ),
     Check(
-        name="messages", group="template", look=_messages, tokens=400,
+        name="messages",
+        group="template",
+        look=_messages,
+        tokens=400,
         why="A system message or an earlier turn that never reaches the model makes another question of it.",
         mend="Look for a gateway that rewrites messages; start the engine with the model's own template.",
     ),
     Check(
-        name="added words", group="template", look=_added,
+        name="added words",
+        group="template",
+        look=_added,
         why="A system prompt that nobody asked for makes the same weights act as another model.",
         mend="Where the model's own chat template adds one, as Qwen2.5's does, each server of the model does, and "
         "nothing is wrong. Else send a system prompt of your own, or ask the provider for a route that adds none.",
     ),
-)  # fmt: skip
+)
 
 
 # ---- a long prompt
@@ -497,8 +506,12 @@ def _exchanged(words: int, i: int, around: int = 0) -> str:
 
 CONTEXT_CHECKS = (
     Check(
-        name="context", group="context", look=_long_prompt_check, quick=False, tokens=6_000,
+        name="context",
+        group="context",
+        look=_long_prompt_check,
+        quick=False,
+        tokens=6_000,
         why="A prompt that loses its beginning is a different question; long reasoning needs the whole stated context.",
         mend="Look for a gateway that truncates prompts, and start the engine with the context that the server states.",
     ),
-)  # fmt: skip
+)

@@ -319,22 +319,31 @@ CHECKS = (
 
 FIRST_CHECKS = (
     Check(
-        name=REPLY_TEXT, group="protocol", look=_reply_text, tokens=140,
+        name=REPLY_TEXT,
+        group="protocol",
+        look=_reply_text,
+        tokens=140,
         why="Only text in the fields `content`, `reasoning` and `reasoning_content` of a reply is read and graded.",
         mend="If the reply is the prompt, look for a gateway or a test server in between. If a field is not read, ask "
         "the provider for one of these fields, or start the engine with the model's reasoning parser.",
     ),
-)  # fmt: skip
+)
 
 LAST_CHECKS = (
     Check(
-        name=FINISHED, group="protocol", look=_finished_streams, tokens=280,
+        name=FINISHED,
+        group="protocol",
+        look=_finished_streams,
+        tokens=280,
         why="A run asks again for a reply whose stream breaks, pays for both, and loses the sample in the end.",
         mend="Look for a proxy with a limit on the time or the bytes of a reply; ask the provider.",
     ),
     Check(
-        name=EMPTY, group="protocol", look=_empty_replies, tokens=0,
+        name=EMPTY,
+        group="protocol",
+        look=_empty_replies,
+        tokens=0,
         why="An empty reply that says `stop` counts as finished, so a run grades it as wrong and asks no more.",
         mend="Ask the provider why replies come empty; look for a proxy or a filter of contents that blanks them.",
     ),
-)  # fmt: skip
+)

@@ -159,9 +159,13 @@ def file_of(kind: str, server: ProbedEndpoint, *more: str) -> str:
 
 
 def read_missing(
-    server: ProbedEndpoint, path: Path, drawn: Mapping[Place, int], sent: Mapping[Place, Sent], at_once: int,
+    server: ProbedEndpoint,
+    path: Path,
+    drawn: Mapping[Place, int],
+    sent: Mapping[Place, Sent],
+    at_once: int,
     watcher: Watcher,
-) -> dict[Place, ReplyReading]:  # fmt: skip
+) -> dict[Place, ReplyReading]:
     """The readings of the replies; those that the file lacks are made and stored. Raises `Refused`, `ServerError`,
     `StoreError`.
 
@@ -187,10 +191,16 @@ def read_missing(
         prompt, ids = sent[place]
         seen = server.read(prompt, ids)
         reading = ReplyReading(
-            benchmark=place[0], question_id=place[1].question_id, sample_index=place[1].sample_index,
-            server=in_words(server), prompt=prompt, ids=ids, logprobs=seen.logprobs, tops=seen.tops,
+            benchmark=place[0],
+            question_id=place[1].question_id,
+            sample_index=place[1].sample_index,
+            server=in_words(server),
+            prompt=prompt,
+            ids=ids,
+            logprobs=seen.logprobs,
+            tops=seen.tops,
             whole=len(ids) < drawn[place],
-        )  # fmt: skip
+        )
         file.append(line_file.line(reading, sealed=True))
         before[place] = reading
 
@@ -233,9 +243,12 @@ class StoredReplies:
                 base = path.with_name(path.name.replace("again", "base", 1))
                 first, again = stored(base), stored(path)
                 if all(
-                    place in first and place in again and first[place].ids[:n] == again[place].ids[:n]
-                    and (first[place].whole or 2 * len(first[place].ids) >= n) for place, n in drawn.items()
-                ):  # fmt: skip
+                    place in first
+                    and place in again
+                    and first[place].ids[:n] == again[place].ids[:n]
+                    and (first[place].whole or 2 * len(first[place].ids) >= n)
+                    for place, n in drawn.items()
+                ):
                     return cls(run, manifest, drawn, base, readings=(first, again))
             raise UsageError(
                 f"{run.path} holds no values of the base for so many tokens; once, with the base's own address as URL: "
@@ -331,12 +344,18 @@ class StoredReplies:
         for place, (_, ids) in sent.items():
             n, (first, second, third) = len(ids), (each[place] for each in (*readings, own))
             question = self.questions[place[0], place[1].question_id]
-            compared.append(ComparedReply(
-                benchmark=place[0], key=place[1], cluster=f"{place[0]}\0{cluster_of(question)}",
-                base=np.array(first.logprobs[:n]), again=np.array(second.logprobs[:n]),
-                copy=np.array(third.logprobs[:n]), divergences=divergences(first, third, n),
-                noise=divergences(first, second, n),
-            ))  # fmt: skip
+            compared.append(
+                ComparedReply(
+                    benchmark=place[0],
+                    key=place[1],
+                    cluster=f"{place[0]}\0{cluster_of(question)}",
+                    base=np.array(first.logprobs[:n]),
+                    again=np.array(second.logprobs[:n]),
+                    copy=np.array(third.logprobs[:n]),
+                    divergences=divergences(first, third, n),
+                    noise=divergences(first, second, n),
+                )
+            )
         likelihood = compare(next(iter(readings[0].values())).server, compared, margin)
         gaps = {gap.of: gap.mean for gap in likelihood.benchmarks}
         shared = [name for name in gaps if name in self.samples]
@@ -427,8 +446,12 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
         return Seen(outcome=outcome, sent=sent, came=likelihood.sentence, likelihood=likelihood)
 
     return Check(
-        name=NAME, group="reference", look=look, quick=False, tokens=sum(replies.drawn.values()),
+        name=NAME,
+        group="reference",
+        look=look,
+        quick=False,
+        tokens=sum(replies.drawn.values()),
         why="Replies that the model finds more or less likely than its base does come from another distribution.",
         mend="A gap is no loss: `harness compare` shows whether scores differ. Precision, cache, attention and weights "
         "move all tokens; a template moves the first ones, sparse attention and rope scaling the late ones.",
-    )  # fmt: skip
+    )

@@ -108,8 +108,11 @@ def _greedy(subject: Subject) -> Seen:
     if odd:
         _, worst = max(odd, key=lambda pair: pair[0])
         likelier = max(worst.top, key=worst.top.__getitem__)
-        return spoils(sent, f"{len(odd)} of {len(reply.tokens)} tokens are not the likeliest: "
-                            f"{quoted(worst.token)!r} where {quoted(likelier)!r} is likelier")  # fmt: skip
+        return spoils(
+            sent,
+            f"{len(odd)} of {len(reply.tokens)} tokens are not the likeliest: "
+            f"{quoted(worst.token)!r} where {quoted(likelier)!r} is likelier",
+        )
     texts = {subject.chat().whole for _ in range(GREEDY_REPLIES)}
     if len(texts) == 1:
         return sound(sent, "the same reply each time" + (", the likeliest token in each place" if reply.tokens else ""))

@@ -196,9 +196,10 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """
     figures = [score.engine for _, score in scores if score.engine]
     heads = [
-        head for head, (field, _, _) in ENGINE_COLUMNS.items()
+        head
+        for head, (field, _, _) in ENGINE_COLUMNS.items()
         if any(getattr(each, field) is not None for each in figures)
-    ]  # fmt: skip
+    ]
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         if score.engine:
@@ -211,10 +212,14 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     title = "The engine's own figures over the whole run: tokens/s by the engine and, at full load, by the client"
     return _if_any(
         _by_score(
-            f"{title}; mean times in ms", [*heads, *replies], scores, cells_of, notes,
+            f"{title}; mean times in ms",
+            [*heads, *replies],
+            scores,
+            cells_of,
+            notes,
             remarks_of=lambda score: score.engine.remarks if score.engine else (),
         )
-    )  # fmt: skip
+    )
 
 
 def _by_replies(score: Score) -> str:

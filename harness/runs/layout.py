@@ -53,10 +53,17 @@ SHARDS = "shards"
 """Name of the folder, in a run's, with the run folders of the clients that each ask a part of its questions."""
 
 _RUN_FILES = (
-    MANIFEST, "log.jsonl", "inflight.jsonl", "batches.jsonl",
-    "questions.jsonl", "samples.jsonl", "grades.jsonl", "opinions.jsonl", "overrides.jsonl",
+    MANIFEST,
+    "log.jsonl",
+    "inflight.jsonl",
+    "batches.jsonl",
+    "questions.jsonl",
+    "samples.jsonl",
+    "grades.jsonl",
+    "opinions.jsonl",
+    "overrides.jsonl",
     "scores.json",
-)  # fmt: skip
+)
 """Names of the files that a run writes; other tools use some of these names, too."""
 
 STATUS, CONTROL = "status.json", "control.json"

@@ -26,9 +26,15 @@ from harness.runs.manifest import (
 )
 
 CHECKSUMS = frozenset(
-    ("prompt_digest", "dataset_digest", "questions_digest", "questions_made.rows_digest",
-     "questions_made.dataset_digest", "outputs.digest")
-)  # fmt: skip
+    (
+        "prompt_digest",
+        "dataset_digest",
+        "questions_digest",
+        "questions_made.rows_digest",
+        "questions_made.dataset_digest",
+        "outputs.digest",
+    )
+)
 """Paths of digests, each of which follows from what it was made of."""
 
 _WITHOUT_EFFECT = ("api_key_env", "budget_tokens", "budget_usd", "prices", "without_card", "publish_questions")

@@ -80,8 +80,11 @@ class Stratum:
 
 
 _STRATA_OF_POINTS = (
-    "given all points", "given half of the points or more", "given less than half of the points", "given no points",
-)  # fmt: skip
+    "given all points",
+    "given half of the points or more",
+    "given less than half of the points",
+    "given no points",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,13 @@ UNREAD_CALLS = "markup of a call in the text"
 """The measure of replies whose calls the server has not read."""
 
 _SHARES: dict[CallSign, str] = {
-    "no_json": "arguments no JSON", "schema": "arguments unlike the schema", "unknown_name": "unknown function",
-    "unread_call": UNREAD_CALLS, "cut_call": "cut inside a call", "same_id": "calls of one id",
-}  # fmt: skip
+    "no_json": "arguments no JSON",
+    "schema": "arguments unlike the schema",
+    "unknown_name": "unknown function",
+    "unread_call": UNREAD_CALLS,
+    "cut_call": "cut inside a call",
+    "same_id": "calls of one id",
+}
 """Sign → the measure of the samples that show it, which stands where any does."""
 
 

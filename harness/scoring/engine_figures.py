@@ -130,9 +130,10 @@ def _fell(before: Mapping[str, Series], after: Mapping[str, Series]) -> bool:
     """Whether any counter stands below an earlier value."""
     return any(
         (value := after.get(quantity, {}).get(labels)) is not None and old is not None and value < old
-        for quantity, series in before.items() if quantity not in GAUGES
+        for quantity, series in before.items()
+        if quantity not in GAUGES
         for labels, old in series.items()
-    )  # fmt: skip
+    )
 
 
 def _rising(pages: Sequence[Mapping[str, Series]]) -> int:
@@ -182,10 +183,16 @@ def moments(readings: Iterable[EngineReading]) -> list[Moment]:
             if before is not None:
                 in_flight = min(before.in_flight, line.in_flight)
                 load = [_gauge([*latest.values()], name) for name in ("running", "waiting", "kv_cache")]
-                passed.append(Moment(
-                    begun + line.time / 60, line.time - before.time, line.arrived - before.arrived,
-                    in_flight >= PLATEAU * max(before.concurrency, line.concurrency, 1), not line.in_flight, *load,
-                ))  # fmt: skip
+                passed.append(
+                    Moment(
+                        begun + line.time / 60,
+                        line.time - before.time,
+                        line.arrived - before.arrived,
+                        in_flight >= PLATEAU * max(before.concurrency, line.concurrency, 1),
+                        not line.in_flight,
+                        *load,
+                    )
+                )
             before = line
         begun = passed[-1].minutes if passed else begun
     return passed
@@ -224,9 +231,7 @@ def engine_figures(readings: Iterable[EngineReading], model: str) -> EngineFigur
     return _figures(total, readings, "+".join(sorted(engines)), remarks)
 
 
-def _figures(
-    total: Quantities, readings: Sequence[EngineReading], engine: str, remarks: list[str]
-) -> EngineFigures:  # fmt: skip
+def _figures(total: Quantities, readings: Sequence[EngineReading], engine: str, remarks: list[str]) -> EngineFigures:
     """The figures by what rose at all endpoints and in all sessions together."""
     get, load = total.get, moments(readings)
     ends = {reading.session: reading for reading in sorted(readings, key=lambda reading: reading.time)}
@@ -264,17 +269,26 @@ def _figures(
         remarks.append(f"in {waited:.0%} of the readings requests waited: the server is full")
     full = [moment for moment in load if moment.is_full]
     return EngineFigures(
-        engine=engine, tokens=None if is_part else tokens, client_tokens=ours, own=own,
+        engine=engine,
+        tokens=None if is_part else tokens,
+        client_tokens=ours,
+        own=own,
         tokens_per_s=None if is_part else _ratio(tokens, seconds),
         client_tokens_per_s=_ratio(sum(moment.tokens for moment in full), sum(moment.seconds for moment in full)),
-        acceptance_length=length, acceptance_rate=rate,
+        acceptance_length=length,
+        acceptance_rate=rate,
         draft_share=_ratio(drafts or None, None if tokens is None or accepted is None else tokens - accepted),
-        cache_hit_rate=hit_rate, first_token_s=_ratio(get("first_token_s"), get("first_token_n")),
-        gap_s=_ratio(get("gap_s"), get("gap_n")), preempted=None if is_part else preempted,
-        running=_mean(running), waiting=_mean(waiting), waiting_share=waited,
-        kv_cache=max(caches, default=None), concurrency=max(each.concurrency for each in readings),
+        cache_hit_rate=hit_rate,
+        first_token_s=_ratio(get("first_token_s"), get("first_token_n")),
+        gap_s=_ratio(get("gap_s"), get("gap_n")),
+        preempted=None if is_part else preempted,
+        running=_mean(running),
+        waiting=_mean(waiting),
+        waiting_share=waited,
+        kv_cache=max(caches, default=None),
+        concurrency=max(each.concurrency for each in readings),
         remarks=tuple(remarks),
-    )  # fmt: skip
+    )
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -331,10 +345,14 @@ def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Specul
         error = math.sqrt(float(spread.variance))
         reach = t_factor(spread.freedom) * error
     return Speculation(
-        length=length, error=error, low=None if reach is None else length - reach,
-        high=None if reach is None else length + reach, steps=round(total), n_questions=n,
+        length=length,
+        error=error,
+        low=None if reach is None else length - reach,
+        high=None if reach is None else length + reach,
+        steps=round(total),
+        n_questions=n,
         by_question=dict(zip(names.tolist(), zip(of_tokens.tolist(), of_steps.tolist(), strict=True), strict=True)),
-    )  # fmt: skip
+    )
 
 
 class Change(NamedTuple):

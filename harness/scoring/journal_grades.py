@@ -259,9 +259,13 @@ def grade_journal(
     n_stored = 0 if former is None else len(former)
     with grades.PartialGrades(folder, n_stored, fresh=options.fresh) as partial:
         grading = pool.grade_all(
-            by_id, ungraded(), workers=options.n_workers, deadline_s=options.deadline, sandbox=options.sandbox,
+            by_id,
+            ungraded(),
+            workers=options.n_workers,
+            deadline_s=options.deadline,
+            sandbox=options.sandbox,
             keep=(lambda early: partial.append(with_checksums(map(with_basis, early)))) if keeps else None,
-        )  # fmt: skip
+        )
         with contextlib.closing(grading):
             for grade in grading:
                 graded.append(with_basis(grade))

@@ -150,9 +150,14 @@ def grade_run(
 
 
 def _grade_benchmark(
-    folder: RunFolder, name: str, record: BenchmarkRecord, planned: Sequence[Question], by_card: str | None,
-    grading: GradingOptions, on_graded: OnGraded,
-) -> GradedBenchmark:  # fmt: skip
+    folder: RunFolder,
+    name: str,
+    record: BenchmarkRecord,
+    planned: Sequence[Question],
+    by_card: str | None,
+    grading: GradingOptions,
+    on_graded: OnGraded,
+) -> GradedBenchmark:
     """Grade one benchmark of a run and gather all that its score needs. planned, by_card: `_planned_questions`."""
     files = folder.benchmark(name)
     by_id = ById(planned)

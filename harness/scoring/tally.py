@@ -44,9 +44,17 @@ _MAX_UINT32 = (1 << 32) - 1
 """Sample indices are below it, and parts of an answer beyond it are not counted."""
 
 _FIELDS = {
-    "question": "I", "index": "I", "position": "I", "kind": "I", "signs": "B", "vote": "q", "tokens": "d",
-    "share": "d", "parts": "I", "text": "q",
-}  # fmt: skip
+    "question": "I",
+    "index": "I",
+    "position": "I",
+    "kind": "I",
+    "signs": "B",
+    "vote": "q",
+    "tokens": "d",
+    "share": "d",
+    "parts": "I",
+    "text": "q",
+}
 """The facts of a grade that a score counts. question, kind: numbers of its question and `GradeKind`. position: among
 all grades. vote: its hash. tokens: NaN if not stated. share: fraction of the answer that is right. text: the reply's
 checksum, -1 if not known.
@@ -61,12 +69,16 @@ _CLUSTERED = frozenset(("cluster", "same_as", "twin_of"))
 
 _MASKS = np.array(
     [
-        [*(signs & bit > 0 for bit in (CORRECT, UNDECIDED, _TRUNCATED, _MAYBE_CUT)),
-         signs & (CORRECT | _TRUNCATED) == CORRECT, signs & _NO_ANSWER > 0, signs & (_STATES_PARTS | _HAS_POINTS) > 0]
+        [
+            *(signs & bit > 0 for bit in (CORRECT, UNDECIDED, _TRUNCATED, _MAYBE_CUT)),
+            signs & (CORRECT | _TRUNCATED) == CORRECT,
+            signs & _NO_ANSWER > 0,
+            signs & (_STATES_PARTS | _HAS_POINTS) > 0,
+        ]
         for signs in range(256)
     ],
     dtype=np.int64,
-)  # fmt: skip
+)
 """For each value of `signs`: correct, undecided, truncated, perhaps cut, correct and not cut, without an answer, has
 parts or points.
 """
@@ -363,12 +375,17 @@ def _rows(located: Iterable[tuple[int, int, Grade]]) -> tuple[NDArray[Any], dict
         # A score compares votes of one question only: among a million, two hashes of 64 bits are equal by chance once
         # in 10⁷ scores, and the key of Python's hash is drawn anew in each process, so that no reply can aim at it.
         packed += pack(
-            number, grade.sample_index, position, kinds.setdefault(kind, len(kinds)), signs, hash(grade.vote),
+            number,
+            grade.sample_index,
+            position,
+            kinds.setdefault(kind, len(kinds)),
+            signs,
+            hash(grade.vote),
             math.nan if grade.completion_tokens is None else min(grade.completion_tokens, _MAX_TOKENS),
             grade.share_right,
             0 if grade.parts is msgspec.UNSET else min(grade.parts[1], _MAX_UINT32),
             -1 if grade.reply_checksum is None else grade.reply_checksum & sys.maxsize,
-        )  # fmt: skip
+        )
     return np.frombuffer(packed, _ROW), kinds
 
 

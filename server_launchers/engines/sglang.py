@@ -37,10 +37,19 @@ NEUTRAL_WORDS = ("--sampling-defaults", "openai")
 PROGRAM = Program(None, ("-m", "sglang.launch_server"), "sglang", INSTALL)
 
 
-UNDERSCORED = frozenset({
-    "kimi_k2", "kimi_k3", "k2_horizon", "poolside_v1", "nemotron_3", "granite_thinking_parser", "iquest_q1",
-    "cohere_command4", "response_template",
-})  # fmt: skip
+UNDERSCORED = frozenset(
+    {
+        "kimi_k2",
+        "kimi_k3",
+        "k2_horizon",
+        "poolside_v1",
+        "nemotron_3",
+        "granite_thinking_parser",
+        "iquest_q1",
+        "cohere_command4",
+        "response_template",
+    }
+)
 """Reasoning parsers that SGLang spells with underscores, by its help in `TESTED_VERSION`; the others have hyphens."""
 
 
@@ -186,8 +195,12 @@ class SGLang(Engine):
     )
     parsers = "sglang"
     model_flags = (
-        *MODEL_FLAGS, "sampling-defaults", "preferred-sampling-params", "json-model-override-args", "lora-paths",
-    )  # fmt: skip
+        *MODEL_FLAGS,
+        "sampling-defaults",
+        "preferred-sampling-params",
+        "json-model-override-args",
+        "lora-paths",
+    )
     file_flags = ("chat-template",)
     # By the options of 0.4.9, 0.5.1, 0.5.6, 0.5.12 and 0.5.23.
     gone_since: ClassVar = {
@@ -199,9 +212,10 @@ class SGLang(Engine):
         "0.5.12": "enable-double-sparsity ds-channel-config-path ds-heavy-channel-num ds-heavy-token-num",
     }
     missing_until: ClassVar = {
-        "0.4.9": "moe-a2a-backend moe-runner-backend", "0.5.1": "nsa-prefill-backend",
+        "0.4.9": "moe-a2a-backend moe-runner-backend",
+        "0.5.1": "nsa-prefill-backend",
         "0.5.12": "dsa-prefill-backend dsa-decode-backend",
-    }  # fmt: skip
+    }
 
     def program(self, spec: ServerSpec) -> Program:
         """How it is called: as a module."""

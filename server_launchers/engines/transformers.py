@@ -24,9 +24,15 @@ class Transformers(Engine):
 
     summary = "The server of transformers: `transformers serve`."
     takes = PACKAGED | {
-        "device", "dtype", "quantization", "attention_backend", "seed", "trust_remote_code", "max_batched_tokens",
+        "device",
+        "dtype",
+        "quantization",
+        "attention_backend",
+        "seed",
+        "trust_remote_code",
+        "max_batched_tokens",
         "memory_fraction",
-    }  # fmt: skip
+    }
     assumed_version = TESTED_VERSION
     # Its model list shows the hub's cache, and fails without a network.
     lists_models = False

@@ -233,9 +233,15 @@ class Vllm(Engine):
     router = VLLM_ROUTER
     dialect = DIALECT
     model_flags = (
-        *MODEL_FLAGS, "default-chat-template-kwargs", "generation-config", "override-generation-config", "hf-overrides",
-        "rope-scaling", "rope-theta", "lora-modules",
-    )  # fmt: skip
+        *MODEL_FLAGS,
+        "default-chat-template-kwargs",
+        "generation-config",
+        "override-generation-config",
+        "hf-overrides",
+        "rope-scaling",
+        "rope-theta",
+        "lora-modules",
+    )
     file_flags = ("chat-template", "generation-config")
     # By `vllm serve --help` of 0.11.0, 0.15.0, 0.18.0, 0.23.0 and 0.32.0.
     gone_since: ClassVar = {
@@ -249,9 +255,10 @@ class Vllm(Engine):
         "0.32": "calculate-kv-scales max-num-partial-prefills max-long-partial-prefills override-attention-dtype",
     }
     missing_until: ClassVar = {
-        "0.11": "attention-config optimization-level", "0.15": "moe-backend performance-mode kernel-config",
+        "0.11": "attention-config optimization-level",
+        "0.15": "moe-backend performance-mode kernel-config",
         "0.18": "mamba-backend",
-    }  # fmt: skip
+    }
 
     def program(self, spec: ServerSpec) -> Program:
         """How vLLM of this version is called."""

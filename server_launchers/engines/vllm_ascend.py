@@ -24,9 +24,12 @@ MATRIX = "https://docs.vllm.ai/projects/ascend/en/latest/community/versioning_po
 
 
 RELEASES = {
-    "0.23.0": ("0.23.0", "9.1.0"), "0.18.0": ("0.18.0", "8.5.1"), "0.13.0": ("0.13.0", "8.5.0"),
-    "0.9.1": ("0.9.1", "8.2.RC1"), "0.7.3": ("0.7.3.post1", "8.1.RC1"),
-}  # fmt: skip
+    "0.23.0": ("0.23.0", "9.1.0"),
+    "0.18.0": ("0.18.0", "8.5.1"),
+    "0.13.0": ("0.13.0", "8.5.0"),
+    "0.9.1": ("0.9.1", "8.2.RC1"),
+    "0.7.3": ("0.7.3.post1", "8.1.RC1"),
+}
 """vLLM → the plug-in's release for it, and CANN's, the newest first (`MATRIX`)."""
 
 

@@ -120,9 +120,14 @@ class Hub:
         files = dataset.commits[commit]
         if listing:
             info = {
-                "id": name, "sha": commit, "private": False, "gated": "auto" if dataset.gated else False, "tags": [],
-                "siblings": [{"rfilename": file} for file in files], "cardData": {"configs": dataset.configs},
-            }  # fmt: skip
+                "id": name,
+                "sha": commit,
+                "private": False,
+                "gated": "auto" if dataset.gated else False,
+                "tags": [],
+                "siblings": [{"rfilename": file} for file in files],
+                "cardData": {"configs": dataset.configs},
+            }
             return 200, json.dumps(info).encode(), {"content_type": "application/json"}, None
         if (file := "/".join(parts[5:])) not in files:
             status, body, headers, _ = error(404, "EntryNotFound")

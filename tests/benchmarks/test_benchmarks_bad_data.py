@@ -260,10 +260,14 @@ def test_a_folder_is_read_as_other_programs_write_it(tmp_path: Path) -> None:
 
 
 NESTED = [
-    {"task": {"text": row["problem"], "options": ["1", row["answer"]]}, "reward": {"by": {"truth": row["answer"]}},
-     "more": json.dumps({"id": row["answer"], "level": n % 2}), "reply": {"text": row["answer"]}}
+    {
+        "task": {"text": row["problem"], "options": ["1", row["answer"]]},
+        "reward": {"by": {"truth": row["answer"]}},
+        "more": json.dumps({"id": row["answer"], "level": n % 2}),
+        "reply": {"text": row["answer"]},
+    }
     for n, row in enumerate(ROWS)
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -322,7 +326,7 @@ PICTURES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"decoded": {"bytes": "<3 bytes>", "path": "a.png"}}, {"decoded": {"bytes": 3, "path": "a.png", "unit": "MB"}}),
     ({"options": ["A", URL]}, {"options": ["A", "data"]}),
     ({"extra": [{"type": "image_url", "image_url": {"url": "x"}}]}, {"extra": [{"type": "image"}, {"type": "text"}]}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("row", "twin"), PICTURES)

@@ -66,12 +66,19 @@ def test_names_that_people_type_find_their_card() -> None:
 
 TYPED = {
     "aime24": "math_opensource/aime24 Maxwell-Jia/AIME_2024 aime2024 AIME-2024",
-    "aime25": "opencompass/AIME2025", "aime25_i": "aime2025-I", "aime25_ii": "aime25_2",
-    "math500": "math-500 MATH_500 HuggingFaceH4/MATH-500", "gpqa_diamond": "gpqa Idavidrein/gpqa",
-    "gsm8k": "openai/gsm8k", "minerva": "minerva_math", "hmmt_feb25": "hmmt_feb_2025",
-    "olympiadbench": "olympiad_bench", "limo": "GAIR/LIMO", "gradeschool": "grade_school_math",
+    "aime25": "opencompass/AIME2025",
+    "aime25_i": "aime2025-I",
+    "aime25_ii": "aime25_2",
+    "math500": "math-500 MATH_500 HuggingFaceH4/MATH-500",
+    "gpqa_diamond": "gpqa Idavidrein/gpqa",
+    "gsm8k": "openai/gsm8k",
+    "minerva": "minerva_math",
+    "hmmt_feb25": "hmmt_feb_2025",
+    "olympiadbench": "olympiad_bench",
+    "limo": "GAIR/LIMO",
+    "gradeschool": "grade_school_math",
     "chmath": "cn_math_2024",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("typed", ["efficient-reasoning", "Efficient-Reasoning"])
@@ -190,11 +197,21 @@ def test_a_wrong_card_is_one_sentence(tmp_path: Path, text: str, message: str) -
 
 RIGHT: dict[str, Any] = {"name": "sums", **yaml.safe_load(MINIMAL)}
 lines = st.text("abc ÄΣ题{}'\"%", min_size=1, max_size=20).filter(str.strip)
-right_values = st.fixed_dictionaries({}, optional={
-    "title": lines, "measures": lines, "licence": lines, "traps": lines, "publish_questions": st.booleans(),
-    "training": st.booleans(), "language": st.sampled_from(["en", "zh"]), "samples": st.integers(1, 10**6),
-    "questions": st.none() | st.integers(1, 10**6), "kind": st.sampled_from(["auto", "choice", "expression", "text"]),
-})  # fmt: skip
+right_values = st.fixed_dictionaries(
+    {},
+    optional={
+        "title": lines,
+        "measures": lines,
+        "licence": lines,
+        "traps": lines,
+        "publish_questions": st.booleans(),
+        "training": st.booleans(),
+        "language": st.sampled_from(["en", "zh"]),
+        "samples": st.integers(1, 10**6),
+        "questions": st.none() | st.integers(1, 10**6),
+        "kind": st.sampled_from(["auto", "choice", "expression", "text"]),
+    },
+)
 any_value = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -264,9 +281,13 @@ def test_a_judge_s_form_that_does_not_fit_its_card_is_refused(
 
 def test_a_row_without_a_rubric_is_refused_where_the_judge_is_shown_one(tmp_path: Path) -> None:
     own = {
-        "title": "t", "source": {"kind": "file", "path": "rows.jsonl"}, "judge": "healthbench", "prompt": "none",
-        "columns": {"question": "q", "rubric": "r"}, "kind": "text",
-    }  # fmt: skip
+        "title": "t",
+        "source": {"kind": "file", "path": "rows.jsonl"},
+        "judge": "healthbench",
+        "prompt": "none",
+        "columns": {"question": "q", "rubric": "r"},
+        "kind": "text",
+    }
     (tmp_path / "own.yaml").write_text(json.dumps(own), "utf-8")
     for rubric, reason in ((None, "rubric"), ("", "rubric"), ([{"criterion": "c"}], "points"), ("text", "column 'r'")):
         (tmp_path / "rows.jsonl").write_text(json.dumps({"q": "Why?", "r": rubric}), "utf-8")

@@ -52,7 +52,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
         [[{"a": [1, 2], "b": {"c": "d"}}, {"a": [], "b": None}], [], None, [None], [{"a": None, "b": {"c": None}}]],
     ),
     "map": (pa.map_(pa.string(), pa.int64()), [[("a", 1), ("b", None)], [], None, [("c", 3)], []]),
-}  # fmt: skip
+}
 
 
 TABLE = pa.table({name: pa.array(values * 5, kind) for name, (kind, values) in COLUMNS.items()})

@@ -50,9 +50,14 @@ def test_the_tasks_own_verifier_decides_from_the_stored_question_alone(
     def sample(question: Question, text: str, index: int) -> Sample:
         return recorded.sample(question.question_id, index, text, benchmark=question.benchmark)
 
-    given = [s for q in stored.values() for s in (
-        sample(q, f"\\boxed{{{q.references[0]}}}", 0), sample(q, "\\boxed{1 + 1}", 1),
-    )]  # fmt: skip
+    given = [
+        s
+        for q in stored.values()
+        for s in (
+            sample(q, f"\\boxed{{{q.references[0]}}}", 0),
+            sample(q, "\\boxed{1 + 1}", 1),
+        )
+    ]
     grades = {g.key: g.verdict for g in pool.grade_all(stored, given, workers=1, deadline_s=60.0)}
     assert all(verdict == ("correct" if key.sample_index == 0 else "wrong") for key, verdict in grades.items())
     assert gym.verify(built.questions[0].references[0], built.questions[0])

@@ -179,10 +179,16 @@ def test_a_box_that_is_found_is_balanced(text: str) -> None:
 # Choices: made-up rows in GPQA's layout
 
 GPQA_ROWS = [
-    {"Question": f"Which is number {n}?", "Correct Answer": f"right {n}\n", "Incorrect Answer 1": f"wrong {n}a",
-     "Incorrect Answer 2": f"wrong {n}b", "Incorrect Answer 3": f"wrong {n}c", "Record ID": f"rec{n}"}
+    {
+        "Question": f"Which is number {n}?",
+        "Correct Answer": f"right {n}\n",
+        "Incorrect Answer 1": f"wrong {n}a",
+        "Incorrect Answer 2": f"wrong {n}b",
+        "Incorrect Answer 3": f"wrong {n}c",
+        "Record ID": f"rec{n}",
+    }
     for n in range(60)
-]  # fmt: skip
+]
 
 
 def gpqa(path: Path, **choices: Any) -> Card:
@@ -239,11 +245,16 @@ def test_a_column_with_a_name_that_the_harness_uses_itself_groups_no_questions(w
     built = questions.build(card(path, columns={"metadata": names}))
     grades = [
         Grade(
-            benchmark="set", question_id=one.question_id, sample_index=0, verdict="correct" if n % 3 else "wrong",
-            extracted=None, rule="integer", grader="rules",
+            benchmark="set",
+            question_id=one.question_id,
+            sample_index=0,
+            verdict="correct" if n % 3 else "wrong",
+            extracted=None,
+            rule="integer",
+            grader="rules",
         )
         for n, one in enumerate(built.questions)
-    ]  # fmt: skip
+    ]
     plain = questions.build(card(path)).questions
     score, alone = (score_benchmark(of, grades, 1) for of in (built.questions, plain))
     assert (score.n_clusters, score.accuracy.question) == (None, alone.accuracy.question)

@@ -128,8 +128,13 @@ ALIVE = Path(__file__).with_name("alive.js").read_text(encoding="utf-8")
 HOSTILE_RUN = "<script>alert(1)<script>"
 HOSTILE_BENCHMARK = "<iframe onload=alert(1)>\u202e"
 PAGES = [
-    "/", "/run/a", "/run/a/sums", "/run/a/sums/q1/s2", "/compare/a/b/sums", "/compare/a/b/sums/q1/s1",
-]  # fmt: skip
+    "/",
+    "/run/a",
+    "/run/a/sums",
+    "/run/a/sums/q1/s2",
+    "/compare/a/b/sums",
+    "/compare/a/b/sums/q1/s1",
+]
 
 
 # --- every page ---
@@ -421,9 +426,15 @@ def test_a_formula_and_a_forged_correction_write_no_character_that_acts(
     text = r'$\char"202E$ and $x + \text{\char"202D y}$ and $z$'
     folder = write_run(results / "results" / "acts", {"demo": {"q": RunQuestion(text, "1", [RunReply(text)])}})
     override = overrides.Override(
-        benchmark="demo", question_id="q", sample_index=0, verdict="correct", graded="wrong", who="\u202ewho",
-        when="2026-01-01T00:00:00+00:00", why="\u202ewhy",
-    )  # fmt: skip
+        benchmark="demo",
+        question_id="q",
+        sample_index=0,
+        verdict="correct",
+        graded="wrong",
+        who="\u202ewho",
+        when="2026-01-01T00:00:00+00:00",
+        why="\u202ewhy",
+    )
     overrides.append(folder.benchmark("demo"), override)
     browser.open(viewer, "/run/acts/demo/q/s0")
     browser.wait(lambda: browser.all(".sample .formula.set"))

@@ -35,17 +35,32 @@ def parsed(line: str) -> RunOptions:
 ERRORS = JudgeErrors(n_judged=1, n_samples=2, n_both=0, n_differing=0, settings={"model": "m"})
 NO_SEED: dict[str, Any] = {"seed": None}
 EVERY: dict[str, Any] = {
-    "temperature": 0.7, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "max_tokens": 512, "repetition_penalty": 1.05,
-    "presence_penalty": 0.5, "frequency_penalty": 0.25, "seed": 7, "system_prompt": "Answer briefly.",
-    "stop": ["END", "STOP"], "ids": ["demo-01", "demo-03"],
+    "temperature": 0.7,
+    "top_p": 0.9,
+    "top_k": 20,
+    "min_p": 0.05,
+    "max_tokens": 512,
+    "repetition_penalty": 1.05,
+    "presence_penalty": 0.5,
+    "frequency_penalty": 0.25,
+    "seed": 7,
+    "system_prompt": "Answer briefly.",
+    "stop": ["END", "STOP"],
+    "ids": ["demo-01", "demo-03"],
     "extra_body": {"logit_bias": {"5": -1}, "chat_template_kwargs": {"enable_thinking": True}},
-}  # fmt: skip
+}
 
 
 OF_A_SESSION = {
-    "concurrency": 3, "rpm": 900.0, "budget_tokens": 99999, "budget_usd": 9.0, "prices": "1,2", "timeout": 60.0,
-    "attempts": 4, "accept_server_change": True,
-}  # fmt: skip
+    "concurrency": 3,
+    "rpm": 900.0,
+    "budget_tokens": 99999,
+    "budget_usd": 9.0,
+    "prices": "1,2",
+    "timeout": 60.0,
+    "attempts": 4,
+    "accept_server_change": True,
+}
 OF_A_FILE = {"data": "my sums.jsonl", "question_key": "asked", "id_key": "id", "max_tokens": 512}
 
 
@@ -55,13 +70,21 @@ OF_A_FILE = {"data": "my sums.jsonl", "question_key": "asked", "id_key": "id", "
         {},
         EVERY,
         {"preset": "qwq-32b", "thinking": "on", "provider": "generic", "max_tokens": 900, **NO_SEED, "limit": 2},
-        {"api": "completions", "preset": "greedy", "drop": ["stream", "top_p"], "fit_context": True, "limit": 1,
-         "fingerprint": False, "canary": False, **OF_A_SESSION},
+        {
+            "api": "completions",
+            "preset": "greedy",
+            "drop": ["stream", "top_p"],
+            "fit_context": True,
+            "limit": 1,
+            "fingerprint": False,
+            "canary": False,
+            **OF_A_SESSION,
+        },
         {**OF_A_FILE, "filter": ["level=1"]},
         {**OF_A_FILE, "ids": ["b", "c"]},
     ],
     ids=lambda given: " ".join(given),
-)  # fmt: skip
+)
 def test_the_command_repeats_the_run_by_the_options_that_were_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
@@ -101,9 +124,14 @@ def test_a_comment_says_where_a_hidden_value_belongs(key: str, n_comments: int) 
 
 
 CARD = {
-    "name": "own", "title": "Own", "source": {"kind": "file", "path": "test.jsonl"}, "date_column": "date",
-    "columns": {"question": "question", "answer": "answer"}, "kind": "integer", "prompt": "boxed",
-}  # fmt: skip
+    "name": "own",
+    "title": "Own",
+    "source": {"kind": "file", "path": "test.jsonl"},
+    "date_column": "date",
+    "columns": {"question": "question", "answer": "answer"},
+    "kind": "integer",
+    "prompt": "boxed",
+}
 
 
 @pytest.mark.parametrize("typed", ["own.yaml", "own.yaml@2024..2024"])

@@ -107,14 +107,18 @@ def test_each_command_that_a_sentence_gives_is_there_with_its_options() -> None:
         *(
             ("run", same, same)
             for same in (
-                "it said 'max_tokens too large' and \"top_p\"", "`harness score --k 8 max_tokens`",
+                "it said 'max_tokens too large' and \"top_p\"",
+                "`harness score --k 8 max_tokens`",
                 "s.yaml:3: max_tokens=0",
-                "cell temperature=0.6", "field `finish_reason`", "/tmp/max_tokens/x", "extra: {\"top_k\": 1}",
+                "cell temperature=0.6",
+                "field `finish_reason`",
+                "/tmp/max_tokens/x",
+                'extra: {"top_k": 1}',
             )
         ),
         ("view", "with max_tokens 16", "with max_tokens 16"),
     ],
-)  # fmt: skip
+)
 def test_options_are_spelt_for_the_command_that_runs(verb: str, sentence: str, typed: str) -> None:
     with typed_in(command_of(verb)):
         assert as_typed(sentence) == typed

@@ -111,8 +111,10 @@ def test_tokens_are_seen_before_any_sample_has_finished(tmp_path: Path) -> None:
     assert "it ended " in ended
     (reported,) = json.loads(harness(tmp_path, "status", "--json").out)
     assert (reported["state"], reported["progress"], reported["files"]["benchmarks"]) == (
-        "ended", None, [{"name": "sums", "done": 12, "total": 12}],
-    )  # fmt: skip
+        "ended",
+        None,
+        [{"name": "sums", "done": 12, "total": 12}],
+    )
 
 
 def test_a_sweep_is_seen_by_its_cells_and_their_running_run(tmp_path: Path) -> None:

@@ -185,9 +185,15 @@ def _whole(server: str, dialect: Dialect) -> Iterator[Recording]:
     yield of("nothing said", "", pieces=("",))
     probabilities = {"content": [{"token": "1", "logprob": -0.25, "bytes": [49], "top_logprobs": []}]}
     events = list(dialect.stream())
-    yield Recording(server, "logprobs", b"".join(
-        event.replace(b'"logprobs":null', b'"logprobs":' + json.dumps(probabilities).encode()) for event in events
-    ), TEXT, tokens=tokens)  # fmt: skip
+    yield Recording(
+        server,
+        "logprobs",
+        b"".join(
+            event.replace(b'"logprobs":null', b'"logprobs":' + json.dumps(probabilities).encode()) for event in events
+        ),
+        TEXT,
+        tokens=tokens,
+    )
     yield Recording(server, "completions", b"".join(_completion(dialect)), TEXT)
     yield Recording(server, "comments", b": ping\n\n".join(events) + b":\n\n", TEXT, tokens=tokens)
     yield Recording(server, "crlf", b"".join(events).replace(b"\n", b"\r\n"), TEXT, tokens=tokens)

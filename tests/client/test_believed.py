@@ -83,9 +83,10 @@ def inside(lines: Lines, rng: random.Random) -> int:
 
 def finish(lines: Lines) -> int:
     return next(
-        n for n, line in enumerate(lines)
+        n
+        for n, line in enumerate(lines)
         if isinstance(line, dict) and any(choice.get("finish_reason") for choice in line["choices"])
-    )  # fmt: skip
+    )
 
 
 Bend = Callable[[Lines, random.Random], Bent]
@@ -154,25 +155,36 @@ changed("an id of five thousand characters", lambda event, _: event.update(id="x
 changed("two choices of index 0", lambda event, _: event["choices"].append(copy.deepcopy(event["choices"][0])))
 changed("a message beside the delta", set_choice(message={"content": FALSE}))
 changed("another text beside the delta", set_choice(text=FALSE))
-changed("the same text beside the delta", lambda event, _: event["choices"][0].update(
-    text=event["choices"][0]["delta"].get("content")
-), note="")  # fmt: skip
+changed(
+    "the same text beside the delta",
+    lambda event, _: event["choices"][0].update(text=event["choices"][0]["delta"].get("content")),
+    note="",
+)
 changed("an unknown field that says nothing", lambda event, _: event["choices"][0]["delta"].update(x=None, y=1), "")
 changed("an unknown field of the choice", set_choice(stop_reason=None, hidden={"a": FALSE}), "")
-added("a text in a field of another name", lambda event: event | {
-    "choices": [{"index": 0, "delta": {"thinking": "hm"}, "finish_reason": None}]
-}, f"{UNREAD_TEXT}: thinking")  # fmt: skip
-added("a reasoning in its details only", lambda event: event | {
-    "choices": [{"index": 0, "delta": {"reasoning_details": [{"text": "hm"}]}, "finish_reason": None}]
-}, f"{UNREAD_TEXT}: reasoning_details")  # fmt: skip
-added("a choice of another index", lambda event: with_text(event) | {
-    "choices": [{"index": 1, "delta": {"content": FALSE}, "finish_reason": None}]
-}, MORE_CHOICES)  # fmt: skip
+added(
+    "a text in a field of another name",
+    lambda event: event | {"choices": [{"index": 0, "delta": {"thinking": "hm"}, "finish_reason": None}]},
+    f"{UNREAD_TEXT}: thinking",
+)
+added(
+    "a reasoning in its details only",
+    lambda event: (
+        event | {"choices": [{"index": 0, "delta": {"reasoning_details": [{"text": "hm"}]}, "finish_reason": None}]}
+    ),
+    f"{UNREAD_TEXT}: reasoning_details",
+)
+added(
+    "a choice of another index",
+    lambda event: with_text(event) | {"choices": [{"index": 1, "delta": {"content": FALSE}, "finish_reason": None}]},
+    MORE_CHOICES,
+)
 added("an event of another reply", lambda event: with_text(event, id="of another reply"))
 added("an event of another model", lambda event: with_text(event, model="another"))
-added("a whole message after parts of one", lambda event: event | {
-    "choices": [{"index": 0, "message": {"content": FALSE}, "finish_reason": None}]
-})  # fmt: skip
+added(
+    "a whole message after parts of one",
+    lambda event: event | {"choices": [{"index": 0, "message": {"content": FALSE}, "finish_reason": None}]},
+)
 for kind, raw in {
     "a byte order mark before an event": b"\xef\xbb\xbfdata: {}\n\n",
     "a blank before an event": b" data: {}\n\n",
@@ -229,10 +241,14 @@ BENDS |= {
     "no finish": lambda lines, _: Bent(lines[: finish(lines)]),
     "an id of its own for each event": lambda lines, _: Bent(with_ids(lines, len(lines)), IDS_VARY),
     "two ids that take turns": lambda lines, _: Bent(with_ids(lines, 2)),
-    "another model beside the texts": lambda lines, _: Bent([
-        {"id": lines[0]["id"], "model": "an alias", "choices": [{"index": 0, "delta": {"role": "assistant"}}]}, *lines,
-    ], RENAMED),
-}  # fmt: skip
+    "another model beside the texts": lambda lines, _: Bent(
+        [
+            {"id": lines[0]["id"], "model": "an alias", "choices": [{"index": 0, "delta": {"role": "assistant"}}]},
+            *lines,
+        ],
+        RENAMED,
+    ),
+}
 
 
 Outcome = Reply | RequestFailed

@@ -132,9 +132,10 @@ def test_a_missing_key_names_its_variable_for_a_named_model_too() -> None:
         ("http://127.0.0.1:1", r"no server answers at 127\.0\.0\.1:1 \(.*refused"),
         ("http://[::1]/v1", r"no server answers at \[::1\]:80 \(.*refused"),
         ("http://no-such-host.invalid", r"no-such-host\.invalid.*; check the host of base_url"),
-        ("http://my host:8000/v1", "cannot be asked"), ("http://h\x7f/v1", "cannot be asked"),
+        ("http://my host:8000/v1", "cannot be asked"),
+        ("http://h\x7f/v1", "cannot be asked"),
     ],
-)  # fmt: skip
+)
 def test_an_address_without_a_server_is_one_sentence(url: str, words: str) -> None:
     with pytest.raises(ServerError, match=words):
         list_models(Endpoint.parse(url))

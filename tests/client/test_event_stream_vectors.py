@@ -26,22 +26,29 @@ A, B, C = piece("a"), piece("b"), piece("c", finish="stop")
 END = f"data: {C}\n\ndata: [DONE]\n\n"
 ON_PURPOSE = {
     "an event without its blank line at the end": (
-        f"data:{A}\n\ndata:{C}", "ac",
+        f"data:{A}\n\ndata:{C}",
+        "ac",
         "a browser drops it; a server that closes after its last line has said all of it, if the JSON is whole",
     ),
     "a mark before a later line": (
-        f"data:{A}\n\n\ufeffdata:{B}\n\n{END}", "malformed", "a browser drops the line; here it is a part of an answer",
+        f"data:{A}\n\n\ufeffdata:{B}\n\n{END}",
+        "malformed",
+        "a browser drops the line; here it is a part of an answer",
     ),
     "a name in another case": (
-        f"Data:{A}\n\n{END}", "malformed", "a browser drops it; it may hold a part of the answer",
+        f"Data:{A}\n\n{END}",
+        "malformed",
+        "a browser drops it; it may hold a part of the answer",
     ),
     "a line of words": (f"data:{A}\njust some text\n\n{END}", "malformed", "as above"),
     "a blank before a field": (f" data:{A}\n\n{END}", "ac", "blanks before the first line are no line"),
     "a blank before a later field": (f"data:{A}\n data:{B}\n\n{END}", "malformed", "as above: no field of this name"),
     "an event of the name error": (
-        f"event: error\ndata: {A}\n\n{END}", "server", "the protocol says that the request failed",
+        f"event: error\ndata: {A}\n\n{END}",
+        "server",
+        "the protocol says that the request failed",
     ),
-}  # fmt: skip
+}
 """What is sent; the answer, or the kind of failure; why it is not as the standard has it."""
 
 

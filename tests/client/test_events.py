@@ -285,16 +285,16 @@ def _stream(delta: str, reason: str) -> bytes:
 @pytest.mark.parametrize(
     ("delta", "reason", "note"),
     [
-        ('{"content":"4"}', "stop", ""), ('{"content":"4"}', "EOS", ""), ('{"content":"4"}', "MAX_TOKENS", ""),
+        ('{"content":"4"}', "stop", ""),
+        ('{"content":"4"}', "EOS", ""),
+        ('{"content":"4"}', "MAX_TOKENS", ""),
         ('{"content":"4"}', "SAFETY", "its finish reason is that of a filter or a refusal: SAFETY"),
         ('{"content":"4"}', "repetition", "its finish reason is a word that is not known: repetition"),
         ('{"reasoning_content":"4"}', "length", ""),
-        ('{"reasoning_content":"4"}', "stop",
-         "its text is empty and its reasoning is not, though it ended by itself"),
-        ('{"reasoning_content":"4","refusal":"no"}', "stop",
-         "refusal, it has no text, and no limit cut it: a refusal"),
+        ('{"reasoning_content":"4"}', "stop", "its text is empty and its reasoning is not, though it ended by itself"),
+        ('{"reasoning_content":"4","refusal":"no"}', "stop", "refusal, it has no text, and no limit cut it: a refusal"),
     ],
-)  # fmt: skip
+)
 def test_how_a_reply_ended_is_noted_where_a_score_has_to_say_it(delta: str, reason: str, note: str) -> None:
     assert ", ".join(reply(_stream(delta, reason)).notes) == note
 

@@ -59,12 +59,19 @@ def test_a_page_is_shown_by_its_words() -> None:
         (429, "You exceeded your current quota, please check your plan (insufficient_quota)", "refused"),
         (429, "Rate limit reached", "rate_limited"),
         (529, "Overloaded", "server"),
-        (418, "teapot", "rejected"), (413, "too large", "rejected"), (422, "bad", "rejected"),
-        (401, "Unauthorized", "refused"), (403, "Forbidden", "refused"), (408, "", "server"), (500, "boom", "server"),
+        (418, "teapot", "rejected"),
+        (413, "too large", "rejected"),
+        (422, "bad", "rejected"),
+        (401, "Unauthorized", "refused"),
+        (403, "Forbidden", "refused"),
+        (408, "", "server"),
+        (500, "boom", "server"),
         *((status, "", "server") for status in (409, 423, 425)),
-        (502, "", "server"), (503, "no_available_workers", "server"), (504, "", "server"),
+        (502, "", "server"),
+        (503, "no_available_workers", "server"),
+        (504, "", "server"),
     ],
-)  # fmt: skip
+)
 def test_each_servers_wording_has_its_kind(status: int, words: str, kind: str) -> None:
     assert classify(status, words) == kind
 

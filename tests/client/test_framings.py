@@ -36,24 +36,52 @@ N = len(BODY)
 
 CHUNKED = [b"Transfer-Encoding: chunked", b"transfer-encoding:\tCHUNKED "]
 MAY_BE_CHUNKED = [
-    b"Transfer-Encoding: identity, chunked", b"Transfer-Encoding: gzip, chunked", b"Transfer-Encoding: chunked,",
-    b"Transfer-Encoding:\r\n chunked", b"Transfer-Encoding : chunked", b"Transfer-Encoding: xchunked",
+    b"Transfer-Encoding: identity, chunked",
+    b"Transfer-Encoding: gzip, chunked",
+    b"Transfer-Encoding: chunked,",
+    b"Transfer-Encoding:\r\n chunked",
+    b"Transfer-Encoding : chunked",
+    b"Transfer-Encoding: xchunked",
     *(b"Content-Length: %d\r\nTransfer-Encoding: chunked" % n for n in (0, 5, N, 9 * N)),
     b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
-]  # fmt: skip
+]
 LENGTHS = [
-    b"Content-Length: %d" % N, b"content-length:%020d" % N, b"Content-Length: %d, %d" % (N, N),
-    b"Content-Length: %d\r\nContent-Length: %d" % (N, N), b"Content-Length: %d\r\nContent-Length: 5" % N,
-    b"Content-Length:\r\n %d" % N, b"Content-Length : %d" % N, b"Content-Length: +%d" % N, b"Content-Length: -1",
-    b"Transfer-Encoding: identity\r\nContent-Length: %d" % N, b"Content-Length: %d" % (N - 14), b"Content-Length:",
-    b"Content-Length: %d" % (N + 7), b"Content-Length: 1_0", b"X-None: 1", b"Transfer-Encoding: other",
-]  # fmt: skip
+    b"Content-Length: %d" % N,
+    b"content-length:%020d" % N,
+    b"Content-Length: %d, %d" % (N, N),
+    b"Content-Length: %d\r\nContent-Length: %d" % (N, N),
+    b"Content-Length: %d\r\nContent-Length: 5" % N,
+    b"Content-Length:\r\n %d" % N,
+    b"Content-Length : %d" % N,
+    b"Content-Length: +%d" % N,
+    b"Content-Length: -1",
+    b"Transfer-Encoding: identity\r\nContent-Length: %d" % N,
+    b"Content-Length: %d" % (N - 14),
+    b"Content-Length:",
+    b"Content-Length: %d" % (N + 7),
+    b"Content-Length: 1_0",
+    b"X-None: 1",
+    b"Transfer-Encoding: other",
+]
 STATUSES = [
-    b"HTTP/1.1 200", b"HTTP/1.1 200 ", b"HTTP/1.0 200 OK", b"HTTP/2 200 OK", b"http/1.1 200 OK", b"HTTP/1.1  200 OK",
-    "HTTP/1.1 200 Gut ∑".encode(), b"HTTP/1.1 200 O\tK", b"HTTP/1.1 2000 OK", b"HTTP/1.1\t200 OK", b" HTTP/1.1 200 OK",
-    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK", b"\r\nHTTP/1.1 200 OK", b"ICY 200 OK", b"HTTP/1.1 x",
-    b"HTTP/1.1 103 Early\r\nContent-Length: 7\r\n\r\nHTTP/1.1 200 OK", b"HTTP/1.1 200 O\0K",
-]  # fmt: skip
+    b"HTTP/1.1 200",
+    b"HTTP/1.1 200 ",
+    b"HTTP/1.0 200 OK",
+    b"HTTP/2 200 OK",
+    b"http/1.1 200 OK",
+    b"HTTP/1.1  200 OK",
+    "HTTP/1.1 200 Gut ∑".encode(),
+    b"HTTP/1.1 200 O\tK",
+    b"HTTP/1.1 2000 OK",
+    b"HTTP/1.1\t200 OK",
+    b" HTTP/1.1 200 OK",
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK",
+    b"\r\nHTTP/1.1 200 OK",
+    b"ICY 200 OK",
+    b"HTTP/1.1 x",
+    b"HTTP/1.1 103 Early\r\nContent-Length: 7\r\n\r\nHTTP/1.1 200 OK",
+    b"HTTP/1.1 200 O\0K",
+]
 HEADERS = [
     b"X-A: one\r\n two", b"X-A:\r\n\ttwo", b" X-A: 1", b"X-A: \xe9", "X-A: ∑".encode(), "∑: 1".encode(), b"X A: 1",
     b"X-A : 1", b": 1", b"no colon", b"X-A: \x01\x1b\x7f", b"X-A: \0", b"X-A: a\rb", b"X-A: a\r", b"X-A:", b"X(a): 1",
@@ -68,9 +96,20 @@ SIZES = [
 ]  # fmt: skip
 CHUNK_ENDS = [b"\n", b"\r", b"", b"\r\r\n"]
 LAST_CHUNKS = [
-    b"000\r\n\r\n", b"0;a\r\n\r\n", b"0 \r\n\r\n", b"0\r\nX-A: b\r\n\r\n", b"0\r\nX-A: b\r\n c\r\n\r\n", b"0\n\n", b"",
-    b"0\r\nContent-Length: 5\r\n\r\n", b"0\r\nX-A: b\n\n", b"0\r\n\n", b"0\r\n", b"0\r\nno colon\r\n\r\n", b"0",
-]  # fmt: skip
+    b"000\r\n\r\n",
+    b"0;a\r\n\r\n",
+    b"0 \r\n\r\n",
+    b"0\r\nX-A: b\r\n\r\n",
+    b"0\r\nX-A: b\r\n c\r\n\r\n",
+    b"0\n\n",
+    b"",
+    b"0\r\nContent-Length: 5\r\n\r\n",
+    b"0\r\nX-A: b\n\n",
+    b"0\r\n\n",
+    b"0\r\n",
+    b"0\r\nno colon\r\n\r\n",
+    b"0",
+]
 
 
 def framing(rng: random.Random) -> bytes:

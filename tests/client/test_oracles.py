@@ -39,21 +39,44 @@ from tests.client.test_events import facts
 from tests.client.test_wires import CASES, FOLDER, read
 
 MESSAGES: list[dict[str, Any]] = [
-    {"type": "message_start", "message": {"id": "m1", "type": "message", "role": "assistant", "model": "m",
-                                          "content": [], "stop_reason": None, "usage": {"input_tokens": 3}}},
+    {
+        "type": "message_start",
+        "message": {
+            "id": "m1",
+            "type": "message",
+            "role": "assistant",
+            "model": "m",
+            "content": [],
+            "stop_reason": None,
+            "usage": {"input_tokens": 3},
+        },
+    },
     {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
     *({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": each}} for each in "4∑2."),
     {"type": "content_block_stop", "index": 0},
     {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 4}},
     {"type": "message_stop"},
-]  # fmt: skip
+]
 
 
 PART: dict[str, Any] = {"item_id": "i1", "output_index": 0, "content_index": 0}
-ITEM: dict[str, Any] = {"type": "message", "id": "i1", "role": "assistant", "status": "completed",
-                        "content": [{"type": "output_text", "text": "4∑2.", "annotations": []}]}  # fmt: skip
-WHOLE: dict[str, Any] = {"id": "r1", "object": "response", "model": "m", "created_at": 1, "tools": [],
-                         "parallel_tool_calls": True, "tool_choice": "auto", "error": None}  # fmt: skip
+ITEM: dict[str, Any] = {
+    "type": "message",
+    "id": "i1",
+    "role": "assistant",
+    "status": "completed",
+    "content": [{"type": "output_text", "text": "4∑2.", "annotations": []}],
+}
+WHOLE: dict[str, Any] = {
+    "id": "r1",
+    "object": "response",
+    "model": "m",
+    "created_at": 1,
+    "tools": [],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "error": None,
+}
 RESPONSES: list[dict[str, Any]] = [
     {"type": "response.created", "response": WHOLE | {"status": "in_progress", "output": []}},
     {"type": "response.output_item.added", "output_index": 0, "item": ITEM | {"status": "in_progress", "content": []}},
@@ -128,8 +151,10 @@ def mutant(data: bytes, rng: random.Random) -> tuple[str, bytes]:
         at = min(at, len(events) - 2)
         events[at : at + 2] = events[at + 1], events[at]
     else:
-        lines = [json.loads(line[5:]) if line.startswith(b"data:") and b"{" in line else line
-                 for line in events[at].split(b"\n")]  # fmt: skip
+        lines = [
+            json.loads(line[5:]) if line.startswith(b"data:") and b"{" in line else line
+            for line in events[at].split(b"\n")
+        ]
         for value in (each for each in lines if isinstance(each, dict)):
             kind = mutate_event(value, rng) if kind == "field" else _renamed(value, rng)
         events[at] = b"\n".join(
@@ -170,9 +195,15 @@ def by_responses(data: bytes) -> list[str]:
     wholes = [[*items.items()], [*enumerate(final.output)]]
     comments = {place for place, item in itertools.chain(*wholes) if getattr(item, "phase", "") == "commentary"}
     parts = [
-        [(place, part.text) for place, item in whole if item.type == "message"
-         for part in item.content if part.type == "output_text"] for whole in wholes
-    ]  # fmt: skip
+        [
+            (place, part.text)
+            for place, item in whole
+            if item.type == "message"
+            for part in item.content
+            if part.type == "output_text"
+        ]
+        for whole in wholes
+    ]
     return ["".join(text for place, text in each if place not in comments) for each in (pieces, *parts)]
 
 
@@ -208,8 +239,11 @@ def by_messages(data: bytes) -> list[str]:
 
 
 ORACLES: dict[str, Callable[[bytes], list[str]]] = {
-    "chat": by_chat, "completions": by_completions, "responses": by_responses, "messages": by_messages,
-}  # fmt: skip
+    "chat": by_chat,
+    "completions": by_completions,
+    "responses": by_responses,
+    "messages": by_messages,
+}
 
 
 def dense(text: str | None) -> str:
@@ -289,9 +323,23 @@ def is_damaged(events: list[Any], data: bytes) -> bool:
 
 REFUSALS: list[tuple[str, Check, str]] = [
     # what our sentence has; whether that is true of the events; why what a package reads may be refused so
-    *((f"its {name} is no string", other(name, str, NONE), "the packages check no types") for name in (
-        "content", "reasoning", "reasoning_content", "text", "thinking", "signature", "status", "reason", "stop_reason",
-        "refusal", "partial_json", "delta")),
+    *(
+        (f"its {name} is no string", other(name, str, NONE), "the packages check no types")
+        for name in (
+            "content",
+            "reasoning",
+            "reasoning_content",
+            "text",
+            "thinking",
+            "signature",
+            "status",
+            "reason",
+            "stop_reason",
+            "refusal",
+            "partial_json",
+            "delta",
+        )
+    ),
     ("a part of its content is no", other("content", str, NONE), "the same"),
     ("its choices are no list but", other("choices", list, NONE), "the same"),
     ("a choice is no object but", lambda events, _: any(type(one) is not dict for one in choices(events)), "the same"),
@@ -308,12 +356,11 @@ REFUSALS: list[tuple[str, Check, str]] = [
     ("not an event stream", is_damaged, "with a damaged first line, a body is not taken for a stream"),
     ("an event of the stream is no", is_damaged, "the text of a damaged event would be lost in silence"),
     ("for a block that has not begun", TRUE, "a delta of another block would be joined to this one"),
-    ("characters, the whole has", lacks_deltas,
-     "a delta was lost, and which statement is right cannot be known"),
+    ("characters, the whole has", lacks_deltas, "a delta was lost, and which statement is right cannot be known"),
     ("ended inside an event", TRUE, ""),
     ("ended without a finish reason", TRUE, ""),
     ("it holds no event", TRUE, ""),
-]  # fmt: skip
+]
 
 
 def types(events: list[Any]) -> list[str]:
@@ -329,18 +376,30 @@ READINGS: dict[str, list[tuple[Callable[[list[Any], list[Any]], bool], str]]] = 
     "chat": [],
     "completions": [],
     "responses": [OTHER_TYPES],
-    "messages": [OTHER_TYPES, (lambda events, base: types(events) == types(base + [
-        b for a, b in itertools.pairwise(events) if a == b]), "the package begins anew a block that is begun twice")],
-}  # fmt: skip
+    "messages": [
+        OTHER_TYPES,
+        (
+            lambda events, base: types(events) == types(base + [b for a, b in itertools.pairwise(events) if a == b]),
+            "the package begins anew a block that is begun twice",
+        ),
+    ],
+}
 LOSSES: list[tuple[Check, str]] = [
     # where a part of the text may be lost without a doubt, though the package fails; why
     (lambda events, _: [] in named(events, "delta"), "gateways in PHP make [] of an empty object"),
-    (lambda events, _: any(
-        each.get("choices") is None for each in events if isinstance(each, dict) and "usage" in each
-    ), "usage may come alone"),
-    (lambda events, _: any("delta" not in one for one in choices(events)
-                           if isinstance(one, dict) and one.get("finish_reason")), "the reason may come alone"),
-]  # fmt: skip
+    (
+        lambda events, _: any(
+            each.get("choices") is None for each in events if isinstance(each, dict) and "usage" in each
+        ),
+        "usage may come alone",
+    ),
+    (
+        lambda events, _: any(
+            "delta" not in one for one in choices(events) if isinstance(one, dict) and one.get("finish_reason")
+        ),
+        "the reason may come alone",
+    ),
+]
 
 
 def disagreement(api: str, base: bytes, data: bytes) -> str:
@@ -422,8 +481,9 @@ def test_events_are_those_that_httpx_sse_finds_however_the_bytes_are_split() -> 
     for _ in range(examples(4000)):
         data = "".join(rng.choices(FRAMES, k=rng.randrange(1, 12))).encode() + b'\n\ndata: {"a": 1}\n\n'
         recorder, theirs = Recorder(), [each for each in events_of(data) if str(each).strip(" \n")]
-        parser = ReplyParser(replace(CHAT, reader=lambda of=recorder: of), started=0.0, started_utc=0.0,
-                             max_body_bytes=1 << 20)  # fmt: skip
+        parser = ReplyParser(
+            replace(CHAT, reader=lambda of=recorder: of), started=0.0, started_utc=0.0, max_body_bytes=1 << 20
+        )
         with pytest.raises(RequestFailed) as refusal:
             _fed(parser, cut_up(data, rng))
         ours = [*filter(None, recorder.events)]

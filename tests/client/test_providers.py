@@ -217,16 +217,26 @@ def test_any_model_is_either_spelt_or_refused_in_a_sentence(name: str, model: st
     ("name", "model", "field", "thinking", "words"),
     [
         ("openai", "gpt-5", "temperature", None, ""),
-        ("deepseek", "deepseek-flash", "temperature", None,
-         "deepseek: deepseek-flash ignores temperature; leave out with `drop` (--drop temperature)"),
+        (
+            "deepseek",
+            "deepseek-flash",
+            "temperature",
+            None,
+            "deepseek: deepseek-flash ignores temperature; leave out with `drop` (--drop temperature)",
+        ),
         ("deepseek", "deepseek-flash", "temperature", "off", ""),
         ("anthropic", "claude-sonnet-4-5", "seed", None, "anthropic ignores seeds: "),
         ("openai", "gpt-5", "top_k", "high", ""),
-        ("openai", "gpt-9", "top_k", "high",
-         "openai: gpt-9 may refuse or ignore thinking=high, which is sent: none is known"),
+        (
+            "openai",
+            "gpt-9",
+            "top_k",
+            "high",
+            "openai: gpt-9 may refuse or ignore thinking=high, which is sent: none is known",
+        ),
         ("groq", "qwen/qwen3-32b", "seed", None, ""),
     ],
-)  # fmt: skip
+)
 def test_a_field_that_is_ignored_is_a_warning(
     name: str, model: str, field: str, thinking: Thinking | None, words: str
 ) -> None:
@@ -240,11 +250,15 @@ def test_a_field_that_is_ignored_is_a_warning(
         ("generic", "vllm", "m", {"thinking_token_budget": 2000}),
         ("generic", "sglang", "m", {"custom_params": {"thinking_budget": 2000}}),
         ("anthropic", None, "claude", {"thinking": {"type": "enabled", "budget_tokens": 2000}}),
-        ("gemini", None, "gemini-2.5-flash",
-         {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2000}}}}),
+        (
+            "gemini",
+            None,
+            "gemini-2.5-flash",
+            {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2000}}}},
+        ),
         ("openrouter", None, "a/b", {"reasoning": {"max_tokens": 2000}}),
     ],
-)  # fmt: skip
+)
 def test_a_budget_of_thinking_stands_in_the_providers_own_field(
     provider: str, engine: str | None, model: str, body: Any
 ) -> None:

@@ -150,12 +150,19 @@ def test_plain_pages_are_fetched_by_the_proxy(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("url", "is_proxied"),
     [
-        ("https://api.example.com", True), ("https://one.example", True), ("http://api.example.com", False),
-        ("https://internal.example", False), ("https://a.other.example", False), ("https://one.example:8443", False),
-        ("https://[2600:1f18::5]:8000", False), ("https://[2600:1f18::6]:8000", True),
-        ("https://10.0.0.7", False), ("https://localhost", False), ("https://[::1]", False),
+        ("https://api.example.com", True),
+        ("https://one.example", True),
+        ("http://api.example.com", False),
+        ("https://internal.example", False),
+        ("https://a.other.example", False),
+        ("https://one.example:8443", False),
+        ("https://[2600:1f18::5]:8000", False),
+        ("https://[2600:1f18::6]:8000", True),
+        ("https://10.0.0.7", False),
+        ("https://localhost", False),
+        ("https://[::1]", False),
     ],
-)  # fmt: skip
+)
 def test_the_environments_proxy_serves_public_hosts_only(
     url: str, is_proxied: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

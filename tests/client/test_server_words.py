@@ -42,8 +42,15 @@ WORDS: dict[str, tuple[int, str]] = {
 }
 """Meaning → the status, and the words of OpenAI, Anthropic, Google, vLLM, Moonshot and AWS for it."""
 
-KINDS = {"pace": "rate_limited", "payload": "rejected", "absent": "rejected", "key": "refused", "account": "refused",
-         "unpaid": "refused", "forbidden": "refused"}  # fmt: skip
+KINDS = {
+    "pace": "rate_limited",
+    "payload": "rejected",
+    "absent": "rejected",
+    "key": "refused",
+    "account": "refused",
+    "unpaid": "refused",
+    "forbidden": "refused",
+}
 """Meaning → the kind of failure, if it is not "server"."""
 
 LAST_WORDS = {
@@ -85,8 +92,10 @@ IN_HEADERS: dict[str, Callable[[float], dict[str, str]]] = {
     "retry-after-ms": lambda s: {"retry_after_ms": f"{s * 1000:.0f}", "retry_after": "86400"},
     "a date": lambda s: {"retry_after": formatdate(_now() + s, usegmt=True)},
     "OpenAI": lambda s: {
-        "x_ratelimit_reset_requests": "8h", "x_ratelimit_remaining_requests": "12",
-        "x_ratelimit_reset_tokens": _units(s), "x_ratelimit_remaining_tokens": "0",
+        "x_ratelimit_reset_requests": "8h",
+        "x_ratelimit_remaining_requests": "12",
+        "x_ratelimit_reset_tokens": _units(s),
+        "x_ratelimit_remaining_tokens": "0",
     },
     "Cerebras": lambda s: {"x_ratelimit_reset_requests_day": str(s), "x_ratelimit_remaining_requests_day": "0"},
     "OpenRouter": lambda s: {"x_ratelimit_reset": str(round((_now() + s) * 1000)), "x_ratelimit_remaining": "0"},
@@ -95,7 +104,7 @@ IN_HEADERS: dict[str, Callable[[float], dict[str, str]]] = {
     "the IETF": lambda s: {"ratelimit_reset": f"{s:.1f}"},
     "the IETF, 2022": lambda s: {"ratelimit": f"limit=10, remaining=0, reset={s:.0f}"},
     "the IETF, 2025": lambda s: {"ratelimit": f'"minute";r=3;t=1, "day";pk=:a=:;t={s:.0f};r=0'},
-}  # fmt: skip
+}
 """Where a status can say how long to wait. From OpenAI's on only a 429 does."""
 
 IN_WORDS: tuple[Callable[[float], str], ...] = (
@@ -116,9 +125,12 @@ IN_FIELDS: tuple[Callable[[float], dict[str, Any]], ...] = (
 
 NONSENSE: tuple[dict[str, str], ...] = (
     *({"retry_after": value} for value in ("0", "-3", "nan", "inf", "1e400", "in a while", "99999999999999", "²")),
-    {"retry_after": "Wed, 99 Foo 2026 99:99:99 GMT"}, {"retry_after": formatdate(time.time() - 10**8)},
-    {"x_ratelimit_reset": "-1"}, {"x_ratelimit_reset_tokens": "0s"}, {"x_ratelimit_reset": "1700000000"},
-)  # fmt: skip
+    {"retry_after": "Wed, 99 Foo 2026 99:99:99 GMT"},
+    {"retry_after": formatdate(time.time() - 10**8)},
+    {"x_ratelimit_reset": "-1"},
+    {"x_ratelimit_reset_tokens": "0s"},
+    {"x_ratelimit_reset": "1700000000"},
+)
 
 
 class Refusal(NamedTuple):

@@ -73,8 +73,11 @@ def test_the_other_apis_count_the_thought_with_the_reply_and_a_cache_with_the_pr
     of_cache = {"cache_read_input_tokens": 500, "cache_creation_input_tokens": 200}
     claude = {"input_tokens": 9, "output_tokens": 80, **of_cache, "output_tokens_details": {"thinking_tokens": 70}}
     gpt = {"input_tokens": 9, "output_tokens": 80, "output_tokens_details": {"reasoning_tokens": 70}}
-    stated = (("messages", claude, 709, 80), ("responses", gpt | {"total_tokens": 89}, 9, 80),
-              ("responses", gpt | {"total_tokens": 159}, 9, 150))  # fmt: skip
+    stated = (
+        ("messages", claude, 709, 80),
+        ("responses", gpt | {"total_tokens": 89}, 9, 80),
+        ("responses", gpt | {"total_tokens": 159}, 9, 150),
+    )
     for api, usage, prompt, completion in stated:
         assert counts(read(api, [event(Said().whole(api) | {"usage": usage})[6:]])) == (prompt, completion, 70)
 
@@ -86,15 +89,20 @@ def test_counts_that_cannot_be_true_are_unknown() -> None:
         got = read("chat", [event(delta("stop", content="4") | {"usage": usage})])
         assert isinstance(got, Reply), got
         assert [getattr(got.usage, name) or None for name in names] == [None] * 4
-    most = believed(stated_usage({names[1]: MAX_STATED_TOKENS, DETAILS: {}, names[2]: 4, "prompt_cache_hit_tokens": 3}),
-                    has_text=True, has_reasoning=False)  # fmt: skip
+    most = believed(
+        stated_usage({names[1]: MAX_STATED_TOKENS, DETAILS: {}, names[2]: 4, "prompt_cache_hit_tokens": 3}),
+        has_text=True,
+        has_reasoning=False,
+    )
     assert (most.completion_tokens, most.reasoning_tokens, most.cached_tokens) == (MAX_STATED_TOKENS, 4, 3)
     assert counts(read("chat", [event(delta("stop", content="4") | {"usage": "nonsense"})])) == (None,) * 3
 
 
 def test_draft_counts_of_a_whole_reply_are_read() -> None:
-    body = delta("stop") | {"usage": chat(3, 12, 15), "metrics": {"speculative_decoding": {
-        "num_spec_steps": 4, "num_accepted_draft_tokens": 8}}}  # fmt: skip
+    body = delta("stop") | {
+        "usage": chat(3, 12, 15),
+        "metrics": {"speculative_decoding": {"num_spec_steps": 4, "num_accepted_draft_tokens": 8}},
+    }
     body["choices"][0] = {"index": 0, "finish_reason": "stop", "message": {"content": "4", "role": "assistant"}}
     got = read("chat", [json.dumps(body).encode()])
     assert isinstance(got, Reply), got

@@ -380,11 +380,16 @@ def test_each_answer_that_is_no_reply_has_its_kind(make: Maker, name: str) -> No
 
 
 SIGNS_OF_LIFE = {
-    "a comment": b": PROCESSING\n\n", "a blank line": b"\n", "a ping": b"event: ping\n" + event({"type": "ping"}),
-    "an empty object": event({}), "no choice": event({"choices": []}), "an empty delta": delta(),
-    "null": delta(content=None, reasoning_content=None), "a role again": delta("", role="assistant"),
+    "a comment": b": PROCESSING\n\n",
+    "a blank line": b"\n",
+    "a ping": b"event: ping\n" + event({"type": "ping"}),
+    "an empty object": event({}),
+    "no choice": event({"choices": []}),
+    "an empty delta": delta(),
+    "null": delta(content=None, reasoning_content=None),
+    "a role again": delta("", role="assistant"),
     "a piece of a line": b"data: ",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("sign", SIGNS_OF_LIFE)
@@ -409,12 +414,14 @@ REPLIES: dict[str, tuple[Answer, Deadlines, tuple[str, ...]]] = {
     "ended by its connection": (steps(UNTIL_CLOSED, delta("42", finish="stop"), CLOSE), PATIENT, ("no [DONE]",)),
     "HTTP/1.0": (steps(b"HTTP/1.0 200 OK\r\n\r\n", delta("42", finish="stop"), DONE, CLOSE), PATIENT, ()),
     "a stall after the finish": (
-        steps(ENDED, STALL), NO_MORE, ("cut after the finish reason: the body did not end", "no [DONE]"),
+        steps(ENDED, STALL),
+        NO_MORE,
+        ("cut after the finish reason: the body did not end", "no [DONE]"),
     ),
     "a stall after [DONE]": (steps(ENDED + chunk(DONE), STALL), PATIENT, ()),
     "comments after [DONE]": (repeated(ENDED + chunk(DONE), chunk(b": ping\n\n")), PATIENT, ("bytes after [DONE]",)),
     "[DONE] again and again": (repeated(ENDED + chunk(DONE), chunk(DONE)), PATIENT, ("bytes after [DONE]",)),
-}  # fmt: skip
+}
 """What the server answers; the deadlines; the notes of the reply, which says 42."""
 
 
@@ -436,10 +443,18 @@ WITHOUT_END = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 trustme.CA().issue_cert("127.0.0.1").configure_cert(WITHOUT_END)
 
 
-@pytest.mark.parametrize(("framing", "act", "tls"), [
-    ("chunked", CLOSE, None), ("chunked", RESET, None), ("of a length", CLOSE, None), ("until the end", CLOSE, None),
-    ("until the end", RESET, None), ("until the end", CLOSE, WITHOUT_END), ("of a length", CLOSE, WITHOUT_END),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("framing", "act", "tls"),
+    [
+        ("chunked", CLOSE, None),
+        ("chunked", RESET, None),
+        ("of a length", CLOSE, None),
+        ("until the end", CLOSE, None),
+        ("until the end", RESET, None),
+        ("until the end", CLOSE, WITHOUT_END),
+        ("of a length", CLOSE, WITHOUT_END),
+    ],
+)
 def test_a_transcript_cut_at_every_byte_is_a_reply_or_a_transient_failure(
     make: Maker, framing: str, act: Step, tls: ssl.SSLContext | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

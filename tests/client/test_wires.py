@@ -26,10 +26,18 @@ CHANGED = {"r15_two_messages_phase.sse": {"text": "\\boxed{42}", "reasoning": "L
 CASES = [json.loads(line) for line in LINES.read_text("utf-8").splitlines()] if LINES.exists() else []
 COUNTS = ("prompt", "completion", "reasoning", "cached")
 NOTES = {
-    "r07": "filter", "r08": "refusal", "r17": "brand_new", "r22": "tool call", "r23": "code_interpreter_call",
-    "r26": "text after", "m10": "refusal", "m13": "no [DONE]", "m18": "sparkle_delta", "m20": "tool call",
+    "r07": "filter",
+    "r08": "refusal",
+    "r17": "brand_new",
+    "r22": "tool call",
+    "r23": "code_interpreter_call",
+    "r26": "text after",
+    "m10": "refusal",
+    "m13": "no [DONE]",
+    "m18": "sparkle_delta",
+    "m20": "tool call",
     "m22": "pause_turn",
-}  # fmt: skip
+}
 
 
 def read(api: str, pieces: list[bytes], status: int = 200, *, tool: bool = False) -> Reply | RequestFailed:
@@ -97,18 +105,27 @@ def _bodies(api: str, what: str) -> list[bytes]:
     """A stream and a whole body of `api`, whose reply is that and no text."""
     words = "I can not help."
     said: dict[str, Any] = {
-        "a refusal": {"refusal": words}, "a tool call": {"tool_calls": [{"id": "c"}]},
-        "a field that is not read": {"answer": words}, "nothing was sent": {}, "": {"content": words},
-    }[what]  # fmt: skip
+        "a refusal": {"refusal": words},
+        "a tool call": {"tool_calls": [{"id": "c"}]},
+        "a field that is not read": {"answer": words},
+        "nothing was sent": {},
+        "": {"content": words},
+    }[what]
     finish = {"index": 0, "finish_reason": "eos" if not said else "stop"}
     chat = [{"choices": [{"index": 0, name: said}]} for name in ("delta", "message")]
     item: dict[str, Any] = {"type": "message", "content": [{"type": "refusal", "refusal": words}]}
-    item = {"a tool call": {"type": "function_call"}, "a field that is not read": {"type": "new"},
-            "nothing was sent": {"type": "message", "content": []},
-            "": {"type": "message", "content": [{"type": "output_text", "text": words}]}}.get(what, item)  # fmt: skip
+    item = {
+        "a tool call": {"type": "function_call"},
+        "a field that is not read": {"type": "new"},
+        "nothing was sent": {"type": "message", "content": []},
+        "": {"type": "message", "content": [{"type": "output_text", "text": words}]},
+    }.get(what, item)
     ended = {"object": "response", "status": "completed", "output": [item]}
-    block = {"a tool call": {"type": "tool_use"}, "a field that is not read": {"type": "new"},
-             "": {"type": "text", "text": words}}.get(what)  # fmt: skip
+    block = {
+        "a tool call": {"type": "tool_use"},
+        "a field that is not read": {"type": "new"},
+        "": {"type": "text", "text": words},
+    }.get(what)
     stop = "refusal" if what == "a refusal" else "end_turn"
     message = {"type": "message", "content": [block] if block else None, "stop_reason": stop}
     begun = [{"type": "content_block_start", "index": 0, "content_block": block}] if block else []
@@ -137,22 +154,38 @@ def test_a_reply_without_text_has_one_cause_in_every_dialect(api: str, what: str
 
 HANDED_BACK = {
     # arguments as they came: whether they go back as they are
-    '{"code": "1"}': True, '{ "kode" : 1 }': True, "{}": True,
-    '{"code": "1"': False, '{"code": "1"}}': False, '{"code": "1\n2"}': False, '{"x": NaN}': False, "print(1)": False,
-    "[1]": False, "null": False, "": False, "\ud800": False,
-}  # fmt: skip
+    '{"code": "1"}': True,
+    '{ "kode" : 1 }': True,
+    "{}": True,
+    '{"code": "1"': False,
+    '{"code": "1"}}': False,
+    '{"code": "1\n2"}': False,
+    '{"x": NaN}': False,
+    "print(1)": False,
+    "[1]": False,
+    "null": False,
+    "": False,
+    "\ud800": False,
+}
 
 
 @pytest.mark.parametrize("arguments", HANDED_BACK, ids=ascii)
 def test_arguments_go_back_as_a_json_object(arguments: str) -> None:
     events: dict[str, dict[str, Any]] = {
         "chat": {"choices": [{"message": {"tool_calls": [{"id": "c", "function": {"arguments": arguments}}]}}]},
-        "responses": {"object": "response", "status": "completed", "output": [
-            {"type": "function_call", "call_id": "c", "name": "python", "arguments": arguments},
-        ]},
-        "messages": {"type": "content_block_delta", "index": 0,
-                     "delta": {"type": "input_json_delta", "partial_json": arguments}},
-    }  # fmt: skip
+        "responses": {
+            "object": "response",
+            "status": "completed",
+            "output": [
+                {"type": "function_call", "call_id": "c", "name": "python", "arguments": arguments},
+            ],
+        },
+        "messages": {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "input_json_delta", "partial_json": arguments},
+        },
+    }
     strict = arguments.replace("\ud800", "\ufffd")
     for api, event in events.items():
         form = wire_of(api).tools
@@ -201,8 +234,12 @@ WHOLE = "The answer is 4."
 LASTS: dict[str, tuple[dict[str, Any], str | None, str | None, bool]] = {
     # the last event, the text of the finished item, the finish reason (None: refused), whether it is noted
     "the last token": ({"output": [{"type": "message", **said(" 4.")}]}, WHOLE, "completed", True),
-    "only white space differs": ({"output": [{"type": "message", **said("\tThe answer\nis 4.\f")}]}, None,
-                                 "completed", False),
+    "only white space differs": (
+        {"output": [{"type": "message", **said("\tThe answer\nis 4.\f")}]},
+        None,
+        "completed",
+        False,
+    ),
     "longer, two against one": ({"output": [{"type": "message", **said("<think>" + WHOLE)}]}, WHOLE, "completed", True),
     "a lost delta": ({"output": [{"type": "message", **said(WHOLE + "2")}]}, None, None, False),
     "a lost delta, said twice": ({"output": [{"type": "message", **said(WHOLE + "2")}]}, WHOLE + "2", None, False),
@@ -214,7 +251,7 @@ LASTS: dict[str, tuple[dict[str, Any], str | None, str | None, bool]] = {
     "unfinished by its status": ({"type": "response.ping", "status": "in_progress"}, None, None, False),
     "incomplete without a reason": ({"status": "incomplete", "incomplete_details": None}, None, "incomplete", False),
     "failed": ({"type": "response.failed", "status": None}, None, None, False),
-}  # fmt: skip
+}
 
 
 TWICE = "The answer is is 4."
@@ -223,10 +260,14 @@ TWICE = "The answer is is 4."
 @pytest.mark.parametrize(
     ("deltas", "item", "last", "text"),
     [
-        (TWICE, WHOLE, WHOLE, WHOLE), (WHOLE * 2, WHOLE, WHOLE, WHOLE), ("4. The answer is ", WHOLE, WHOLE, WHOLE),
-        (TWICE, None, WHOLE, TWICE), (TWICE, WHOLE, "4.", TWICE), (TWICE, "4.", "4.", TWICE),
+        (TWICE, WHOLE, WHOLE, WHOLE),
+        (WHOLE * 2, WHOLE, WHOLE, WHOLE),
+        ("4. The answer is ", WHOLE, WHOLE, WHOLE),
+        (TWICE, None, WHOLE, TWICE),
+        (TWICE, WHOLE, "4.", TWICE),
+        (TWICE, "4.", "4.", TWICE),
     ],
-)  # fmt: skip
+)
 def test_two_equal_wholes_count_before_pieces_that_came_twice_or_in_another_order(
     deltas: str, item: str | None, last: str, text: str
 ) -> None:

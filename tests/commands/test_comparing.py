@@ -219,11 +219,14 @@ COLD = {"sampling": {"temperature": 0.0}}
         (({}, {}), lambda *_: "B", "stop", ""),
     ],
     ids=["same", "other max_tokens", "cut", "other seed", "cold", "other replies", "not cut", "short"],
-)  # fmt: skip
+)
 def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_settings(
-    identities: tuple[dict[str, Any], dict[str, Any]], text: Callable[[str, int], str], finish: str, why: str,
+    identities: tuple[dict[str, Any], dict[str, Any]],
+    text: Callable[[str, int], str],
+    finish: str,
+    why: str,
     tmp_path: Path,
-) -> None:  # fmt: skip
+) -> None:
     base = write_run(tmp_path / "base", benchmarks=[("demo", 6, 8)], identity={"seed": 0, **identities[0]})
     other = write_run(tmp_path / "other", benchmarks=[("demo", 6, 4)], identity={"seed": 0, **identities[1]})
     with_replies(base, text if text("q", 0) == "B" else long_reply)

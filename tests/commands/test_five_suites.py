@@ -144,16 +144,20 @@ R1_32B = "DeepSeek-R1-Distill-Qwen-32B"
 SHOWN: dict[tuple[str, str], tuple[str, str, str]] = {
     ("SeerAttention, {}", "budgets.yaml"): ("aime24 aime25 math500 gpqa_diamond", "{}", "Qwen3-4B"),
     ("SGLang's benchmark, {}", f"sglang --model {MODELS['DeepSeek-R1-Distill-Qwen-1.5B']}"): (
-        "limo aime24 aime25_i", "DeepSeek-R1", "{}"
+        "limo aime24 aime25_i",
+        "DeepSeek-R1",
+        "{}",
     ),
     ("efficient-reasoning, {}", f"efficient-reasoning --model {MODELS['Qwen2.5-1.5B-Instruct']}"): (
-        "gsm8k aime24 math500 limo", "{}", "Qwen2.5-1.5B-Instruct"
+        "gsm8k aime24 math500 limo",
+        "{}",
+        "Qwen2.5-1.5B-Instruct",
     ),
     (f"LLMEval, {R1_32B}, {{}}", f"llmeval --model {MODELS[R1_32B]}"): ("aime24 aime25 math500", R1_32B, "{}"),
     ("LLMEval, QwQ-32B, {}", f"llmeval --model {MODELS['QwQ-32B']}"): ("aime24 aime25", "QwQ-32B", "{}"),
     ("LIMO, {}", f"limo10 --model {MODELS['LIMO']}"): (LIMO10, "LIMO", "{}"),
     ("LIMO, AIME-Preview, {}", f"aime-preview --model {MODELS['LIMO']}"): ("aime24 aime25_i", "{}", "LIMO"),
-}  # fmt: skip
+}
 """(name of a document's row, command without its server) → (benchmarks, beginning of the title of the table that it
 prints, first cell of the row): every table of the documents, one model of each.
 """

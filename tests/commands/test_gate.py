@@ -148,9 +148,12 @@ def test_a_gate_goes_on_after_a_stop_and_only_as_it_began(tmp_path: Path, change
         stopped = harness(tmp_path, "gate", "gate.yaml", "--out", "run")
         assert (stopped.code, "stopped" in stopped.out) == (4, True), stopped.err
         changed = {
-            "loss": text.replace("loss: 12", "loss: 11"), "baseline": text.replace("baseline: base", "baseline: other"),
-            "": text, "plan": text, "base_url: http://127.0.0.1:9/v1": text.replace(server.base_url, "http://127.0.0.1:9/v1"),
-        }.get(change, text.replace("canary: false", f"canary: false, {change}"))  # fmt: skip
+            "loss": text.replace("loss: 12", "loss: 11"),
+            "baseline": text.replace("baseline: base", "baseline: other"),
+            "": text,
+            "plan": text,
+            "base_url: http://127.0.0.1:9/v1": text.replace(server.base_url, "http://127.0.0.1:9/v1"),
+        }.get(change, text.replace("canary: false", f"canary: false, {change}"))
         plan = tmp_path / "run" / "gate.plan.json"
         whole = plan.read_text()
         for goes_on in (False, True):
@@ -414,9 +417,13 @@ def test_a_server_that_a_probe_or_the_canary_accuses_is_no_failure(
 
 @pytest.mark.parametrize(
     ("shift", "asked", "state"),
-    [(0.0, ", enough: true", "same"), (0.0, "", "pass"), (0.02, ", enough: true", "pass"),
-     (0.02, ", loss: 0.1, enough: true", "same")],
-)  # fmt: skip
+    [
+        (0.0, ", enough: true", "same"),
+        (0.0, "", "pass"),
+        (0.02, ", enough: true", "pass"),
+        (0.02, ", loss: 0.1, enough: true", "same"),
+    ],
+)
 def test_a_build_that_reads_as_its_base_does_needs_no_samples_if_the_policy_says_so(
     tmp_path: Path, shift: float, asked: str, state: str
 ) -> None:

@@ -57,10 +57,19 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 ENGINE: dict[str, Any] = {
     **dict.fromkeys(("tokens", "tokens_per_s", "acceptance_rate", "cache_hit_rate", "gap_s", "preempted"), 1.0),
-    "first_token_s": 0.2, "running": 9.0,
-    "engine": "vllm", "client_tokens": 1, "own": True, "client_tokens_per_s": 1000.0, "acceptance_length": 3.0,
-    "draft_share": 0.9, "waiting": 0.0, "waiting_share": 0.0, "kv_cache": 0.5, "concurrency": 64,
-}  # fmt: skip
+    "first_token_s": 0.2,
+    "running": 9.0,
+    "engine": "vllm",
+    "client_tokens": 1,
+    "own": True,
+    "client_tokens_per_s": 1000.0,
+    "acceptance_length": 3.0,
+    "draft_share": 0.9,
+    "waiting": 0.0,
+    "waiting_share": 0.0,
+    "kv_cache": 0.5,
+    "concurrency": 64,
+}
 
 
 def night(base: Path, name: str, **figures: Any) -> str:
@@ -136,13 +145,23 @@ def test_a_bad_line_is_one_sentence_before_anything_is_sampled(base: Path, line:
 
 
 def stub(values: dict[str, float]) -> ScoredRun:
-    engine = Named(concurrency=64, own=True, remarks=(), draft_share=None, cache_hit_rate=None, **{
-        "client_tokens_per_s": values["tokens_per_second"], "acceptance_length": values["acceptance_length"],
-    })  # fmt: skip
+    engine = Named(
+        concurrency=64,
+        own=True,
+        remarks=(),
+        draft_share=None,
+        cache_hit_rate=None,
+        **{
+            "client_tokens_per_s": values["tokens_per_second"],
+            "acceptance_length": values["acceptance_length"],
+        },
+    )
     score = Named(
-        engine=engine, speculation=None, speed=Named(first_token_p99=values["first_token_p99"]),
+        engine=engine,
+        speculation=None,
+        speed=Named(first_token_p99=values["first_token_p99"]),
         mean_completion_tokens=values["reply_length"],
-    )  # fmt: skip
+    )
     scored = Named(score=score, record=Named(identity={}))
     return cast(ScoredRun, Named(benchmarks={"sums": scored}, manifest=Named(provenance=Named(servers={}))))
 

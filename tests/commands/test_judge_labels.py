@@ -59,8 +59,9 @@ def test_a_judge_is_measured_on_labelled_pairs(tmp_path: Path) -> None:
     """20 right and 20 wrong replies to 20 questions, of which the judge takes 3 for wrong and 2 for right."""
     rows = [
         {"question": f"Q{n}?", "text": f"{word} {n} here", "verdict": verdict}
-        for n in range(20) for word, verdict in (("good", "correct"), ("bad", "wrong"))
-    ]  # fmt: skip
+        for n in range(20)
+        for word, verdict in (("good", "correct"), ("bad", "wrong"))
+    ]
     rows += [{"text": "no label"}, {"text": "open", "verdict": "undecided"}, {"answer": "mute", "verdict": "wrong"}]
     file = labelled(tmp_path / "pairs.jsonl", rows)
     rules = {f"good {n} ": "INCORRECT" for n in (3, 5, 7)} | {f"bad {n} ": "CORRECT" for n in (1, 2)}
@@ -102,8 +103,11 @@ def test_a_judge_without_a_ruling_has_no_figures(tmp_path: Path) -> None:
 def test_points_are_measured_in_their_scale_and_missing_replies_are_asked_for(tmp_path: Path) -> None:
     """One of two judges refuses a request at first: the other is asked all the same, and the rest has figures."""
     points = {"a": 7, "b": 6, "c": 1, "d": 0}
-    rows = [{"question": f"{name}{n}?", "rubric": "r", "text": f"proof {name}{n}", "points": given, "points_of": 7}
-            for name, given in points.items() for n in range(5)]  # fmt: skip
+    rows = [
+        {"question": f"{name}{n}?", "rubric": "r", "text": f"proof {name}{n}", "points": given, "points_of": 7}
+        for name, given in points.items()
+        for n in range(5)
+    ]
     rules = {"proof b": "7", "proof a": "7", "proof c": "1", "proof d": "0", "else": "0"}
     file = labelled(tmp_path / "proofs.jsonl", rows)
     # One request only: the last ones, if several are refused, are waited for as an outage.
@@ -199,8 +203,15 @@ def ruled_by_jury(folder: RunFolder, rulings: dict[str, list[str]], **judge: Any
     ("take", "points"), [("lowest", [1, 6, 0]), ("median", [6, 7, 0]), ("mean", [14 / 3, 20 / 3, 7 / 3])]
 )
 def test_a_jury_s_points_combine_as_the_form_says(tmp_path: Path, take: str, points: list[float]) -> None:
-    form = {"about": "a", "prompt": "{question} {answer} N out of 7", "reply": "points", "label": "points", "points": 7,
-            "shows": "reply", "take": take}  # fmt: skip
+    form = {
+        "about": "a",
+        "prompt": "{question} {answer} N out of 7",
+        "reply": "points",
+        "label": "points",
+        "points": 7,
+        "shows": "reply",
+        "take": take,
+    }
     (tmp_path / "form.yaml").write_text(json.dumps(form), "utf-8")
     rules = GradeRules(grader=LEFT_OPEN, whole_reply=True)
     texts = ["one", "two", "six", "mute"]
@@ -237,7 +248,8 @@ def test_of_verdicts_more_than_half_count_and_the_command_names_every_judge(tmp_
         mute = harness(tmp_path, "score", "mute", "--judge", f"a@{server.base_url},jury=b")
     assert (mute.code, "/mute/judge/b-" in mute.err) == (1, True), mute.err
     for juror, why in {
-        "a": "each judge of a jury must be another model", "b@u:sk-1@h:1": "an address begins with http://",
-    }.items():  # fmt: skip
+        "a": "each judge of a jury must be another model",
+        "b@u:sk-1@h:1": "an address begins with http://",
+    }.items():
         again = harness(tmp_path, "score", "run", "--judge", f"a@http://127.0.0.1:1,jury={juror}")
         assert (again.code, why in again.err, "sk-1" in again.err) == (2, True, False)

@@ -389,9 +389,13 @@ def test_the_money_is_said_by_score_json_and_report(tmp_path: Path) -> None:
         assert "cost in all sessions: 3 requests, 27 prompt tokens, 33 completion tokens\n" in again
     (row,) = json.loads(harness(tmp_path, "score", "run", "--judge", "judge", "--prices", "1000,2000", "--json").out)
     assert row["judging"]["cost"] == {
-        "replies": 3, "requests": 3, "n_stated": 3, "prompt_tokens": 27, "completion_tokens": 33,
+        "replies": 3,
+        "requests": 3,
+        "n_stated": 3,
+        "prompt_tokens": 27,
+        "completion_tokens": 33,
         "usd": pytest.approx(0.093),
-    }  # fmt: skip
+    }
     reported = harness(tmp_path, "report", "run", "--out", "reported")
     assert "the judge of run: 0.0930 USD" in reported.out.splitlines(), "and no line on the model, which has no prices"
     assert "all sessions of run" not in reported.out

@@ -70,12 +70,14 @@ def run(tmp_path: Path) -> RunFolder:
 @pytest.mark.parametrize(
     ("body", "error"),
     [
-        ("1 / 0", "the verifier raised ZeroDivisionError (own_words.py:2) on 2 samples, which the judge decided in its "
-                  "place"),
+        (
+            "1 / 0",
+            "the verifier raised ZeroDivisionError (own_words.py:2) on 2 samples, which the judge decided in its place",
+        ),
         ("return 0.5", "the verifier returned float on 2 samples, which the judge decided in its place"),
         ("pass", ""),
     ],
-)  # fmt: skip
+)
 def test_a_verifier_that_failed_is_named_beside_the_judge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, error: str
 ) -> None:
@@ -123,12 +125,16 @@ def test_a_decided_rule_is_overridden_only_when_asked_and_disagreement_is_counte
         judged = judge_run(run, serve(server), scope="all", override=override)
     report = judged.reports[0]
     assert report.agreement.matrix == {
-        ("undecided", "correct"): 3, ("undecided", "wrong"): 1, ("correct", "wrong"): 1, ("wrong", "correct"): 2,
+        ("undecided", "correct"): 3,
+        ("undecided", "wrong"): 1,
+        ("correct", "wrong"): 1,
+        ("wrong", "correct"): 2,
         ("no_answer", "no opinion"): 1,
-    }  # fmt: skip
+    }
     assert {(d.extracted, d.ours, d.theirs, d.n_samples) for d in report.agreement.disagreements} == {
-        ("5", "wrong", True, 2), ("4", "correct", False, 1),
-    }  # fmt: skip
+        ("5", "wrong", True, 2),
+        ("4", "correct", False, 1),
+    }
     verdicts = [graded(run)["q2", i].verdict for i in range(4)]
     by_rules, by_judge = ["correct", "wrong", "wrong", "no_answer"], ["wrong", "correct", "correct", "no_answer"]
     assert verdicts == (by_judge if override else by_rules)
@@ -152,9 +158,14 @@ def test_a_report_names_all_graders_and_repeats_the_judging(
     assert re.findall(r'<pre class="rubric"><code>(.*?)</code></pre>', page, re.DOTALL) == [rubric]
     shown = {name.removeprefix("judge: "): value for name, value in cells.items() if name.startswith("judge: ")}
     assert shown == {
-        "prompt": with_rubric(rubric).name, "model": "judge", "scope": "all", "override": "yes",
-        "temperature": "0", "max_tokens": "4,096", "base_url": server.base_url,
-    }  # fmt: skip
+        "prompt": with_rubric(rubric).name,
+        "model": "judge",
+        "scope": "all",
+        "override": "yes",
+        "temperature": "0",
+        "max_tokens": "4,096",
+        "base_url": server.base_url,
+    }
     (line,) = re.findall(r"harness (score run-again .*?)</code>", re.sub("</?(?:span|wbr)[^>]*>", "", page))
     assert (",api_key_env=JUDGE_KEY" in line, "sk-of-the-judge" in page) == (True, False)
     run.path.rename(tmp_path / "run-again")
@@ -347,12 +358,13 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
         as_json = harness(tmp_path, *words, "--json")
     assert shown.code == as_json.code == 0, shown.err
     for pattern in (
-        r"rules \| judge +correct +wrong +no opinion", r"undecided +3 +1 +0",
+        r"rules \| judge +correct +wrong +no opinion",
+        r"undecided +3 +1 +0",
         "the graders disagree on 2 samples; where judge and rules differ, the rules count",
         re.escape("q2: '5': rules wrong, judge correct (×2, 25.00 points)"),
         "5 distinct answers; 4 samples decided by the judge",
         r"cost in all sessions: 5 requests, \d+ prompt tokens, \d+ completion tokens",
-    ):  # fmt: skip
+    ):
         assert re.search(pattern, shown.out), pattern
     assert json.loads(as_json.out)[0]["n_undecided"] == 0
     assert "the graders disagree on 2 samples" in as_json.err
@@ -486,8 +498,10 @@ def test_each_benchmark_is_judged_by_the_form_of_its_card(tmp_path: Path) -> Non
     assert not proofs.maj_at
     assert any("1 undecided sample, 2 answers twice," in sentence for sentence in proofs.sentences)
     assert {name: round(each.value, 3) for name, each in facts.measures.items()} == {
-        "F1": round(2 * 2 / (4 + 3), 3), "attempted": 0.75, "right of attempted": round(2 / 3, 3),
-    }  # fmt: skip
+        "F1": round(2 * 2 / (4 + 3), 3),
+        "attempted": 0.75,
+        "right of attempted": round(2 / 3, 3),
+    }
     assert by_option.scores[0].measures == facts.measures, "whoever names the form"
     assert [grade.verdict for grade in graded(run, "facts").values()] == ["correct", "wrong", "no_answer", "correct"]
     assert prose.n_correct == 1
@@ -515,8 +529,9 @@ def test_a_judge_s_object_that_is_off_its_form_is_asked_for_once_more(tmp_path: 
         judge_run(run, serve(server))
         assert len(asked_of_any(server)) == 4 + 3
     grades = {key[0]: grade for key, grade in graded(run).items()}
-    assert {name: None if grade.verdict == "undecided" else grade.confidence for name, grade in grades.items()
-            } == stated  # fmt: skip
+    assert {
+        name: None if grade.verdict == "undecided" else grade.confidence for name, grade in grades.items()
+    } == stated
 
 
 def asked_of_any(server: FakeServer) -> list[Request]:

@@ -246,9 +246,13 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
         watcher = Warned()
         with FakeServer(scripted(r"\boxed{1}", model="m")) as server:
             given = RunOptions.of(
-                data=str(tmp_path / name), model="m", out=run.path, canary=False, fingerprint=False,
+                data=str(tmp_path / name),
+                model="m",
+                out=run.path,
+                canary=False,
+                fingerprint=False,
                 base_url=(server.base_url,),
-            )  # fmt: skip
+            )
             run_command(given, watcher)
         assert any(re.search("run folder .*, which holds .*sums too$", sentence) for sentence in watcher.sentences)
         return [sentence for sentence in watcher.sentences if words in sentence]

@@ -74,10 +74,13 @@ def run_of_demo(path: Path, *, identity: dict[str, Any] | None = None) -> RunFol
 def file_of_demo(path: Path, *, right: bool = True, limit: int = 10) -> Path:
     """The same questions as another tool asked them, with an instruction behind each. limit: number of questions."""
     rows = [
-        {"prompt": f"{asked(one)}\n{BOXED}", "answer": one.references[0],
-         "gen": [rf"\boxed{{{one.references[0] if right else -77}}}"] * 2}
+        {
+            "prompt": f"{asked(one)}\n{BOXED}",
+            "answer": one.references[0],
+            "gen": [rf"\boxed{{{one.references[0] if right else -77}}}"] * 2,
+        }
         for one in demo(limit)
-    ]  # fmt: skip
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -148,8 +151,9 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
     assert "60 samples from wrong to correct" in command("compare", base, tuned, "--samples").output
     of_files = harness.report([base, tuned])
     assert [(run.label, score.accuracy.value) for run, _, score in of_files.scores] == [
-        ("base.jsonl", 0.25), ("tuned.jsonl", 0.875),
-    ]  # fmt: skip
+        ("base.jsonl", 0.25),
+        ("tuned.jsonl", 0.875),
+    ]
     assert "Paired with base.jsonl" in of_files.markdown()
     assert "tuned.jsonl" in command("report", base, tuned, "--out", tmp_path / "page").output
     other = sums(tmp_path / "other.jsonl", 2, first=100)
@@ -187,8 +191,10 @@ def test_a_file_without_references_is_graded_by_those_of_its_benchmark(tmp_path:
     assert (scored.n_questions, scored.n_samples, scored.n_correct) == (len(demo(99)), 3, 1)
     kept = grades.read(imported_at(file).benchmark("demo"))
     assert [(one.question_id, one.verdict) for one in kept] == [
-        (first.question_id, "correct"), (first.question_id, "wrong"), (second.question_id, "wrong"),
-    ]  # fmt: skip
+        (first.question_id, "correct"),
+        (first.question_id, "wrong"),
+        (second.question_id, "wrong"),
+    ]
     with pytest.raises(harness.UsageError, match="has no usual column for the reference"):
         harness.score(file, response_key="reply", workers=1)
     with pytest.raises(harness.UsageError, match="has no column 'truth' for the reference"):
@@ -330,9 +336,13 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
     harness.compare([base, file])
     sums(file, 3)
     for words in (
-        ("compare", base, file), ("merge", file, "--out", tmp_path / "joined"), ("doctor", file), ("status", file),
-        ("view", file), ("compare", base, file, "--samples"),
-    ):  # fmt: skip
+        ("compare", base, file),
+        ("merge", file, "--out", tmp_path / "joined"),
+        ("doctor", file),
+        ("status", file),
+        ("view", file),
+        ("compare", base, file, "--samples"),
+    ):
         told = refused(*words)
         assert "was changed after it was scored" in told
         assert "a file.jsonl' --from llmeval --repeats samples` again." in " ".join(told.split())

@@ -83,8 +83,11 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
     assert passed.code == 0, passed.out
     assert "nothing spoils a score" in passed.out
     assert [line for line in passed.err.splitlines() if line.startswith("probe: ")] == [
-        "probe: usage …", "probe: usage: sound", "probe: context …", "probe: context: sound",
-    ]  # fmt: skip
+        "probe: usage …",
+        "probe: usage: sound",
+        "probe: context …",
+        "probe: context: sound",
+    ]
     assert ill.code == 4
     assert "probe:" not in ill.err
     assert re.search(r"/v1: 2 checks, about [\d,]+ tokens; this may take minutes", ill.err)

@@ -187,10 +187,15 @@ def ends_early(cap: int, **ends: int) -> Fault:
     return toy_faults.ends(limit)
 
 
-@pytest.mark.parametrize(("natural", "fault", "outcome"), [
-    (200, ends_early(40), "untested"), (200, ends_early(70), "untested"), (40, Fault(), "untested"),
-    (200, Fault(), "sound"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("natural", "fault", "outcome"),
+    [
+        (200, ends_early(40), "untested"),
+        (200, ends_early(70), "untested"),
+        (40, Fault(), "untested"),
+        (200, Fault(), "sound"),
+    ],
+)
 def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness(
     monkeypatch: pytest.MonkeyPatch, natural: int, fault: Fault, outcome: str
 ) -> None:
@@ -208,9 +213,12 @@ def test_usage_is_untested_without_log_probabilities_where_the_reply_ends_by_its
 ) -> None:
     monkeypatch.setattr(toy_model, "NATURAL", 10)
     for odd, outcome in (
-        (fault(request=unlisted), "untested"), (Fault(), "sound"), (undercounts(0.5), "warns"),
-        (undercounts(3, listed=False), "warns"), (undercounts(0.5, listed=False), "untested"),
-    ):  # fmt: skip
+        (fault(request=unlisted), "untested"),
+        (Fault(), "sound"),
+        (undercounts(0.5), "warns"),
+        (undercounts(3, listed=False), "warns"),
+        (undercounts(0.5, listed=False), "untested"),
+    ):
         usage = plain(odd, "usage")
         assert usage.outcome == outcome, usage.came
 

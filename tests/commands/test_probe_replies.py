@@ -127,10 +127,15 @@ def a_run(folder: Path, n_questions: int = 20, samples: int = 3, words: int = WO
     """A run of the base: replies of so many words, beside tokens that no text shows."""
     asked = [question(f"q{i}", f"Sum {i} ?") for i in range(n_questions)]
     replies = [
-        sample(each.question_id, n, " ".join(f"w{zlib.crc32(repr((each.question_id, n, i)).encode()) % 997}"
-                                             for i in range(words)), usage=Usage(completion_tokens=3 * words))
-        for each in asked for n in range(samples)
-    ]  # fmt: skip
+        sample(
+            each.question_id,
+            n,
+            " ".join(f"w{zlib.crc32(repr((each.question_id, n, i)).encode()) % 997}" for i in range(words)),
+            usage=Usage(completion_tokens=3 * words),
+        )
+        for each in asked
+        for n in range(samples)
+    ]
     write_run(folder / name, asked, replies, planned=samples, identity={"model": "toy", "api": "chat"})
     return folder / name
 
@@ -157,7 +162,7 @@ def probed(folder: Path, copy: FakeServer, base: FakeServer | None, *words: str)
         (Reader("copy", rounding=0.05), ("--margin", "0.0005"), "untested", "cannot tell"),
         (Reader("copy", system="You are kind ."), (), "warns", "same"),
     ],
-)  # fmt: skip
+)
 def test_a_copy_is_told_from_its_base_and_rounding_is_not(
     tmp_path: Path, copy: Reader, words: tuple[str, ...], outcome: str, verdict: str
 ) -> None:
@@ -370,7 +375,7 @@ def test_probes_of_one_copy_at_once_share_their_readings(tmp_path: Path) -> None
         (Reader("copy", spoil=lambda _n: [http(200, b"[" * 9000)]), "its reply states no log-probabilities"),
         (Reader("copy", spoil=lambda _n: [http(400, {"error": {"message": "no logprobs here"}})]), "no logprobs here"),
     ],
-)  # fmt: skip
+)
 def test_a_server_that_cannot_read_is_refused_in_a_sentence(tmp_path: Path, copy: Reader, says: str) -> None:
     a_run(tmp_path)
     with FakeServer(Reader()) as base, FakeServer(copy) as server:
@@ -381,7 +386,7 @@ def test_a_server_that_cannot_read_is_refused_in_a_sentence(tmp_path: Path, copy
 @pytest.mark.parametrize(
     ("since", "until", "band"),
     [(0, 16, "1–16"), (0, 256, "1–256"), (256, 1024, "257–1,024"), (1024, 9999, "1,025–4,096")],
-)  # fmt: skip
+)
 def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, band: str) -> None:
     a_run(tmp_path, n_questions=4, samples=1, words=1200)
     with FakeServer(Reader()) as base, FakeServer(Reader("copy", shift=1.0, since=since, until=until)) as server:

@@ -24,9 +24,12 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def test_a_sweep_repeats_each_cell_with_seeds_of_its_own_and_every_number_of_samples(tmp_path: Path) -> None:
     sums(tmp_path, 6)
     content = {
-        "models": ["test-model"], "benchmarks": [{"data": "sums.jsonl"}], "repeat": 3, "samples": [2, 4],
+        "models": ["test-model"],
+        "benchmarks": [{"data": "sums.jsonl"}],
+        "repeat": 3,
+        "samples": [2, 4],
         "run": {"id_key": "id", "canary": False},
-    }  # fmt: skip
+    }
     (tmp_path / "s.yaml").write_text(json.dumps(content))
     with FakeServer(able(0.5)) as server:
         done = harness(tmp_path, "sweep", "s.yaml", "--base-url", server.base_url, "--no-fingerprint", "--out", "out")

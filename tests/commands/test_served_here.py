@@ -92,9 +92,14 @@ def test_a_server_that_lives_without_its_engine_is_lost_if_it_does_not_end_by_it
     served = ServedHere({"mine": os.getpid()}, lambda: now)
     dead, ill = "HTTP 500: EngineDeadError: see above", "HTTP 500: out of memory"
     for now, failures, is_lost in (
-        (1.0, [dead], False), (EXIT_S, [dead], False), (EXIT_S + 2, [dead], True), (EXIT_S + 3, [dead, ""], False),
-        (EXIT_S + 4, [dead], False), (99.0, [ill], False), (199.0, [dead, ill], False),
-    ):  # fmt: skip
+        (1.0, [dead], False),
+        (EXIT_S, [dead], False),
+        (EXIT_S + 2, [dead], True),
+        (EXIT_S + 3, [dead, ""], False),
+        (EXIT_S + 4, [dead], False),
+        (99.0, [ill], False),
+        (199.0, [dead, ill], False),
+    ):
         assert bool(served.lost(failures)) == is_lost, now
 
 
@@ -157,8 +162,12 @@ def test_a_server_that_is_named_by_its_address_is_recorded_as_one_that_is_named(
     serve("other", 8002)
     assert about("http://127.0.0.1:8001", "http://127.0.0.1:8002") == {"commands": [*named["commands"], "engine"]}
     # The wrong twins: another port, another machine, a server of somebody else beside ours, one that has ended.
-    for addresses in (("http://127.0.0.1:8003",), ("http://10.0.0.7:8001",), ("http://[::1]:8003",),
-                      ("http://127.0.0.1:8001", "http://127.0.0.1:9000")):  # fmt: skip
+    for addresses in (
+        ("http://127.0.0.1:8003",),
+        ("http://10.0.0.7:8001",),
+        ("http://[::1]:8003",),
+        ("http://127.0.0.1:8001", "http://127.0.0.1:9000"),
+    ):
         assert about(*addresses) == {}, addresses
     serve(**ENDED)
     assert about("http://127.0.0.1:8001") == {}

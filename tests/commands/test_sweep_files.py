@@ -153,7 +153,7 @@ M = D + "models: [m]\n"
         (D + "models: [n, m]\nservers:\n  - {command: 'serve {served_name}'}\n", 4, "would serve n and m: put {model}"),
         (M + "servers:\n  - {command: 'vllm serve m --x {budgets}'}\n", 4, "nothing is filled in for {budgets}"),
         (M + "servers:\n  - {engine: vllm, environment: {X: '{budget}'}}\n", 4, "nothing is filled in for {budget}"),
-        (M + "servers:\n  - {command: \"vllm serve 'm\"}\n", 4, "are no command line: No closing quotation"),
+        (M + 'servers:\n  - {command: "vllm serve \'m"}\n', 4, "are no command line: No closing quotation"),
         (D + "sampling:\n  - {temperature: 1.0, stop: [a]}\n", 3, "give this entry of sampling a `name`"),
         (D + "servers: [{tp: 2, name: x}]\n", 2, "tp describes a server to start"),
         (D + "servers: [vllm]\n", 2, "the server needs a model"),
@@ -178,7 +178,7 @@ M = D + "models: [m]\n"
         (D + "table: {k: {demo: 0}}\n", 2, "table.k.demo: expected a number greater than or equal to 1, found 0"),
         (D + "prompts: [3]\n", 2, "prompts.0: expected a text or a mapping, found 3"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, line: int, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         planned(tmp_path, text)

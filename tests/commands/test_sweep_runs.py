@@ -166,9 +166,12 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
 ) -> None:
     questions(tmp_path, "aime24", 30, 3)
     card = {
-        "name": "aime24", "title": "Sums in its place", "source": {"kind": "file", "path": "aime24.jsonl"},
-        "columns": {"question": "problem", "answer": "answer", "id": "id"}, "prompt": "boxed",
-    }  # fmt: skip
+        "name": "aime24",
+        "title": "Sums in its place",
+        "source": {"kind": "file", "path": "aime24.jsonl"},
+        "columns": {"question": "problem", "answer": "answer", "id": "id"},
+        "prompt": "boxed",
+    }
     (tmp_path / "aime24.yaml").write_text(json.dumps(card), encoding="utf-8")
     monkeypatch.setattr(catalogue, "shipped_folder", lambda: tmp_path)
     published = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"

@@ -107,9 +107,13 @@ def make_cell(planned: Sweep, cell: Cell, generator: random.Random) -> Made:
         strength, sampling = generator.choice((0.1, 0.2, 0.45)), {"max_tokens": 32 if made.other else 100}
         one = [(cell.benchmark, 20, 8)]
         write_run(
-            planned.folder(cell), benchmarks=one, strength=strength, seed=step, missing=missing,
+            planned.folder(cell),
+            benchmarks=one,
+            strength=strength,
+            seed=step,
+            missing=missing,
             identity={"sampling": sampling},
-        )  # fmt: skip
+        )
     reason = "it failed" if made.failed or not made.scored else ""
     record.write(planned.out, CellRecord(cell=cell.name, model=cell.model, reason=reason))
     return made
@@ -290,9 +294,14 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
 # scores stay, and no step is compared across the change.
 
 REFUSED: dict[str, Any] = {
-    "max_tokens": 100, "temperature": 0.3, "top_p": 0.5, "seed": 7, "system_prompt": "Be brief.",
-    "prompt": "boxed_letter", "api": "completions",
-}  # fmt: skip
+    "max_tokens": 100,
+    "temperature": 0.3,
+    "top_p": 0.5,
+    "seed": 7,
+    "system_prompt": "Be brief.",
+    "prompt": "boxed_letter",
+    "api": "completions",
+}
 """Options that the samples of a run share, each with another value than the run's."""
 
 FREE: dict[str, Any] = {"samples": 3, "concurrency": 2, "canary": True, "attempts": 2, "fit_context": True, "limit": 1}

@@ -27,9 +27,15 @@ ORIGINALS = ("a", "b", "c_1")
 def question(question_id: str, text: str = "", **metadata: Any) -> Question:
     messages = (Message(role="user", content=text),) if text else ()
     return Question(
-        benchmark="b", question_id=question_id, messages=messages, references=("1",), kind="integer",
-        metadata=metadata, row_digest=f"row of {question_id}", prompt_digest="",
-    )  # fmt: skip
+        benchmark="b",
+        question_id=question_id,
+        messages=messages,
+        references=("1",),
+        kind="integer",
+        metadata=metadata,
+        row_digest=f"row of {question_id}",
+        prompt_digest="",
+    )
 
 
 def pairs(originals: list[Question], twins: list[Question]) -> dict[str, list[str]]:
@@ -77,10 +83,15 @@ def write_cards(folder: Path) -> None:
     for name, lines in rows.items():
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
         card = {
-            "name": name, "title": name, "source": {"kind": "file", "path": f"{name}.jsonl"}, "id_rule": "column",
-            "columns": {"question": "q", "answer": "a", "id": "id"}, "kind": "integer", "samples": 4,
+            "name": name,
+            "title": name,
+            "source": {"kind": "file", "path": f"{name}.jsonl"},
+            "id_rule": "column",
+            "columns": {"question": "q", "answer": "a", "id": "id"},
+            "kind": "integer",
+            "samples": 4,
             **({"twin_of": "origs", "original_key": "id", "original_until": "_"} if name == "varied" else {}),
-        }  # fmt: skip
+        }
         (folder / f"{name}.yaml").write_text(json.dumps(card))
 
 

@@ -127,9 +127,10 @@ def share(of: float) -> Callable[[Body], int]:
 def under_load(change: Crowded, says: str) -> Fault:
     """Does something to replies that are in flight at once."""
     return fault(
-        "load", says=says,
+        "load",
+        says=says,
         together=lambda _, all_: change(all_, random.Random(len(all_))) if len(all_) > 16 else all_,
-    )  # fmt: skip
+    )
 
 
 def swapped(contents: list[bytes], rng: random.Random) -> list[bytes]:
@@ -210,9 +211,7 @@ def cached() -> Fault:
     )
 
 
-def late(
-    *finds: str, says: str = "", drop: Sequence[str] = (), factor: float | None = None, **fields: Any
-) -> Fault:  # fmt: skip
+def late(*finds: str, says: str = "", drop: Sequence[str] = (), factor: float | None = None, **fields: Any) -> Fault:
     """Later tokens than the first are drawn by these fields. factor: of the temperature; drop: fields ignored."""
 
     def change(logprobs: Values, _place: int, body: Mapping[str, Any]) -> tuple[Values, Mapping[str, Any]]:
@@ -289,9 +288,10 @@ def undercounts(of: float, says: str = "", *, listed: bool = True) -> Fault:
 def cold_ignored(says: str = "", *, listed: bool = True) -> Fault:
     """Samples at temperature 1 where 0 is asked for. listed: whether it states log-probabilities."""
     return fault(
-        "temperature 0", says=says,
+        "temperature 0",
+        says=says,
         request=lambda body: {**(body if listed else unlisted(body)), "temperature": body.get("temperature") or 1.0},
-    )  # fmt: skip
+    )
 
 
 def says_instead(text: Callable[[Body], str | None]) -> Whole:
@@ -447,7 +447,8 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     ),
     # A gateway that asks for temperature 1.8 whatever is asked, before a server with llama.cpp's own cuts.
     "gateway before llama.cpp's cuts, temperature 1.8": lambda: fault(
-        "later draws at 0.5", says="less likely",
+        "later draws at 0.5",
+        says="less likely",
         request=lambda body: {"top_k": 40, "min_p": 0.05, **body, "temperature": 1.8},
     ),
     # Ends
@@ -512,7 +513,8 @@ FAULTS: dict[str, Callable[[], Fault]] = {
         )
     },
     "the stream counts other tokens": lambda: fault(
-        "usage", says="the stream",
+        "usage",
+        says="the stream",
         answer=streams(
             lambda text: text.replace(
                 b'"completion_tokens": 24, "total_tokens": 41', b'"completion_tokens": 11, "total_tokens": 28'
@@ -534,11 +536,9 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "min_p forgotten after the first token": lambda: late("later cuts", drop=("min_p",), says="min_p is forgotten"),
     "greedy forgotten after the first token": lambda: late("temperature 0", temperature=1.0, says="not the likeliest"),
     "half of the tokens from a draft": lambda: fault("later draws at 0.5", says="less likely", bend=later(drafted)),
-    "a decode kernel off by 0.3": lambda: fault(
-        "writing and reading", says="other probabilities", bend=later(decoded)
-    ),
+    "a decode kernel off by 0.3": lambda: fault("writing and reading", says="other probabilities", bend=later(decoded)),
     # Openings
-}  # fmt: skip
+}
 """By what is wrong."""
 
 MISLEADING: dict[str, Callable[[], Fault]] = {

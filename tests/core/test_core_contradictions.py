@@ -13,9 +13,18 @@ from harness.core.contradictions import CHECKS, PROMPT_VARIES, UNSTATED, Claims,
 from harness.core.records import Usage
 
 SOUND: dict[str, Any] = {
-    "prompt": 20, "completion": 100, "reasoning": None, "total": None, "finish": "stop", "n_bytes": 400,
-    "has_reasoning": False, "n_events": 100, "has_other": False, "is_open": False, "max_tokens": 256,
-}  # fmt: skip
+    "prompt": 20,
+    "completion": 100,
+    "reasoning": None,
+    "total": None,
+    "finish": "stop",
+    "n_bytes": 400,
+    "has_reasoning": False,
+    "n_events": 100,
+    "has_other": False,
+    "is_open": False,
+    "max_tokens": 256,
+}
 
 
 def kinds(**given: Any) -> set[int]:

@@ -44,12 +44,25 @@ def test_seeds_are_the_same_for_every_resume_and_differ_between_samples() -> Non
 @pytest.mark.parametrize(
     ("word", "says"),
     [
-        ("stop", "end"), ("STOP", "end"), ("eos", "end"), ("end_turn", "end"), ("length", "cut"), ("MAX_TOKENS", "cut"),
-        ("model_length", "cut"), ("max_output_tokens", "cut"), ("abort", "break"), ("network_error", "break"),
-        ("insufficient_system_resource", "break"), ("content_filter", "filter"), ("SAFETY", "filter"),
-        ("sensitive", "filter"), ("repetition", "unknown"), ("", "unknown"), ("lengthy", "unknown"),
+        ("stop", "end"),
+        ("STOP", "end"),
+        ("eos", "end"),
+        ("end_turn", "end"),
+        ("length", "cut"),
+        ("MAX_TOKENS", "cut"),
+        ("model_length", "cut"),
+        ("max_output_tokens", "cut"),
+        ("abort", "break"),
+        ("network_error", "break"),
+        ("insufficient_system_resource", "break"),
+        ("content_filter", "filter"),
+        ("SAFETY", "filter"),
+        ("sensitive", "filter"),
+        ("repetition", "unknown"),
+        ("", "unknown"),
+        ("lengthy", "unknown"),
     ],
-)  # fmt: skip
+)
 def test_a_finish_reason_says_how_the_reply_ended_in_letters_of_either_case(word: str, says: str) -> None:
     assert ending(word) == says
 

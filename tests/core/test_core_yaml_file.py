@@ -30,7 +30,7 @@ from harness.core.errors import UsageError
         (b"a: " + b"x" * 2000, r"x\.yaml is longer than prices may be: 1000 bytes"),
     ],
     ids=["bomb", "merge", "twice", "object", "latin", "list", "number", "deep", "deeper", "long"],
-)  # fmt: skip
+)
 def test_what_is_no_plain_mapping_is_one_sentence(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes(data)

@@ -130,10 +130,14 @@ def test_the_errors_of_judges_hold_a_mean_and_a_margin_as_they_hold_a_line(
     ours, theirs = ({f"q{n}": letters for n in range(20)} for letters in ("cccccccw", "ccccwwww"))
     paired = compare_runs(tallied(**ours), tallied(**theirs))
     pairs = [
-        RunPair(run="a", baseline="b", judge=judge or msgspec.UNSET,
-                paired=msgspec.structs.replace(paired, benchmark=f"b{n}"))
+        RunPair(
+            run="a",
+            baseline="b",
+            judge=judge or msgspec.UNSET,
+            paired=msgspec.structs.replace(paired, benchmark=f"b{n}"),
+        )
         for n, judge in enumerate(judges)
-    ]  # fmt: skip
+    ]
     both = decide(pairs, 0.2)
     of_mean = both[0].mean
     assert of_mean

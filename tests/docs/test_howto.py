@@ -116,9 +116,15 @@ def test_the_commands_of_the_page_work_and_print_what_stands_there(
     extra = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "80"}
     try:
         done = subprocess.run(
-            ["bash", "-c", script], cwd=tmp_path, env=environment(tmp_path, extra), stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=580, check=False,
-        )  # fmt: skip
+            ["bash", "-c", script],
+            cwd=tmp_path,
+            env=environment(tmp_path, extra),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=580,
+            check=False,
+        )
     finally:
         stop = [sys.executable, "-m", "harness", "serve", "stop", "--all"]
         subprocess.run(stop, env=environment(tmp_path), capture_output=True, check=False)

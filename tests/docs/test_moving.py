@@ -35,10 +35,16 @@ def lay_out(folder: Path) -> None:
         "samples_gsm8k": {"doc_id": 0, "doc": doc, "target": "#### 2", "resps": [["#### 2"]]},
         "flat": {"problem": asked, "answer": "2", "response": right},
         "seer_aime24": {**ROW, "answer": "2", "completion": right},
-        **{f"out/eval-results/aime24/output-rs{number}": {"problem": asked, "expected_answer": "2",
-           "generation": f"{number}: {right}"} for number in range(2)},
+        **{
+            f"out/eval-results/aime24/output-rs{number}": {
+                "problem": asked,
+                "expected_answer": "2",
+                "generation": f"{number}: {right}",
+            }
+            for number in range(2)
+        },
         "reviews_aime24": {"index": 0, "input": asked, "target": "2", "sample_score": review},
-    }  # fmt: skip
+    }
     for name, row in files.items():
         (folder / f"{name}.jsonl").write_text(lines(row))
     predicted = {"origin_prompt": [{"role": "HUMAN", "prompt": asked}], "prediction": right, "gold": "2"}

@@ -229,8 +229,10 @@ def test_seer_attention_s_arguments_and_the_tokenizer_of_its_base_model_are_the_
 
 def test_a_batch_says_what_each_request_says_alone(server: RunningServer, transformers: Path, tiny: Path) -> None:
     asked = [f"What is {n} + {10**n}?" for n in range(6)]
-    body = [{"messages": [{"role": "user", "content": text}], "temperature": 0, "max_tokens": 9 + 5 * n}
-            for n, text in enumerate(asked)]  # fmt: skip
+    body = [
+        {"messages": [{"role": "user", "content": text}], "temperature": 0, "max_tokens": 9 + 5 * n}
+        for n, text in enumerate(asked)
+    ]
     alone = [ask(server, **one).json() for one in body]
     with launched(transformers, tiny, "--token-budget", str(BUDGET), "--max-batch", "4") as batched:
         with ThreadPoolExecutor(6) as pool:

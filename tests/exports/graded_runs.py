@@ -21,11 +21,15 @@ SYSTEM = "Think first."
 def question(number: int, benchmark: str = "own") -> Question:
     """What is `number` plus 1?"""
     return Question(
-        benchmark=benchmark, question_id=f"q{number}",
+        benchmark=benchmark,
+        question_id=f"q{number}",
         messages=(Message("system", SYSTEM), Message("user", f"What is {number} + 1? 中文 \\frac{{1}}{{2}}")),
-        references=(str(number + 1),), kind="integer", metadata={"level": number}, row_digest=f"row {number}",
+        references=(str(number + 1),),
+        kind="integer",
+        metadata={"level": number},
+        row_digest=f"row {number}",
         prompt_digest=f"prompt {number}",
-    )  # fmt: skip
+    )
 
 
 def sample(number: int, index: int, text: str | None, benchmark: str = "own", **fields: Any) -> Sample:

@@ -215,10 +215,12 @@ def test_each_sample_is_written_or_left_out_for_a_reason_and_no_file_is_empty(tm
         ]
         run = write_run(tmp_path / f"run-{number}", samples, questions=2, scored=bool(samples))
         options = {
-            "take": chance.choice(["correct", "all", None]), "shortest": chance.choice([None, 1]),
-            "finish_reasons": chance.choice([None, (), ("length",)]), "distinct": chance.choice([None, True]),
+            "take": chance.choice(["correct", "all", None]),
+            "shortest": chance.choice([None, 1]),
+            "finish_reasons": chance.choice([None, (), ("length",)]),
+            "distinct": chance.choice([None, True]),
             "reasoning": chance.random() < 0.5,
-        }  # fmt: skip
+        }
         to = chance.choice([name for name, exporter in formats().items() if exporter.kind != "results"])
         try:
             written = export(run, to, tmp_path / f"out-{number}", **options)

@@ -99,10 +99,13 @@ def test_the_hub_gets_a_whole_benchmark_and_a_sentence_says_why_it_gets_no_other
     benchmark: str, questions: int, settings: dict[str, str], reason: str | None, tmp_path: Path
 ) -> None:
     asked = {
-        "seed": 3, "prompt": "boxed", "sampling": {"temperature": 0.6, "stop": ["<a b>", "c"]},
-        "chat_template_kwargs": {"enable_thinking": True}, "api_headers": {"x-private": "mine"},
+        "seed": 3,
+        "prompt": "boxed",
+        "sampling": {"temperature": 0.6, "stop": ["<a b>", "c"]},
+        "chat_template_kwargs": {"enable_thinking": True},
+        "api_headers": {"x-private": "mine"},
         "tool": {"name": "python", "steps": 7, "seconds": 9, "python": "3.12"},
-    }  # fmt: skip
+    }
     samples, out = {benchmark: complete(benchmark, questions)}, tmp_path / "out"
     run = write_run(tmp_path / "a", samples, questions=questions, of_each=1, settings=settings, identity=asked)
     if reason is not None:

@@ -99,8 +99,11 @@ def test_the_steps_of_a_series_are_one_entry_with_their_steps(tmp_path: Path, se
         harness.score(run, track="notes", step=step, workers=1)
         harness.score(run, track="notes", step=step, series="other", workers=1)
     assert [(entry.name, entry.step) for entry in sent] == [
-        ("my training", 500), ("other", 500), ("my training", 1000), ("other", 1000)
-    ]  # fmt: skip
+        ("my training", 500),
+        ("other", 500),
+        ("my training", 1000),
+        ("other", 1000),
+    ]
     assert sent[0].key == sent[2].key != sent[1].key == sent[3].key
 
 

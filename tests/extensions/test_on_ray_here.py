@@ -83,9 +83,14 @@ def server() -> Iterator[FakeServer]:
 
 def asked(folder: Path, server: FakeServer) -> dict[str, Any]:
     return {
-        "data": sums(folder, N), "id_key": "id", "samples": M, "model": "test-model", "base_url": server.base_url,
-        "canary": False, "fingerprint": False,
-    }  # fmt: skip
+        "data": sums(folder, N),
+        "id_key": "id",
+        "samples": M,
+        "model": "test-model",
+        "base_url": server.base_url,
+        "canary": False,
+        "fingerprint": False,
+    }
 
 
 def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FakeServer) -> None:

@@ -26,10 +26,14 @@ def nemo(folder: Path, *numbers: int) -> Path:
     folder.mkdir()
     for number in numbers:
         rows = [
-            {"problem": f"{n}+1?", "expected_answer": str(n + 1), "generation": rf"rs{number}: \boxed{{{n + 1}}}",
-             "num_generated_tokens": 7}
+            {
+                "problem": f"{n}+1?",
+                "expected_answer": str(n + 1),
+                "generation": rf"rs{number}: \boxed{{{n + 1}}}",
+                "num_generated_tokens": 7,
+            }
             for n in range(2)
-        ]  # fmt: skip
+        ]
         (folder / f"output-rs{number}.jsonl").write_text(lines(*rows))
     return folder
 

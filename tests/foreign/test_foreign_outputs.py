@@ -186,10 +186,19 @@ def test_what_models_write_is_never_refused_for_its_text(tmp_path: Path) -> None
 
 def test_lm_eval_sample_logs_are_read_before_their_filters(write_rows: Write) -> None:
     rows = [
-        {"doc_id": n, "doc": {"question": f"p{n}", "answer": "work #### 5"}, "target": "work #### 5", "arguments": {},
-         "resps": [["first", "second"]], "filtered_resps": ["5"], "filter": name, "exact_match": 1.0}
-        for name in ("strict-match", "flexible-extract") for n in range(2)
-    ]  # fmt: skip
+        {
+            "doc_id": n,
+            "doc": {"question": f"p{n}", "answer": "work #### 5"},
+            "target": "work #### 5",
+            "arguments": {},
+            "resps": [["first", "second"]],
+            "filtered_resps": ["5"],
+            "filter": name,
+            "exact_match": 1.0,
+        }
+        for name in ("strict-match", "flexible-extract")
+        for n in range(2)
+    ]
     pairs = read(write_rows(rows, "samples_gsm8k.jsonl"))
     check(pairs)
     assert shape(pairs) == [2, 2]
@@ -209,10 +218,13 @@ def inspect_sample(number: int, epoch: int, **output: Any) -> dict[str, Any]:
     content = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": f"answer {number}.{epoch}"}]
     choice = {"message": {"role": "assistant", "content": content}, "stop_reason": "max_tokens"}
     return {
-        "id": number, "epoch": epoch, "input": [{"role": "user", "content": f"p{number}"}], "target": [str(number)],
+        "id": number,
+        "epoch": epoch,
+        "input": [{"role": "user", "content": f"p{number}"}],
+        "target": [str(number)],
         "metadata": {"level": 5, "cluster": "all", "deep": {"x": 1}},
         "output": {"model": "m", "choices": [choice], "usage": {"input_tokens": 3, "output_tokens": 9}} | output,
-    }  # fmt: skip
+    }
 
 
 def test_inspect_logs_give_epochs_as_samples(tmp_path: Path) -> None:
@@ -309,9 +321,14 @@ def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
             (row,) = formats.by_columns(rows, (*named.values(),), questions=CARD)
             (reply,) = row.responses
             uses = {
-                "response": reply.text, "answer": row.answer, "question": row.question, "question_id": row.question_id,
-                "usual": row.usual_id, "reasoning": reply.reasoning, "finish": reply.finish_reason,
-            }  # fmt: skip
+                "response": reply.text,
+                "answer": row.answer,
+                "question": row.question,
+                "question_id": row.question_id,
+                "usual": row.usual_id,
+                "reasoning": reply.reasoning,
+                "finish": reply.finish_reason,
+            }
             assert [name for name, value in uses.items() if value == "7"] == [use], column
 
 

@@ -31,9 +31,15 @@ ROWS = [
     ("Ulm?", [TOOL], "schema", ['{"city": 7}'], "wrong", "schema"),
     ("Jena?", [TOOL], None, ['{"city": "x"}', '{"city": "y"}'], "correct", "calls"),
     ("Hof?", [TOOL], "some", ['{"city": '], "correct", "calls"),
-    ("Rom?", [{"type": "function", "function": TOOL}], "some",
-     '<tool_call>\n{"name": "weather_get", "arguments": {"city": "Rom"}}\n</tool_call>', "wrong", "unread call"),
-]  # fmt: skip
+    (
+        "Rom?",
+        [{"type": "function", "function": TOOL}],
+        "some",
+        '<tool_call>\n{"name": "weather_get", "arguments": {"city": "Rom"}}\n</tool_call>',
+        "wrong",
+        "unread call",
+    ),
+]
 
 
 def questions_file(folder: Path) -> str:
@@ -110,15 +116,25 @@ def test_questions_that_offer_tools_are_asked_stored_and_graded(tmp_path: Path, 
 LOGGED = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "Bonn?"},
-    {"role": "assistant", "content": None, "tool_calls": [
-        {"id": "c1", "type": "function", "function": {"name": "weather.get", "arguments": '{"city":"Bonn"}'}}]},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "weather.get", "arguments": '{"city":"Bonn"}'}}
+        ],
+    },
     {"role": "tool", "tool_call_id": "c1", "content": "rain"},
-]  # fmt: skip
+]
 SENT = {
     "chat": [
         *LOGGED[:2],
-        {"role": "assistant", "content": None, "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "weather_get", "arguments": '{"city":"Bonn"}'}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "weather_get", "arguments": '{"city":"Bonn"}'}}
+            ],
+        },
         LOGGED[3],
     ],
     "responses": [
@@ -128,11 +144,13 @@ SENT = {
     ],
     "messages": [
         LOGGED[1],
-        {"role": "assistant", "content": [
-            {"type": "tool_use", "id": "c1", "name": "weather_get", "input": {"city": "Bonn"}}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c1", "name": "weather_get", "input": {"city": "Bonn"}}],
+        },
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "rain"}]},
     ],
-}  # fmt: skip
+}
 """Earlier turns with a call and its result, as a user logs them and as each API has them."""
 
 

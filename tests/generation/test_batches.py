@@ -204,9 +204,16 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     path = tmp_path / "sums.jsonl"
     path.write_text("".join(f'{{"id": "q{n}", "problem": "1+{n}?", "answer": "{n + 1}"}}\n' for n in range(N)))
     return {
-        "data": path, "question_key": "problem", "answer_key": "answer", "id_key": "id", "samples": M, "model": "m",
-        "batch": True, "canary": False, "out": tmp_path / "run",
-    }  # fmt: skip
+        "data": path,
+        "question_key": "problem",
+        "answer_key": "answer",
+        "id_key": "id",
+        "samples": M,
+        "model": "m",
+        "batch": True,
+        "canary": False,
+        "out": tmp_path / "run",
+    }
 
 
 def texts(out: Path) -> dict[tuple[str, int], str | None]:
@@ -256,11 +263,13 @@ def test_samples_come_from_a_batch_and_are_as_those_of_streams(asked: dict[str, 
 def test_a_batch_of_responses_is_written_and_read_as_such(asked: dict[str, Any]) -> None:
     def outcome(lines: list[Line], _number: int) -> Outcome:
         ended = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-        return Outcome(output=[
-            encoded({"custom_id": line["custom_id"], "response": {"status_code": 200, "body": reply | ended}})
-            for line in lines
-            for reply in [Said(line["body"]["input"][0]["content"].split("\n")[0], model="m").whole("responses")]
-        ])  # fmt: skip
+        return Outcome(
+            output=[
+                encoded({"custom_id": line["custom_id"], "response": {"status_code": 200, "body": reply | ended}})
+                for line in lines
+                for reply in [Said(line["body"]["input"][0]["content"].split("\n")[0], model="m").whole("responses")]
+            ]
+        )
 
     provider = BatchProvider(outcome)
     run = run_on(provider, asked, api="responses")
@@ -311,11 +320,18 @@ def test_hostile_results_change_nothing(asked: dict[str, Any]) -> None:
     def outcome(lines: list[Line], _number: int) -> Outcome:
         first = lines[0]
         junk = [
-            b"", b"{", b"[]", b"null", b'"x"', b"\xff\xfe\x00", b"[" * 50_000, encoded({"custom_id": 7}),
+            b"",
+            b"{",
+            b"[]",
+            b"null",
+            b'"x"',
+            b"\xff\xfe\x00",
+            b"[" * 50_000,
+            encoded({"custom_id": 7}),
             encoded({"custom_id": "not-ours", "response": {"status_code": 200, "body": {}}}),
             answered({**first, "custom_id": "../../etc/passwd"}),
             answered({**first, "custom_id": first["custom_id"] + "0"}),
-        ]  # fmt: skip
+        ]
         twice = [answered(first, "one"), answered(first, "another"), refused(first, 500, "late")]
         return Outcome(output=[*junk, *twice, *[answered(line) for line in lines[1:]]])
 

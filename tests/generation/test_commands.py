@@ -222,9 +222,11 @@ def formerly(question: str, index: int, tokens: int | None, started: float, tota
 def test_the_forecast_is_that_of_a_table_worked_by_hand() -> None:
     # q0: 100, 300 (mean 200, variance 20,000); q1: 400, 400.
     former = [
-        formerly("q0", 0, 100, 0.0, 1.0), formerly("q0", 1, 300, 1.0, 3.0),
-        formerly("q1", 0, 400, 0.0, 4.0), formerly("q1", 1, 400, 100.0, 4.0),  # a later session
-    ]  # fmt: skip
+        formerly("q0", 0, 100, 0.0, 1.0),
+        formerly("q0", 1, 300, 1.0, 3.0),
+        formerly("q1", 0, 400, 0.0, 4.0),
+        formerly("q1", 1, 400, 100.0, 4.0),  # a later session
+    ]
     ahead = forecast(former, {"sums": (2, 8)}, concurrency=4, prices=Prices(prompt=1e6, completion=1e6))
     assert (ahead.n_samples, ahead.tokens) == (16, 8 * 200 + 8 * 400)
     assert ahead.tokens_error == pytest.approx((64 * 20_000 / 2 + 8 * 20_000) ** 0.5)

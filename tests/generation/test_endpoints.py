@@ -241,9 +241,10 @@ def test_causes_are_grouped_counted_and_forgotten() -> None:
     listed = causes.listed(9, "the budget")
     assert listed[:1] == [Cause("not asked", 4, "the budget")]
     assert sorted(map(str, listed[1:])) == [
-        "1 × server: broken (given up after 5 attempts)", "2 × timeout: slow",
+        "1 × server: broken (given up after 5 attempts)",
+        "2 × timeout: slow",
         "2 × too_long: more than 4096 (given up after 1 to 3 attempts)",
-    ]  # fmt: skip
+    ]
     assert [cause.count for cause in listed] == sorted((cause.count for cause in listed), reverse=True)
     causes.arrived(tasks[0])
     causes.arrived(tasks[4])
@@ -259,9 +260,11 @@ def said(text: str | None, finish: str = "stop", usage: Usage | None = None) -> 
 def test_a_run_whose_first_replies_a_limit_of_the_server_cuts_is_not_told_to_raise_max_tokens() -> None:
     """Events alone are no length in tokens, so that a server without usage shows no limit."""
     for word, tokens, says in (
-        ("length", 40, "were cut by the server at 40 tokens, below the max_tokens of 64"), ("length", None, "Raise"),
-        ("max_steps", 40, "Allow the tool more steps"), ("model_context_window_exceeded", 40, "longer context"),
-    ):  # fmt: skip
+        ("length", 40, "were cut by the server at 40 tokens, below the max_tokens of 64"),
+        ("length", None, "Raise"),
+        ("max_steps", 40, "Allow the tool more steps"),
+        ("model_context_window_exceeded", 40, "longer context"),
+    ):
         canary = Canary()
         replies = [said(text, word, Usage(completion_tokens=tokens)) for text in "abcdefghijklmnop"]
         *_, verdict = [canary.observe(Task("b", reply.text or "", 0), reply, 64) for reply in replies]
@@ -416,10 +419,20 @@ def played(word: str) -> float:
 @pytest.mark.parametrize(
     ("word", "rest"),
     [
-        ("A", 0.0), ("C", 0.0), ("R", 0.1), ("RR", 0.17), ("RRR", 0.289), ("R" * 12, 34.27), ("R" * 40, 60.0),
-        ("R" * 2000, 60.0), ("RRRCR", 0.4913), ("RRRAR", 0.17), ("RRRAAR", 0.1), ("AAAR", 0.1),
+        ("A", 0.0),
+        ("C", 0.0),
+        ("R", 0.1),
+        ("RR", 0.17),
+        ("RRR", 0.289),
+        ("R" * 12, 34.27),
+        ("R" * 40, 60.0),
+        ("R" * 2000, 60.0),
+        ("RRRCR", 0.4913),
+        ("RRRAR", 0.17),
+        ("RRRAAR", 0.1),
+        ("AAAR", 0.1),
     ],
-)  # fmt: skip
+)
 def test_a_slot_rests_longer_after_each_refusal_and_an_accepted_request_takes_two_back(word: str, rest: float) -> None:
     assert played(word) == pytest.approx(rest, rel=1e-3)
 

@@ -116,7 +116,8 @@ HOSTILE: dict[str, tuple[Callable[[FakeServer, Request], Iterable[Step]], str]] 
     "no HTTP": (lambda *_: [b"SSH-2.0-OpenSSH_9.6\r\n", CLOSE], "no answer"),
     "not allowed": (lambda *_: [http(403, b'{"error": "no key"}')], "(HTTP 403: no key)"),
     "redirects": (
-        lambda *_: [http(307, location="http://127.0.0.2/metrics")], "HTTP 307: redirects to http://127.0.0.2/metrics",
+        lambda *_: [http(307, location="http://127.0.0.2/metrics")],
+        "HTTP 307: redirects to http://127.0.0.2/metrics",
     ),
     "redirects to itself": (lambda *_: [http(307, location="/metrics")], "HTTP 307: redirects to /metrics"),
     "redirects nowhere": (lambda *_: [http(307, location="http://[/")], "no answer"),
@@ -124,13 +125,14 @@ HOSTILE: dict[str, tuple[Callable[[FakeServer, Request], Iterable[Step]], str]] 
     "HTML": (lambda *_: [http(200, b"<html>\n<p>vllm:generation_tokens_total 3</p>\n")], "no figures of an engine"),
     "too long": (lambda *_: [http(200, b"# x\n" * 1_100_000)], "longer than 4 MiB"),
     "many series": (
-        lambda *_: [http(200, b"".join(b'vllm:generation_tokens{a="%d"} 1\n' % n for n in range(9000)))], "more series",
+        lambda *_: [http(200, b"".join(b'vllm:generation_tokens{a="%d"} 1\n' % n for n in range(9000)))],
+        "more series",
     ),
     "a bomb": (lambda *_: [http(200, gzip.compress(b"a" * 10**8), content_encoding="gzip")], "longer than 4 MiB"),
     "no gzip": (lambda *_: [http(200, b"vllm:x 1\n", content_encoding="gzip")], "no figures"),
     "only before": (only_first, "only once"),
     "not text": (lambda *_: [http(200, bytes(range(256)) * 99)], "no figures"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HOSTILE)

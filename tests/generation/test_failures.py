@@ -183,9 +183,11 @@ def test_a_question_that_fails_alone_is_given_up_if_the_server_still_lists_its_m
         patience = replace(QUICK, outage=4.0)
         settings = run_settings(tmp_path / "run", server.base_url, samples=1, patience=patience)
         outcome = run(
-            settings, question_set(tmp_path, 6), interval=0.01,
+            settings,
+            question_set(tmp_path, 6),
+            interval=0.01,
             listing=lambda failures: [url for url, why in failures.items() if why and lists],
-        )  # fmt: skip
+        )
     (cause,) = outcome.causes
     assert (outcome.n_done, cause.kind, cause.attempts[0] >= settings.patience.attempts) == (5, "connect", lists)
     assert ("no request has been answered" in outcome.stopped) != lists
@@ -279,9 +281,13 @@ def test_a_refused_field_is_named_with_what_leaves_it_out(
 ) -> None:
     with FakeServer(lambda _: [refusal]) as server:
         settings = run_settings(
-            tmp_path / "run", server.base_url, samples=1, spelling=Spelling(extra_body={"minnow": 1}), seed=0,
+            tmp_path / "run",
+            server.base_url,
+            samples=1,
+            spelling=Spelling(extra_body={"minnow": 1}),
+            seed=0,
             benchmarks={"sums": BenchmarkSettings(samples=1, sampling=Sampling(temperature=0.6, top_k=20))},
-        )  # fmt: skip
+        )
         try:
             said = str(run(settings, question_set(tmp_path, n_questions)).causes[0])
         except ServerError as error:

@@ -79,9 +79,14 @@ class Play:
         usage, timing = Usage(completion_tokens=tokens), Timing(started=0.0, total=1.0, events=tokens)
         task, text = flight.task, f"{flight.task}"
         sample = recorded.sample(
-            task.question_id, task.sample_index, text,
-            benchmark=task.benchmark, finish_reason=finish, usage=usage, timing=timing,
-        )  # fmt: skip
+            task.question_id,
+            task.sample_index,
+            text,
+            benchmark=task.benchmark,
+            finish_reason=finish,
+            usage=usage,
+            timing=timing,
+        )
         reply = Reply(text=text, reasoning=None, finish_reason=finish, usage=usage, timing=timing)
         self.dispatcher.landed(flight, (sample, reply))
 

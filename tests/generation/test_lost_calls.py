@@ -19,7 +19,7 @@ FAMILIES = {
     "deepseek_v3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME\n```json\nARGS\n```",
     "deepseek_v31": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>NAME<｜tool▁sep｜>ARGS<｜tool▁call▁end｜>",
     "deepseek_v32": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="NAME">\n<｜DSML｜parameter name="code">'
-                    "CODE</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+    "CODE</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
     "gpt-oss, its own tool": "<|channel|>analysis to=NAME code<|message|>CODE<|call|>",
     "gpt-oss, a function": "<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>ARGS<|call|>",
     "gpt-oss without its tokens": "analysis to=NAME codeCODE",
@@ -39,7 +39,7 @@ FAMILIES = {
     "minimax_m1": '<tool_calls>\n{"name": "NAME", "arguments": ARGS}\n</tool_calls>',
     "minimax_m2": '<minimax:tool_call>\n<invoke name="NAME">\n<parameter name="code">CODE</parameter>\n</invoke>',
     "step3": '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="NAME">'
-             '<steptml:parameter name="code">CODE</steptml:parameter></steptml:invoke>',
+    '<steptml:parameter name="code">CODE</steptml:parameter></steptml:invoke>',
     "step3 without its tokens": 'function<steptml:invoke name="NAME"><steptml:parameter name="code">CODE',
     "xlam": '```json\n[{"name": "NAME", "arguments": ARGS}]\n```',
     "internlm": '<|action_start|><|plugin|>\n{"name": "NAME", "parameters": ARGS}<|action_end|>',
@@ -49,7 +49,7 @@ FAMILIES = {
     "gemma": "```tool_code\nprint(NAME(code=QUOTED))\n```",
     "gemma, code": "```tool_code\nCODE\n```",
     "functiongemma": "<start_function_call>call:NAME{code:<escape>CODE<escape>}<end_function_call>",
-    "gemma4": "<|tool_call>call:NAME{code:<|\"|>CODE<|\"|>}<tool_call|>",
+    "gemma4": '<|tool_call>call:NAME{code:<|"|>CODE<|"|>}<tool_call|>',
     "gigachat3": 'function call<|role_sep|>\n{"name": "NAME", "arguments": ARGS}',
     "command": '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "NAME", "parameters": ARGS}]<|END_ACTION|>',
     "command without its tokens": '[{"tool_call_id": "0", "tool_name": "NAME", "parameters": ARGS}]',
@@ -68,7 +68,7 @@ FAMILIES = {
     "a function with code": "NAME(print(6*7))",
     "a plain block": "```NAME\nCODE\n```",
     "a block that was not closed": "```NAME\nCODE\n",
-}  # fmt: skip
+}
 """What each family writes, as the parsers of vLLM and SGLang read it, or as it stands without special tokens."""
 
 ANSWERS = {

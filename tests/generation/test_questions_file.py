@@ -90,13 +90,20 @@ def edited(rows: list[Row], chance: random.Random) -> list[Row]:
     at, fresh = chance.randrange(len(rows)), {"problem": f"What is {chance.randrange(100, 999)} + 1?", "answer": "7"}
     row, others = rows[at], [*rows[:at], *rows[at + 1 :]]
     with_id = {"id": f"n{chance.random()}"} if "id" in row else {}
-    return chance.choice([
-        [*rows, {**fresh, **with_id}], [{**fresh, **with_id}, *rows], others or rows, rows[::-1],
-        [*rows[:at], {**row, "answer": "8"}, *rows[at + 1 :]],
-        [*rows[:at], {**row, "problem": row["problem"] + " Why?"}, *rows[at + 1 :]],
-        [*rows, row] if not with_id else rows, [{**each, "level": 1} for each in rows],
-        [{**each, "id": f"m{n}"} for n, each in enumerate(rows)], [{**fresh, **with_id}],
-    ])  # fmt: skip
+    return chance.choice(
+        [
+            [*rows, {**fresh, **with_id}],
+            [{**fresh, **with_id}, *rows],
+            others or rows,
+            rows[::-1],
+            [*rows[:at], {**row, "answer": "8"}, *rows[at + 1 :]],
+            [*rows[:at], {**row, "problem": row["problem"] + " Why?"}, *rows[at + 1 :]],
+            [*rows, row] if not with_id else rows,
+            [{**each, "level": 1} for each in rows],
+            [{**each, "id": f"m{n}"} for n, each in enumerate(rows)],
+            [{**fresh, **with_id}],
+        ]
+    )
 
 
 def contents(rows: list[Row]) -> Counter[tuple[str, str]]:

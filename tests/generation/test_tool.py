@@ -133,7 +133,7 @@ ENDS: dict[str, tuple[list[str | Said], str, list[list[str]], str]] = {
     "lost in its text": (["<tool_call>\n{}</tool_call>"], "stop", [[]], "<tool_call>\n{}</tool_call>"),
     "lost without a mark": ([BARE], "stop", [[]], BARE),
     "lost by its word": ([calling(text="Hm.")], "tool_calls", [[]], "Hm."),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", ENDS)
@@ -425,7 +425,7 @@ class Adding(CallRunner):
 
 CALCULATOR = Tool(
     name="calculator", parameters={"type": "object"}, description=lambda _: "Adds numbers.", read=addends, runner=Adding
-)  # fmt: skip
+)
 
 
 def test_two_tools_are_offered_at_once_and_each_runs_its_own_calls(
@@ -437,8 +437,11 @@ def test_two_tools_are_offered_at_once_and_each_runs_its_own_calls(
     tools = (TOOL, CALCULATOR.settings())
     sample, outcome, requests = one_sample(tmp_path, *replies, tools=tools)
     assert [[call.output for call in step.calls] for step in sample.steps or ()] == [
-        ["[no output]"], ["3", "expected numbers"], ["42"], [],
-    ]  # fmt: skip
+        ["[no output]"],
+        ["3", "expected numbers"],
+        ["42"],
+        [],
+    ]
     assert [tool["function"]["name"] for tool in requests[-1].json["tools"]] == ["python", "calculator"]
     assert outcome.complete
     lost = '<tool_call>{"name": "calculator", "arguments": {"numbers": [1]}}</tool_call>'
@@ -580,8 +583,18 @@ def test_every_field_of_a_reply_survives_a_join() -> None:
     usage = Usage(
         prompt_tokens=1, completion_tokens=2, reasoning_tokens=3, cached_tokens=4, spec_tokens=5, spec_steps=6
     )
-    timing = Timing(started=9.0, queued=1.0, first_token=1.0, last_token=2.0, total=3.0, gap_p50=0.1, gap_p99=0.2,
-                    events=7, clock="kernel", lag=0.5)  # fmt: skip
+    timing = Timing(
+        started=9.0,
+        queued=1.0,
+        first_token=1.0,
+        last_token=2.0,
+        total=3.0,
+        gap_p50=0.1,
+        gap_p99=0.2,
+        events=7,
+        clock="kernel",
+        lag=0.5,
+    )
     reply = Reply(text="t", reasoning="r", refusal="f", finish_reason="stop", usage=usage, timing=timing,
                   server_model="m", fingerprint="p", request_id="i", provider="o", stated=usage, stated_total=8,
                   notes=("n",), calls=(Call("c", "python", "1"),), carry=("x",), echo={"top_p": 1})  # fmt: skip

@@ -52,9 +52,13 @@ TOOLS = [
     {"type": "function", "function": {"name": "now", "description": "The time."}},
 ]
 ACCEPTED = {
-    "city": ["New York, NY"], "days": ["", 3], "scale": ["", 2.0], "hours": ["", [1, 2]],
-    "place": ["", {"zip": ["10001", ""]}], "stops": ["", [{"a": [1]}]],
-}  # fmt: skip
+    "city": ["New York, NY"],
+    "days": ["", 3],
+    "scale": ["", 2.0],
+    "hours": ["", [1, 2]],
+    "place": ["", {"zip": ["10001", ""]}],
+    "stops": ["", [{"a": [1]}]],
+}
 WEATHER, NOW = {"weather.get": ACCEPTED}, {"now": {}}
 
 

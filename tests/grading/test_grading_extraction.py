@@ -39,8 +39,9 @@ def test_separate_reasoning_is_searched_only_when_asked_for() -> None:
         assert (asked.verdict, asked.extracted) == ("correct", "5")
     inline = sample(r"<think>so \boxed{5} then")
     assert [grade(question("5"), inline, answer_from_reasoning=asked).verdict for asked in (False, True)] == [
-        "no_answer", "correct",
-    ]  # fmt: skip
+        "no_answer",
+        "correct",
+    ]
 
 
 def test_truncated_response_counts_only_a_complete_box_or_a_phrase() -> None:

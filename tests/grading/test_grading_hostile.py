@@ -43,12 +43,18 @@ TOWERS = [
 ]  # fmt: skip
 
 CODE = [
-    "open('{canary}','w')", "__import__('os').system('touch {canary}')", "S(\"open('{canary}','w')\")",
-    "Symbol('x',**{{'a':open('{canary}','w')}})", "[].__class__.__base__.__subclasses__()",
+    "open('{canary}','w')",
+    "__import__('os').system('touch {canary}')",
+    "S(\"open('{canary}','w')\")",
+    "Symbol('x',**{{'a':open('{canary}','w')}})",
+    "[].__class__.__base__.__subclasses__()",
     "lambda: open('{canary}','w')",
-    r"\input{{/etc/passwd}}", r"\write18{{touch {canary}}}", "eval(\"open('{canary}','w')\")", "`touch {canary}`",
+    r"\input{{/etc/passwd}}",
+    r"\write18{{touch {canary}}}",
+    "eval(\"open('{canary}','w')\")",
+    "`touch {canary}`",
     "$(touch {canary})",
-]  # fmt: skip
+]
 
 
 def decide(references: list[str], texts: list[str]) -> list[Grade]:
@@ -84,15 +90,28 @@ def test_code_is_never_run(tmp_path: Path, shape: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "\\boxed{" * 20_000, "\\boxed{5}" * 100_000, "\\boxed{" + "{" * 100_000, "a" * 5_000_000, "$" * 100_000,
+        "\\boxed{" * 20_000,
+        "\\boxed{5}" * 100_000,
+        "\\boxed{" + "{" * 100_000,
+        "a" * 5_000_000,
+        "$" * 100_000,
         "\\(" * 50_000,
-        "\n" * 1_000_000, "9" * 1_000_000, "<think>" * 50_000, "</think>" * 50_000 + "\\boxed{5}",
+        "\n" * 1_000_000,
+        "9" * 1_000_000,
+        "<think>" * 50_000,
+        "</think>" * 50_000 + "\\boxed{5}",
         "\\boxed{" + " " * 500_000 + "5}",
-        "answer is " * 50_000, "A: " * 50_000, "**" * 50_000, "(" * 200_000, "1," * 200_000, "#### " * 50_000,
-        "﷽" * 100_000, "box" * 100_000,
+        "answer is " * 50_000,
+        "A: " * 50_000,
+        "**" * 50_000,
+        "(" * 200_000,
+        "1," * 200_000,
+        "#### " * 50_000,
+        "﷽" * 100_000,
+        "box" * 100_000,
     ],
     ids=lambda text: repr(text[:20]),  # pytest hands the name to child processes, and the system bounds its length
-)  # fmt: skip
+)
 def test_long_text_is_judged(text: str) -> None:
     (graded,) = decide(["5"], [text])
     assert graded.rule not in ("time", "crash", "memory")

@@ -9,15 +9,38 @@ from harness.core.records import GradeRules
 from harness.grading.compare.equivalence import equal
 
 RIGHT = [
-    ("2a", "2a"), (r"\frac v2", "v/2"), ("2.5km", "2500m"), ("72 km/h", "20 m/s"), (r"3\text{ days}", r"3\text{ d}"),
-    ("3t", "3000kg"), ("pi", "Pi"), (r"\text{No}", "no"), ("ab", "ba"), ("mgh", "mgh"),
-    ("red", "RED"), ("old", "Old"), ("odd", "ODD"),
-]  # fmt: skip
+    ("2a", "2a"),
+    (r"\frac v2", "v/2"),
+    ("2.5km", "2500m"),
+    ("72 km/h", "20 m/s"),
+    (r"3\text{ days}", r"3\text{ d}"),
+    ("3t", "3000kg"),
+    ("pi", "Pi"),
+    (r"\text{No}", "no"),
+    ("ab", "ba"),
+    ("mgh", "mgh"),
+    ("red", "RED"),
+    ("old", "Old"),
+    ("odd", "ODD"),
+]
 WRONG = [
-    ("2a", "2A"), (r"\frac v2", r"\frac V2"), (r"\frac12mv^2", r"\frac12mV^2"), ("2d", "48h"), ("24h", "1d"),
-    ("3t", "2000kg"), ("3t", "3N"), ("ab", "AB"), ("pV", "pv"), (r"\pi", r"\Pi"), ("3n", "3N"), ("mg", "Mg"),
-    ("kv/2", "KV/2"), ("mgh", "MGH"), ("mgh", "Mgh"), ("ABC", "abc"),
-]  # fmt: skip
+    ("2a", "2A"),
+    (r"\frac v2", r"\frac V2"),
+    (r"\frac12mv^2", r"\frac12mV^2"),
+    ("2d", "48h"),
+    ("24h", "1d"),
+    ("3t", "2000kg"),
+    ("3t", "3N"),
+    ("ab", "AB"),
+    ("pV", "pv"),
+    (r"\pi", r"\Pi"),
+    ("3n", "3N"),
+    ("mg", "Mg"),
+    ("kv/2", "KV/2"),
+    ("mgh", "MGH"),
+    ("mgh", "Mgh"),
+    ("ABC", "abc"),
+]
 
 
 @pytest.mark.parametrize(("reference", "answer"), RIGHT)

@@ -251,20 +251,29 @@ def test_each_switch_of_a_row_turns_one_of_its_examples(line: list[str], example
     for switch in set(re.findall(r"`(\w+)`", line[2])) & CONVENTIONS.keys():
         turned = GradeRules(conventions={switch: not CONVENTIONS[switch].default})
         moved = [
-            (reference, answer) for reference, answer, expected in examples
+            (reference, answer)
+            for reference, answer, expected in examples
             if is_equal(reference, answer, turned) is not expected
-        ]  # fmt: skip
+        ]
         assert moved, switch
 
 
 UNDECIDED = [
-    ("100 °C", "373 K", "400 K"), ("3:30 p.m.", "3:30", "4:30"), ("15", "XV", "5x"),
-    (r"10\text{ mi}", r"16.1\text{ km}", r"17.1\text{ km}"), (r"N\theta", r"N(\theta)", "ab"),
-    (r"\{-3,3\}", "|x|=3", "|x|=4"), ("x+7", "x (mod 7)", "x+8"), ("|z|^2", r"z\bar z", "3"),
-    ("x (mod 7)", "x+7", "5 (mod 8)"), (r"\ln 2", r"\log 2", r"\log 3"),
-    ("x=2或x=3", "x=2且x=3", "x=2或x=4"), ("x=7, y=3", "7或3", "3, 7"),
-    ("BC", "A^{-1}BCA", "BD"), (r"\vec a \times \vec b", r"\vec b \times \vec a", r"\vec a \times \vec c"),
-]  # fmt: skip
+    ("100 °C", "373 K", "400 K"),
+    ("3:30 p.m.", "3:30", "4:30"),
+    ("15", "XV", "5x"),
+    (r"10\text{ mi}", r"16.1\text{ km}", r"17.1\text{ km}"),
+    (r"N\theta", r"N(\theta)", "ab"),
+    (r"\{-3,3\}", "|x|=3", "|x|=4"),
+    ("x+7", "x (mod 7)", "x+8"),
+    ("|z|^2", r"z\bar z", "3"),
+    ("x (mod 7)", "x+7", "5 (mod 8)"),
+    (r"\ln 2", r"\log 2", r"\log 3"),
+    ("x=2或x=3", "x=2且x=3", "x=2或x=4"),
+    ("x=7, y=3", "7或3", "3, 7"),
+    ("BC", "A^{-1}BCA", "BD"),
+    (r"\vec a \times \vec b", r"\vec b \times \vec a", r"\vec a \times \vec c"),
+]
 
 
 @pytest.mark.parametrize(("reference", "answer", "twin"), UNDECIDED)

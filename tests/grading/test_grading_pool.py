@@ -395,8 +395,9 @@ def test_the_most_frequent_failures_of_a_verifier_are_named() -> None:
     score = score_benchmark([asked], grades, None)
     named = [f"the verifier raised Error{number} on 1 sample" for number in (1, 2, 3, 4)]
     assert [error.partition(":")[0] for error in score.verifier_errors] == [
-        "the verifier raised Error0 on 2 samples", *named,
-    ]  # fmt: skip
+        "the verifier raised Error0 on 2 samples",
+        *named,
+    ]
     assert set(score.verifier_errors) <= set(score.sentences)
 
 

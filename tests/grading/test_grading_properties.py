@@ -145,17 +145,37 @@ def test_right_answers_are_one_vote_that_no_other_answer_has(reference: str) -> 
 
 REASONING = ["", "<think>\nIs it \\boxed{{{other}}}? No.\n</think>\n\n", "Is it \\boxed{{{other}}}? No.</think>"]
 BEFORE = [
-    "", "Step 3 ", "The final answer is: {value} ", "&= {value} \\\\ ", "x = {value}, so in 2024 ", "(1) ", "- ",
-    "The tag <think> is not needed.\n", "**Final Answer**\n\n", "We use `<think>` and `</think>` for notes: ",
-]  # fmt: skip
+    "",
+    "Step 3 ",
+    "The final answer is: {value} ",
+    "&= {value} \\\\ ",
+    "x = {value}, so in 2024 ",
+    "(1) ",
+    "- ",
+    "The tag <think> is not needed.\n",
+    "**Final Answer**\n\n",
+    "We use `<think>` and `</think>` for notes: ",
+]
 BEHIND = [
-    "", ".", "!", " as required.", "\n\nNo other value works.", "\n\nThey wait for 3 more hours.", ". QED",
-    "\n\nPut notes between <think> and </think>.", ". Instead of a sum we took a product.", "\n\nI can also check it.",
-]  # fmt: skip
+    "",
+    ".",
+    "!",
+    " as required.",
+    "\n\nNo other value works.",
+    "\n\nThey wait for 3 more hours.",
+    ". QED",
+    "\n\nPut notes between <think> and </think>.",
+    ". Instead of a sum we took a product.",
+    "\n\nI can also check it.",
+]
 TAKING_BACK = [
-    ". Wait, that is wrong.", "\n\nActually, no.", "\nHmm, let me redo this.", " and then finally \\boxed{{",
-    ". The final answer is \\boxed{{{other}", ". No, it is {other}.",
-]  # fmt: skip
+    ". Wait, that is wrong.",
+    "\n\nActually, no.",
+    "\nHmm, let me redo this.",
+    " and then finally \\boxed{{",
+    ". The final answer is \\boxed{{{other}",
+    ". No, it is {other}.",
+]
 BOXES = ["\\boxed{{{value}}}", "$\\boxed{{{value}}}$", "\\[\\boxed{{{value}}}\\]", "\\boxed{{'{value}'}}"]
 WORKING = ["2 * {half} = {value}", "{half} + {half} = {value} metres", "{half}+{half}=<<{half}+{half}={value}>>{value}"]
 LAST = [

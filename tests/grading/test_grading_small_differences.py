@@ -23,13 +23,36 @@ RULES = GradeRules()
 bounded = settings(max_examples=examples(60), deadline=None)
 
 OF_LETTERS = [
-    r"x^{%d}", r"2^{x}", r"\sin x", r"\ln(x+%d)", r"\sqrt{x+%d}", r"e^{-x}", r"\cos^{%d} x", r"\frac{1}{x+%d}",
-    r"(2x-1)^{%d}",    r"\arctan x", r"|x|", r"\tanh x", r"xy", r"y^{%d}", r"\lfloor x\rfloor",
-]  # fmt: skip
+    r"x^{%d}",
+    r"2^{x}",
+    r"\sin x",
+    r"\ln(x+%d)",
+    r"\sqrt{x+%d}",
+    r"e^{-x}",
+    r"\cos^{%d} x",
+    r"\frac{1}{x+%d}",
+    r"(2x-1)^{%d}",
+    r"\arctan x",
+    r"|x|",
+    r"\tanh x",
+    r"xy",
+    r"y^{%d}",
+    r"\lfloor x\rfloor",
+]
 CLOSED = [
-    r"\sqrt{%d}", r"\ln %d", r"\pi^{%d}", r"e^{-%d}", r"\sin %d", r"\arctan %d", r"\sqrt[3]{%d}", r"\sqrt{2+\sqrt{%d}}",
-    r"\cos\frac{\pi}{%d}", r"\tanh %d", r"2^{-%d}", r"\sqrt{2}^{\sqrt{%d}}",
-]  # fmt: skip
+    r"\sqrt{%d}",
+    r"\ln %d",
+    r"\pi^{%d}",
+    r"e^{-%d}",
+    r"\sin %d",
+    r"\arctan %d",
+    r"\sqrt[3]{%d}",
+    r"\sqrt{2+\sqrt{%d}}",
+    r"\cos\frac{\pi}{%d}",
+    r"\tanh %d",
+    r"2^{-%d}",
+    r"\sqrt{2}^{\sqrt{%d}}",
+]
 TINY = [r"10^{-%d}", r"\frac{1}{10^{%d}}", r"e^{-%d}", r"2^{-%d}"]
 
 
@@ -76,10 +99,21 @@ def test_a_sum_with_a_tiny_term_more_is_not_accepted(
 
 
 EXPONENTS = [
-    "y=x^{%d}", "y=(2x-1)^{%d}", "x_{n+1}=x_n^{%d}", r"y=2^x\cdot 3^{%d}", r"\ln(1+e^{-%d})", r"\tanh %d", r"\cosh %d",
-    r"\sqrt{x^{%d}+1}", r"\pi^{%d}+1", r"(1+\frac{1}{x})^{%d}", r"\arctan(10^{%d})", r"e^{-%d}+x", r"\sin(x)^{%d}",
+    "y=x^{%d}",
+    "y=(2x-1)^{%d}",
+    "x_{n+1}=x_n^{%d}",
+    r"y=2^x\cdot 3^{%d}",
+    r"\ln(1+e^{-%d})",
+    r"\tanh %d",
+    r"\cosh %d",
+    r"\sqrt{x^{%d}+1}",
+    r"\pi^{%d}+1",
+    r"(1+\frac{1}{x})^{%d}",
+    r"\arctan(10^{%d})",
+    r"e^{-%d}+x",
+    r"\sin(x)^{%d}",
     "(x+1)^{%d}-1",
-]  # fmt: skip
+]
 
 
 @bounded

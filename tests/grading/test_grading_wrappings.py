@@ -43,12 +43,13 @@ WRAPPINGS = [
 """Replies that state the answer in the place of @."""
 
 RUN_ONS = [
-    ("", "Question: {}\nAnswer: {}\n#### {}"), ("", "Q: {}\nA: It is {}. The answer is {}."),
+    ("", "Question: {}\nAnswer: {}\n#### {}"),
+    ("", "Q: {}\nA: It is {}. The answer is {}."),
     ("", "**Problem 2:**\n{}\n\n**Solution:**\n{}. \\boxed{{{}}}"),
     ("", "### Question\n{}\n{}\n#### {}\n\n### Question\nAnd"),
     ("Tom: Hi.\n\nTask 1: Add.\n\nTask 2: Sum.\n", "Task 3: {}\n{}. So it is {}."),
     ("Aufgabe: Wie viel?\nLösung: 1\n\nAufgabe: Wie alt?\nLösung:", "Aufgabe: {}\nLösung: {}. The answer is {}"),
-]  # fmt: skip
+]
 """Prompts, and how a base model goes on behind its answer: a further question, and twice another answer."""
 
 THOUGHTS = [

@@ -232,7 +232,7 @@ CRITERIA = json.dumps([{"criterion": f"c{points}", "points": points} for points 
         ("healthbench", 'So:\n```json\n{"met": [false, false, true]}\n```', ("wrong", (-8, 10))),
         *(("healthbench", f'{{"met": {met}}}', None) for met in ("[true, true]", '["true", true, true]', "[1, 1, 0]")),
     ],
-)  # fmt: skip
+)
 def test_a_ruling_is_a_statement_of_its_own_within_the_limits(
     form: str | JudgeForm, reply: str, ruling: tuple[str, object] | None
 ) -> None:
@@ -298,11 +298,15 @@ def test_a_form_is_a_file_and_one_that_could_not_be_read_is_refused(tmp_path: Pa
     (tmp_path / "own.yaml").write_text(json.dumps(own), "utf-8")
     assert re.fullmatch("own-[0-9a-f]{8}", form_named(str(tmp_path / "own.yaml")).name)
     for changed, reason in (
-        ({"prompt": "no answer"}, "must show {answer}"), ({"label": ""}, "needs a `label`"),
-        ({"allowed": [8]}, "from 0 to `points`"), ({"points": None}, "gives none"),
-        ({"reply": "json"}, "exactly one verdict or points"), ({"reads": {"A": "correct"}}, "this form has none"),
-        ({"reply": "criteria", "points": None}, "{rubric}"), ({"answer": 1}, "answer"),
-    ):  # fmt: skip
+        ({"prompt": "no answer"}, "must show {answer}"),
+        ({"label": ""}, "needs a `label`"),
+        ({"allowed": [8]}, "from 0 to `points`"),
+        ({"points": None}, "gives none"),
+        ({"reply": "json"}, "exactly one verdict or points"),
+        ({"reads": {"A": "correct"}}, "this form has none"),
+        ({"reply": "criteria", "points": None}, "{rubric}"),
+        ({"answer": 1}, "answer"),
+    ):
         (tmp_path / "bad.yaml").write_text(json.dumps(own | changed), "utf-8")
         with pytest.raises(UsageError, match=f"bad.yaml: .*{re.escape(reason)}"):
             form_named(str(tmp_path / "bad.yaml"))

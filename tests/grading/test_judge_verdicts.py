@@ -32,9 +32,15 @@ QUESTION = Question(
 
 def grade_of(verdict: VerdictName) -> Grade:
     return Grade(
-        benchmark="b", question_id="q", sample_index=0, verdict=verdict, extracted="2", rule="integer",
-        grader="rules/1", unextracted=True,
-    )  # fmt: skip
+        benchmark="b",
+        question_id="q",
+        sample_index=0,
+        verdict=verdict,
+        extracted="2",
+        rule="integer",
+        grader="rules/1",
+        unextracted=True,
+    )
 
 
 @pytest.mark.parametrize(

@@ -30,18 +30,24 @@ ENGINES: Mapping[str, Mapping[str, Any]] = {
         "/v1/models": {"data": [{"id": "pinned", "owned_by": "sglang", "root": "org/pinned", "max_model_len": 40960}]},
         "/get_model_info": {"model_path": "org/pinned", "preferred_sampling_params": {"top_k": 20}},
         "/get_server_info": {
-            "version": "0.5.23", "context_length": 40960, "tp_size": 2, "dtype": "bfloat16", "max_running_requests": 48,
+            "version": "0.5.23",
+            "context_length": 40960,
+            "tp_size": 2,
+            "dtype": "bfloat16",
+            "max_running_requests": 48,
             "sampling_defaults": "model",
         },
     },
     "llama.cpp": {
         "/v1/models": {"data": [{"id": "pinned", "owned_by": "llamacpp", "meta": {"n_params": 9, "n_vocab": 9}}]},
         "/props": {
-            "model_path": "/models/pinned.gguf", "total_slots": 3, "build_info": "b1-pinned",
+            "model_path": "/models/pinned.gguf",
+            "total_slots": 3,
+            "build_info": "b1-pinned",
             "default_generation_settings": {"n_ctx": 40960, "params": {"top_k": 40, "min_p": 0.05}},
         },
     },
-}  # fmt: skip
+}
 """Engine → page → what it says there. Every other page is not there (404)."""
 
 SUM = re.compile(r"What is (\d+) \+ (\d+)\?")

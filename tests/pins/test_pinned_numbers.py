@@ -55,8 +55,11 @@ def numbers_of(score: Mapping[str, Any]) -> Numbers:
             numbers[f"{field} {value}"] = [*estimate(group["accuracy"])[:5], group["n_questions"], group["n_samples"]]
     for name, counts in (score["tokens"] or {}).items():
         numbers[f"tokens {name}"] = counts and [
-            counts["n"], counts["mean"]["value"], counts["p50"], counts["p99"],
-        ]  # fmt: skip
+            counts["n"],
+            counts["mean"]["value"],
+            counts["p50"],
+            counts["p99"],
+        ]
     for url, endpoint in score["endpoints"].items():
         numbers[url] = [*estimate(endpoint["accuracy"]), endpoint["truncated"]]
     for name, measure in score["measures"].items():
@@ -102,10 +105,11 @@ def scored(run: Path, **options: Any) -> Numbers:
 def compared(*runs: Path, **options: Any) -> list[Numbers]:
     """The numbers of each comparison with the first run."""
     return [
-        {"of": f"{pair.decision.run} {pair.decision.paired.benchmark}"} | flat(pair.decision)
+        {"of": f"{pair.decision.run} {pair.decision.paired.benchmark}"}
+        | flat(pair.decision)
         | {"n_settings": len(pair.settings), "n_warnings": len(pair.decision.warnings)}
         for pair in harness.compare(runs, **options)
-    ]  # fmt: skip
+    ]
 
 
 def verified(run: Path) -> list[Numbers]:

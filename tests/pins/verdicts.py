@@ -154,9 +154,12 @@ def _scored(rows: Sequence[Row], rules: str) -> Iterator[str]:
         _write_lines(folder / "questions.jsonl", map(_question, range(len(rows)), rows))
         _write_lines(folder / "replies.jsonl", ({"id": f"row {n}", "reply": row.reply} for n, row in enumerate(rows)))
         harness.score(
-            folder / "replies.jsonl", benchmark=str(folder / "pinned.yaml"), id_key="id", response_key="reply",
+            folder / "replies.jsonl",
+            benchmark=str(folder / "pinned.yaml"),
+            id_key="id",
+            response_key="reply",
             workers=1,
-        )  # fmt: skip
+        )
         (grades,) = folder.glob("replies.jsonl.scored/*/grades.jsonl")
         said = {line["question_id"]: line["verdict"] for line in _lines(grades)}
     yield from (said[f"row {n}"] for n in range(len(rows)))
@@ -166,9 +169,11 @@ def _question(number: int, row: Row) -> dict[str, Any]:
     """The line of the table of questions."""
     more = [*row.more.get("more", ()), *[""] * MAX_MORE]
     return {
-        "id": f"row {number}", "question": row.more.get("question", "-"), "reference": row.reference,
+        "id": f"row {number}",
+        "question": row.more.get("question", "-"),
+        "reference": row.reference,
         **{f"more_{n}": more[n] for n in range(MAX_MORE)},
-    }  # fmt: skip
+    }
 
 
 def changes(sets: Sets, said: Said) -> list[str]:

@@ -97,10 +97,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"api": "messages", "thinking": "off"}, "no arguments for a chat template"),
     ({"api": "messages", "header": {"Anthropic-Version": "sk-ant-api03-AbCd0123456789xyz"}}, "looks like a key"),
     ({"api": "messages", "batch": True}, "batches of api=messages are not supported"),
-    ({"api": "messages", "provider": "anthropic", "model": "claude-opus-5", "temperature": 1.0, **KEY},
-     "claude-opus-5 does not take it"),
+    (
+        {"api": "messages", "provider": "anthropic", "model": "claude-opus-5", "temperature": 1.0, **KEY},
+        "claude-opus-5 does not take it",
+    ),
     ({"api": "responses", "provider": "openai", "model": "gpt-5", "thinking_tokens": 99, **KEY}, "no field of"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("options", "words"), REFUSED)

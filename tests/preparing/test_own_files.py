@@ -46,11 +46,13 @@ def test_case_spaces_underscores_and_hyphens_of_a_column_do_not_matter(
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
-        *(({"question": "1?", name: "2"}, f"'answer' .* for the answer; it has question, {name}")
-          for name in ("answers", "correct", "answer 1")),
+        *(
+            ({"question": "1?", name: "2"}, f"'answer' .* for the answer; it has question, {name}")
+            for name in ("answers", "correct", "answer 1")
+        ),
         ({"问题": "1?", "answer": "2"}, "'problem' or .* or 'messages' for the question; it has 问题, "),
     ],
-)  # fmt: skip
+)
 def test_a_column_of_another_name_is_refused(tmp_path: Path, row: dict[str, object], sentence: str) -> None:
     with pytest.raises(UsageError, match=f"no column {sentence}"):
         asked(tmp_path, row)

@@ -118,14 +118,20 @@ NO_ROOM = "max_tokens 32768 leaves no room for a prompt in a context of 32768 to
         ("gpt-oss", {"templated": False}, "api=completions: the model card says that the model works in its"),
         ("gpt-oss", {"thinking": None}, "no effort is set: the effort is medium unless it is set"),
         ("deepseek-v3.2", {"thinking": None}, "no thinking: the model's template thinks only where it is told to"),
-        ("qwen3", {"sampling": Sampling(temperature=0.7, top_p=0.95)}, "the model card asks for temperature 0.6 "
-         "(not 0.7), top_k 20 (not sent); preset=qwen3 sends its sampling"),
-        ("qwen3", {"sampling": Sampling(temperature=0.6, top_p=0.95, top_k=20, max_tokens=4096)},
-         "max_tokens 4096: the model card gives a reply 32,768"),
+        (
+            "qwen3",
+            {"sampling": Sampling(temperature=0.7, top_p=0.95)},
+            "the model card asks for temperature 0.6 (not 0.7), top_k 20 (not sent); preset=qwen3 sends its sampling",
+        ),
+        (
+            "qwen3",
+            {"sampling": Sampling(temperature=0.6, top_p=0.95, top_k=20, max_tokens=4096)},
+            "max_tokens 4096: the model card gives a reply 32,768",
+        ),
         ("limo", {"sampling": Sampling(max_tokens=32768)}, NO_ROOM),
         ("qwen3", {"context": 32768}, NO_ROOM),
     ],
-)  # fmt: skip
+)
 def test_each_rule_of_a_card_is_warned_of_once(name: str, change: dict[str, Any], begins: str) -> None:
     (sentence,) = said(name, dataclasses.replace(SOUND[name], **change))
     assert sentence.startswith(begins)

@@ -32,9 +32,12 @@ from tests.presets.every_field import every_field, value_of
 FIELDS = every_field()
 
 CARD = {
-    "name": "own", "title": "Own", "prompt": "boxed", "source": {"kind": "file", "path": "set.jsonl"},
+    "name": "own",
+    "title": "Own",
+    "prompt": "boxed",
+    "source": {"kind": "file", "path": "set.jsonl"},
     "columns": {"question": "problem", "answer": "answer"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FIELDS)

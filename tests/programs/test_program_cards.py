@@ -26,11 +26,19 @@ def problem(number: int, date: str, **more: Any) -> dict[str, Any]:
     """A row of LiveCodeBench's form."""
     case = {"input": "1\n", "output": "2\n", "testtype": "stdin"}
     return {
-        "question_title": "t", "question_content": f"Question {number}.", "platform": "atcoder",
+        "question_title": "t",
+        "question_content": f"Question {number}.",
+        "platform": "atcoder",
         "question_id": f"q{number}",
-        "contest_id": "c", "contest_date": f"{date}T00:00:00", "starter_code": "", "difficulty": "easy",
-        "public_test_cases": json.dumps([case]), "private_test_cases": packed([case, case]), "metadata": "{}", **more,
-    }  # fmt: skip
+        "contest_id": "c",
+        "contest_date": f"{date}T00:00:00",
+        "starter_code": "",
+        "difficulty": "easy",
+        "public_test_cases": json.dumps([case]),
+        "private_test_cases": packed([case, case]),
+        "metadata": "{}",
+        **more,
+    }
 
 
 def asked(tmp_path: Path, name: str, *rows: dict[str, Any]) -> list[Question]:
@@ -99,9 +107,16 @@ def test_a_row_that_is_none_is_refused_by_its_place(tmp_path: Path, changes: dic
 
 
 def test_mbpp_shows_its_assertions_and_mbpp_plus_runs_the_long_ones(tmp_path: Path) -> None:
-    row = {"task_id": 11, "text": "Add.", "prompt": "Add.", "code": "def add(a, b):\n    return a + b",
-           "test_list": ["assert set(add([1], [2])) == {1, 2}", "assert add(1, 2) == 3"], "test_setup_code": "",
-           "test_imports": ["import math"], "challenge_test_list": []}  # fmt: skip
+    row = {
+        "task_id": 11,
+        "text": "Add.",
+        "prompt": "Add.",
+        "code": "def add(a, b):\n    return a + b",
+        "test_list": ["assert set(add([1], [2])) == {1, 2}", "assert add(1, 2) == 3"],
+        "test_setup_code": "",
+        "test_imports": ["import math"],
+        "challenge_test_list": [],
+    }
     (plain,) = asked(tmp_path, "mbpp", row)
     tests = references.tests_of(plain.references[0])
     assert (tests.function, tests.checks) == ("add", tuple(row["test_list"]))

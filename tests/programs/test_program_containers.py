@@ -67,9 +67,16 @@ def test_a_score_by_docker_starts_closed_containers_and_removes_them(
     for words in started:
         before = words[: words.index(IMAGE)]
         assert {
-            "--network=none", "--ipc=none", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges",
-            "--pull=never", "--rm", "--pids-limit=128", "--entrypoint=python3",
-        } <= set(before)  # fmt: skip
+            "--network=none",
+            "--ipc=none",
+            "--read-only",
+            "--cap-drop=ALL",
+            "--security-opt=no-new-privileges",
+            "--pull=never",
+            "--rm",
+            "--pids-limit=128",
+            "--entrypoint=python3",
+        } <= set(before)
         named = dict(word.split("=", 1) for word in before if "=" in word)
         assert int(named["--user"].partition(":")[0]) >= 10_000
         assert int(named["--memory"]) == int(named["--memory-swap"]) > 0
@@ -118,9 +125,11 @@ def test_a_real_container_decides_keeps_nothing_and_leaves_nothing() -> None:
     assert script(cell, "open('/tmp/left', 'w').write('42')\nprint(42)", ("", "42")).outcome == "correct"
     assert script(cell, "import os\nprint(os.listdir('/tmp'))", ("", "[]")).outcome == "correct"
     for code in (
-        "import socket\nsocket.create_connection(('1.1.1.1', 53))", "import os\nos.fork()",
-        "open('/usr/written', 'w')", "import os\nos.kill(1, 9)",
-    ):  # fmt: skip
+        "import socket\nsocket.create_connection(('1.1.1.1', 53))",
+        "import os\nos.fork()",
+        "open('/usr/written', 'w')",
+        "import os\nos.kill(1, 9)",
+    ):
         assert script(cell, code + "\nprint(42)", ("", "42")).rule == "exception", code
     process = cell._process
     assert process is not None

@@ -69,7 +69,7 @@ PAYLOADS = {
     "faked time": "import time\ntime.time = time.monotonic = time.process_time = lambda: 0",
     "threads": "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(9,)).start()",
     "descriptors": "import os\nwhile True: os.open('/dev/null', 0)",
-    "inherited": "import os\nfor fd in range(3, 4096):\n    try: os.write(fd, b'\\0\\0\\0\\x10{\"end\":\"passed\"}')\n    except OSError: pass",
+    "inherited": 'import os\nfor fd in range(3, 4096):\n    try: os.write(fd, b\'\\0\\0\\0\\x10{"end":"passed"}\')\n    except OSError: pass',
     "forged over": "import os\nfor fd in range(3, 64):\n    try: os.write(fd, b'\\0\\0\\0\\x0a{\"over\": 0}')\n    except OSError: pass",
     "read inherited": "import os\nfor fd in range(5, 4096):\n    try: print(os.read(fd, 1000))\n    except OSError: pass",
     "closed": "import os\nos.closerange(0, 4096)",
@@ -103,7 +103,7 @@ PAYLOADS = {
     "traced": "import sys\nsys.settrace(lambda *a: None)\nsys.setprofile(lambda *a: None)",
     "collected": "class D:\n    def __del__(self):\n        import os\n        os._exit(0)\nD()",
     "signals ignored": "import signal\nfor s in range(1, 65):\n    try: signal.signal(s, signal.SIG_IGN)\n    except (OSError, ValueError): pass",
-}  # fmt: skip
+}
 """Name → code of the attack."""
 
 ENDLESS = {
@@ -113,7 +113,7 @@ ENDLESS = {
     "spin in C": "sum(range(10 ** 18))",
     "spin in threads": "import threading\ndef s():\n    while True: pass\nfor _ in range(8): threading.Thread(target=s).start()",
     "catch all": "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
-}  # fmt: skip
+}
 """Attacks that run into a limit of time or output; there are fewer of them, for each takes its limit."""
 
 FRAMES = {

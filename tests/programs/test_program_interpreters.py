@@ -69,7 +69,7 @@ TOLD = {
     "lone surrogate": ("'\\ud800'", "ran", "ud800"),
     "surrogate printed": ("class A:\n    def __repr__(self): return 'é\\udc80'\nA()", "ran", "é\\udc80"),
     "bad repr": ("class A:\n    def __repr__(self): return 1/0\nA()", "failed", "ZeroDivisionError"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", TOLD)

@@ -38,24 +38,45 @@ PROGRAMS = {
 """Kind → its tests and a program, with a number in the place of NUMBER."""
 
 MARKDOWN = [
-    "```python\n@\n```", "Here:\n\n~~~\n@\n~~~\nDone.", "````py title=\"x\"\n@\n````\n", "  ```Python3\n{  }@\n  ```",
-    "1. We read it.\n2. So:\n   ```python\n{   }@\n   ```\n3. Done.", "- ```\n{  }@\n  ```",
+    "```python\n@\n```",
+    "Here:\n\n~~~\n@\n~~~\nDone.",
+    '````py title="x"\n@\n````\n',
+    "  ```Python3\n{  }@\n  ```",
+    "1. We read it.\n2. So:\n   ```python\n{   }@\n   ```\n3. Done.",
+    "- ```\n{  }@\n  ```",
     "> As asked:\n> ```python\n{> }@\n> ```",
-    "* a\n\n  > ~~~~python\n{  > }@\n  > ~~~~\n", "```python\n@\n", "~~~~ python\n@\n~~~~~~\n```",
-]  # fmt: skip
+    "* a\n\n  > ~~~~python\n{  > }@\n  > ~~~~\n",
+    "```python\n@\n",
+    "~~~~ python\n@\n~~~~~~\n```",
+]
 """Replies whose program stands in a block of Markdown, in the place of @; {…}: what its lines begin with."""
 
 OTHERS = [
-    "@", "Sure! This is it:\n\n@\n\nIt prints the sum.", "Code:\n@\nThis takes O(n).", "@\n```\nDone.",
-    "It is:```python\n@\n```", "```python\n@```\nSo it ends.", "The code is ```\n@ ```.", "- ```python\n@\n```",
-    "Solution\n\n{    }@\n\nComplexity: O(n)", "<code>\n@\n</code>", "```python\n@\n\nThat is all.",
-]  # fmt: skip
+    "@",
+    "Sure! This is it:\n\n@\n\nIt prints the sum.",
+    "Code:\n@\nThis takes O(n).",
+    "@\n```\nDone.",
+    "It is:```python\n@\n```",
+    "```python\n@```\nSo it ends.",
+    "The code is ```\n@ ```.",
+    "- ```python\n@\n```",
+    "Solution\n\n{    }@\n\nComplexity: O(n)",
+    "<code>\n@\n</code>",
+    "```python\n@\n\nThat is all.",
+]
 """Replies whose program stands in no block of Markdown, or not alone there."""
 
 BEHIND = [
-    "", "", "\nOutput:\n```\n5\n```", "\n\n```bash\npython main.py\n```", "\n\n```console\n$ python main.py\nf(3)\n```",
-    "\n\n```output\nYES 3\n```\nDone.", "\n\n~~~text\nf(5)\n~~~", "\n\n```js\nf(3)\n```", "\n\nUse `f(x)`.",
-]  # fmt: skip
+    "",
+    "",
+    "\nOutput:\n```\n5\n```",
+    "\n\n```bash\npython main.py\n```",
+    "\n\n```console\n$ python main.py\nf(3)\n```",
+    "\n\n```output\nYES 3\n```\nDone.",
+    "\n\n~~~text\nf(5)\n~~~",
+    "\n\n```js\nf(3)\n```",
+    "\n\nUse `f(x)`.",
+]
 """What may follow."""
 
 
@@ -106,7 +127,7 @@ def test_blocks_are_those_of_a_parser_of_markdown() -> None:
         ("", None),
         (None, None),
     ],
-)  # fmt: skip
+)
 def test_the_last_program_counts_and_a_broken_one_is_run_whole(reply: str | None, code: str | None) -> None:
     program = program_of(reply, WHOLE)
     assert (None if program is None else program.code) == code
@@ -120,11 +141,13 @@ def test_the_last_program_counts_and_a_broken_one_is_run_whole(reply: str | None
         ("```python\n    return 2\n```", STARTER + "    return 2"),
         ("    return 2\n", STARTER + "    return 2\n"),
         ("    return 2\n\nIt is two.", STARTER + "    return 2\n\n"),
-        ("```python\ndef f(x):\n    return 2\n```\nFor instance:\n```python\nf(3)\n```",
-         HELPERS + "def f(x):\n    return 2"),
+        (
+            "```python\ndef f(x):\n    return 2\n```\nFor instance:\n```python\nf(3)\n```",
+            HELPERS + "def f(x):\n    return 2",
+        ),
         ("I cannot.", None),
     ],
-)  # fmt: skip
+)
 def test_a_function_is_joined_with_its_starter_code(reply: str, code: str | None) -> None:
     program = program_of(reply, FUNCTION)
     assert (None if program is None else program.code) == code
@@ -134,9 +157,14 @@ def test_a_function_is_joined_with_its_starter_code(reply: str, code: str | None
 @pytest.mark.parametrize(
     "reply",
     [
-        lambda n: "```\n" * n, lambda n: "```\nx\n" * n, lambda n: "> " * n + "```", lambda n: "@a\n" * n,
-        lambda n: "a\n\n b\n" * n, lambda n: "a ``` b" * n, lambda n: "- " * n + "a```" * n,
+        lambda n: "```\n" * n,
+        lambda n: "```\nx\n" * n,
+        lambda n: "> " * n + "```",
+        lambda n: "@a\n" * n,
+        lambda n: "a\n\n b\n" * n,
+        lambda n: "a ``` b" * n,
+        lambda n: "- " * n + "a```" * n,
     ],
-)  # fmt: skip
+)
 def test_a_long_reply_takes_linear_time(reply: Callable[[int], str], tests: QuestionTests) -> None:
     assert grows_linearly(lambda n: program_of(reply(n), tests), 250)

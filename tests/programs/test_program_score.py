@@ -30,9 +30,14 @@ prompt: none
 ROWS = [
     {"id": "io", "question": "Sum.", "tests": [{"input": "1 2", "output": "3"}, {"input": "2 2", "output": "4"}]},
     {"id": "call", "question": "Write add.", "function": "add", "tests": [{"input": "1\n2", "output": "3"}]},
-    {"id": "code", "question": "Write plus.", "function": "plus", "tests": ["assert plus(1, 2) == 3"],
-     "solution": "def plus(a, b): return a + b"},
-]  # fmt: skip
+    {
+        "id": "code",
+        "question": "Write plus.",
+        "function": "plus",
+        "tests": ["assert plus(1, 2) == 3"],
+        "solution": "def plus(a, b): return a + b",
+    },
+]
 REPLIES = {
     "io": ["```python\nprint(sum(map(int, input().split())))\n```", "<think>?</think>```python\nprint(3)\n```"],
     "call": ["```python\ndef add(a, b): return a + b\n```", "```python\ndef add(a, b): return a - b\n```"],
@@ -60,10 +65,13 @@ def test_a_score_of_programs_is_resumed_and_read_like_any_other(tmp_path: Path) 
     assert done.code == 0, done.err
     verdicts = {(g.question_id, g.sample_index): (g.verdict, g.rule) for g in grade_file.read(run.benchmark("sums"))}
     assert verdicts == {
-        ("io", 0): ("correct", "all tests"), ("io", 1): ("wrong", "wrong output"),
-        ("call", 0): ("correct", "all tests"), ("call", 1): ("wrong", "wrong output"),
-        ("code", 0): ("correct", "all tests"), ("code", 1): ("no_answer", "no answer"),
-    }  # fmt: skip
+        ("io", 0): ("correct", "all tests"),
+        ("io", 1): ("wrong", "wrong output"),
+        ("call", 0): ("correct", "all tests"),
+        ("call", 1): ("wrong", "wrong output"),
+        ("code", 0): ("correct", "all tests"),
+        ("code", 1): ("no_answer", "no answer"),
+    }
     (score,) = json.loads(done.out)["scores"] if isinstance(json.loads(done.out), dict) else json.loads(done.out)
     assert score["accuracy"]["value"] == pytest.approx(0.5)
     before = run.benchmark("sums").grades.read_bytes()

@@ -43,7 +43,7 @@ DOUBLE = ("21\n", "42\n")
         ("import sys\nsys.stderr.write('x' * 20_000_000)\nprint(43)", "wrong output"),
         ("open('x', 'w').write('42')\nprint(open('x').read())", "all tests"),
     ],
-)  # fmt: skip
+)
 def test_a_whole_program(cell: SandboxCell, code: str, rule: str) -> None:
     decision = script(cell, code, DOUBLE)
     assert decision.rule == rule
@@ -60,8 +60,11 @@ def test_the_first_failing_test_is_told_with_what_came(cell: SandboxCell) -> Non
     assert decision.failure is not None
     assert decision.failure.test == 2
     assert decision.failure.steps == (
-        "the first test that failed is number 2", "input: -1", "expected: 1", "came: 0\\n",
-    )  # fmt: skip
+        "the first test that failed is number 2",
+        "input: -1",
+        "expected: 1",
+        "came: 0\\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,11 +196,23 @@ def test_test_code_and_the_objects_of_the_program(
 @pytest.mark.parametrize(
     "value",
     [
-        "range(3)", "range(9, 0, -2)", "{1: 2}.keys()", "{1: [2]}.items()",
-        "date(2024, 2, 29)", "datetime(2024, 2, 29, 1, 2, 3, 4, timezone.utc)", "time(1, 2, 3)", "timedelta(-1, 2, 3)",
-        "b'\\x00\\xff'", "1 + 2.5j", "Decimal('0.10')", "Fraction(-1, 3)", "2 ** 80", "deque([1])", "frozenset({1})",
+        "range(3)",
+        "range(9, 0, -2)",
+        "{1: 2}.keys()",
+        "{1: [2]}.items()",
+        "date(2024, 2, 29)",
+        "datetime(2024, 2, 29, 1, 2, 3, 4, timezone.utc)",
+        "time(1, 2, 3)",
+        "timedelta(-1, 2, 3)",
+        "b'\\x00\\xff'",
+        "1 + 2.5j",
+        "Decimal('0.10')",
+        "Fraction(-1, 3)",
+        "2 ** 80",
+        "deque([1])",
+        "frozenset({1})",
     ],
-)  # fmt: skip
+)
 def test_ordinary_values_cross_as_they_are(cell: SandboxCell, value: str) -> None:
     header = "from collections import deque\nfrom datetime import *\nfrom decimal import Decimal\n"
     header += "from fractions import Fraction\n"

@@ -123,21 +123,32 @@ def test_a_low_terminal_keeps_bars_and_the_weightiest_facts() -> None:
 
 @given(
     parts=st.lists(
-        st.tuples(st.integers(0, 10**6), st.integers(0, 500), st.integers(0, 500), st.integers(0, 500),
-                  st.integers(0, 10**6), st.text(max_size=40)),
-        min_size=1, max_size=12,
+        st.tuples(
+            st.integers(0, 10**6),
+            st.integers(0, 500),
+            st.integers(0, 500),
+            st.integers(0, 500),
+            st.integers(0, 10**6),
+            st.text(max_size=40),
+        ),
+        min_size=1,
+        max_size=12,
     ),
     width=st.integers(20, 250),
     height=st.integers(3, 60),
-)  # fmt: skip
+)
 def test_no_line_is_too_long_and_no_bar_full_before_the_end(parts: list[Any], width: int, height: int) -> None:
     benchmarks = tuple(
         BenchmarkProgress(
-            name=name, done=done, total=done + flying + retrying + given_up + rest, in_flight=flying, retrying=retrying,
+            name=name,
+            done=done,
+            total=done + flying + retrying + given_up + rest,
+            in_flight=flying,
+            retrying=retrying,
             given_up=given_up,
         )
         for done, flying, retrying, given_up, rest, name in parts
-    )  # fmt: skip
+    )
     shown = panel(progress(benchmarks=benchmarks), width, height, SCORES)
     assert len(shown) <= height
     for one in shown:
@@ -168,7 +179,11 @@ GIVES_UP = "gives up in 6 min without an answer; Ctrl-C ends it now and loses no
     [
         ({"endpoints": WAITING}, "", "left"),
         ({"finished": 48, "truncated": 13}, " · 13 of this session's 48 (27.1%) truncated · ", ""),
-        ({**ENDING, "grace_s": 28.4, "in_flight": 12}, "ending: 12 requests may take 28 s to finish; Ctrl-C again cancels", ""),
+        (
+            {**ENDING, "grace_s": 28.4, "in_flight": 12},
+            "ending: 12 requests may take 28 s to finish; Ctrl-C again cancels",
+            "",
+        ),
         ({**ENDING, "grace_s": 28.4, "in_flight": 1024}, "ending: 1,024 requests may take 28 s to finish", ""),
         ({**ENDING, "grace_s": 7.0, "in_flight": 1}, "ending: 1 request may take 7 s to finish;", ""),
         ({**ENDING, "grace_s": None, "in_flight": 1}, "ending: 1 request may finish, without a limit", ""),
@@ -178,7 +193,7 @@ GIVES_UP = "gives up in 6 min without an answer; Ctrl-C ends it now and loses no
         ({"patience_s": 360.0, "stopping": True}, "", "gives up"),
         ({"arrived": 1, "failures": 1}, "1 token,", "failed requests"),
     ],
-)  # fmt: skip
+)
 def test_a_line_and_a_panel_say_what_is_the_matter_and_nothing_else(
     changes: dict[str, Any], says: str, not_said: str
 ) -> None:
@@ -205,10 +220,11 @@ def test_the_progress_of_a_sweep_names_its_cell() -> None:
 def test_foreign_words_reach_the_terminal_inert() -> None:
     endpoint = msgspec.structs.replace(progress().endpoints[1], base_url=HOSTILE, why=HOSTILE)
     hostile = progress(
-        benchmarks=(BenchmarkProgress(name=HOSTILE, done=1, total=3),), endpoints=(endpoint,),
+        benchmarks=(BenchmarkProgress(name=HOSTILE, done=1, total=3),),
+        endpoints=(endpoint,),
         failed=(FailureProgress(kind="server", count=1, latest=HOSTILE, ago_s=1),),
         oldest=OldestInFlight(benchmark=HOSTILE, question_id=HOSTILE, sample_index=0, seconds=1, tokens=1),
-    )  # fmt: skip
+    )
     scores = {HOSTILE: RunningScore(RunningEstimate(0.5), 2)}
     shown = [text([one]) for width in (80, 200) for one in panel(hostile, width, 30, scores)] + [line(hostile, scores)]
     assert any(r"\x1b" in one for one in shown)

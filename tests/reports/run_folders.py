@@ -146,8 +146,9 @@ def _workload(grades: Sequence[Grade], generator: random.Random) -> Workload | N
         seconds = (grade.completion_tokens or 0) / 40
         timing = Timing(
             started=1_767_225_600.0 + 20.0 * place + (36_000.0 if place > len(grades) / 2 else 0.0),
-            first_token=min(seconds, generator.uniform(0.2, 0.9)), total=seconds,
-        )  # fmt: skip
+            first_token=min(seconds, generator.uniform(0.2, 0.9)),
+            total=seconds,
+        )
         usage = Usage(prompt_tokens=100, completion_tokens=grade.completion_tokens, reasoning_tokens=5)
         fields = {"usage": usage, "timing": timing, "endpoint": "http://10.0.0.1:8000/v1"}
         observed.observe(recorded.sample(grade.question_id, text="", attempts=1 + (place % 10 == 0), **fields))
@@ -157,10 +158,15 @@ def _workload(grades: Sequence[Grade], generator: random.Random) -> Workload | N
 def _question(name: str, number: int, of: int, spoil: Spoil) -> Question:
     messages = (Message("user", spoil(rf"Find the value of $\frac{{{number}}}{{7}}$ in lowest terms.")),)
     return Question(
-        benchmark=name, question_id=spoil(f"q{number:03}"), messages=messages, references=(spoil(str(number)),),
-        kind="integer", metadata={"level": spoil(str(1 + 5 * number // of))}, row_digest=f"row {number}",
+        benchmark=name,
+        question_id=spoil(f"q{number:03}"),
+        messages=messages,
+        references=(spoil(str(number)),),
+        kind="integer",
+        metadata={"level": spoil(str(1 + 5 * number // of))},
+        row_digest=f"row {number}",
         prompt_digest="",
-    )  # fmt: skip
+    )
 
 
 def _grade(question: Question, index: int, chance: float, generator: random.Random, cut: float, spoil: Spoil) -> Grade:
@@ -171,6 +177,14 @@ def _grade(question: Question, index: int, chance: float, generator: random.Rand
     tokens = 32768 if truncated else int(generator.lognormvariate(8.4 if verdict == "correct" else 8.9, 0.5))
     found = None if verdict == "no_answer" else answer
     return Grade(
-        benchmark=question.benchmark, question_id=question.question_id, sample_index=index, verdict=verdict,
-        extracted=found, rule="integer", grader="rules/1", vote=found, truncated=truncated, completion_tokens=tokens,
-    )  # fmt: skip
+        benchmark=question.benchmark,
+        question_id=question.question_id,
+        sample_index=index,
+        verdict=verdict,
+        extracted=found,
+        rule="integer",
+        grader="rules/1",
+        vote=found,
+        truncated=truncated,
+        completion_tokens=tokens,
+    )

@@ -59,8 +59,12 @@ def test_a_page_of_hostile_texts_holds_only_our_elements_and_no_handler_or_link(
     names = {name for name, _ in found.attributes}
     assert not names & {"src", "style", "action", "data", "srcset", "xlink:href"}
     assert {value for name, value in found.attributes if name == "href"} <= {
-        "#benchmark-1", "#benchmark-2", "#benchmark-3", "#numbers", "#making"
-    }  # fmt: skip
+        "#benchmark-1",
+        "#benchmark-2",
+        "#benchmark-3",
+        "#numbers",
+        "#making",
+    }
     assert not any(name.startswith("on") for name in names)
     assert any("<script>fetch(" in text for text in found.texts)
 

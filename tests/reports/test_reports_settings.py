@@ -62,9 +62,13 @@ def test_settings_that_move_a_score_most_come_first() -> None:
 
 def test_where_a_sampling_value_or_a_given_option_comes_from_is_said(tmp_path: Path) -> None:
     recorded: dict[str, object] = {
-        "sampling_from": {"temperature": "preset r1"}, "spelt_by": {"seed_field": "options"}, "seed_field": "seed",
-        "chosen_by": {"samples": "card"}, "canary": False, "questions_made": {"rows_digest": "0c1f"},
-    }  # fmt: skip
+        "sampling_from": {"temperature": "preset r1"},
+        "spelt_by": {"seed_field": "options"},
+        "seed_field": "seed",
+        "chosen_by": {"samples": "card"},
+        "canary": False,
+        "questions_made": {"rows_digest": "0c1f"},
+    }
     folder = write_run(tmp_path / "run", settings=recorded)
     manifest = Manifest.load(folder)
     demo = msgspec.structs.replace(manifest.benchmarks["demo"], options={"canary": False})

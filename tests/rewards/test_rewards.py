@@ -114,19 +114,38 @@ def test_a_hostile_batch_costs_itself_its_reward_and_the_next_is_graded() -> Non
 
 SOLUTION = "Natalia sold 48/2 = <<48/2=24>>24 clips in May.\nIn all she sold 48+24 = 72 clips."
 FORMS: dict[str, Any] = {
-    "TRL with GSM8K": SOLUTION + "\n#### 1,072", "open-r1 with NuminaMath": SOLUTION + r" Hence $\boxed{1072}$.",
-    "R1-V": "<answer> 1072 </answer>", "Minerva": "Final Answer: The final answer is $1072$. I hope it is correct.",
-    "answer": r"$1072$", "verl, one": "1072", "verl, of Parquet": np.array(["1072"], dtype=object),
+    "TRL with GSM8K": SOLUTION + "\n#### 1,072",
+    "open-r1 with NuminaMath": SOLUTION + r" Hence $\boxed{1072}$.",
+    "R1-V": "<answer> 1072 </answer>",
+    "Minerva": "Final Answer: The final answer is $1072$. I hope it is correct.",
+    "answer": r"$1072$",
+    "verl, one": "1072",
+    "verl, of Parquet": np.array(["1072"], dtype=object),
     "verl, its column": {"style": "rule", "ground_truth": np.array(["1072"])},
-    "Skywork": '["1072"]', "tuple": ("1072",),
-    "numpy": np.int64(1072), "numpy, no axis": np.array(1072.0), "numpy, nested": np.array([["1072"]]),
-    "decimal": Decimal("1072.0"), "fraction": Fraction(2144, 2),
-}  # fmt: skip
+    "Skywork": '["1072"]',
+    "tuple": ("1072",),
+    "numpy": np.int64(1072),
+    "numpy, no axis": np.array(1072.0),
+    "numpy, nested": np.array([["1072"]]),
+    "decimal": Decimal("1072.0"),
+    "fraction": Fraction(2144, 2),
+}
 """References as trainers and their data sets pass them; each is 1072."""
 UNREADABLE = (
-    SOLUTION, "", None, True, np.bool_(True), b"1072", np.array([]), {1072}, {"ground_truth": None}, "####", math.nan,
-    10**5000, object(),
-)  # fmt: skip
+    SOLUTION,
+    "",
+    None,
+    True,
+    np.bool_(True),
+    b"1072",
+    np.array([]),
+    {1072},
+    {"ground_truth": None},
+    "####",
+    math.nan,
+    10**5000,
+    object(),
+)
 
 
 def test_a_reference_as_trainers_pass_it_is_read_or_gives_none_and_a_warning(

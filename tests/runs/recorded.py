@@ -35,9 +35,14 @@ def sample(question_id: str = "q", sample_index: int = 0, text: str | None = "so
 def question(question_id: str = "q", text: str = "What is 6 · 7?", **fields: Any) -> Question:
     """A question of one message."""
     given: dict[str, Any] = {
-        "benchmark": BENCHMARK, "messages": (Message("user", text),), "references": ("42",), "kind": "integer",
-        "row_digest": "r", "prompt_digest": "p", **fields,
-    }  # fmt: skip
+        "benchmark": BENCHMARK,
+        "messages": (Message("user", text),),
+        "references": ("42",),
+        "kind": "integer",
+        "row_digest": "r",
+        "prompt_digest": "p",
+        **fields,
+    }
     return Question(question_id=question_id, **given)
 
 
@@ -184,9 +189,15 @@ class Appended:
 
 def override(number: int) -> Override:
     return Override(
-        benchmark=BENCHMARK, question_id=f"q{number}", sample_index=0, verdict="correct", graded="wrong", who="me",
-        when="2026-01-02T03:04:05+00:00", why="é\u2028 " * (number + 1),
-    )  # fmt: skip
+        benchmark=BENCHMARK,
+        question_id=f"q{number}",
+        sample_index=0,
+        verdict="correct",
+        graded="wrong",
+        who="me",
+        when="2026-01-02T03:04:05+00:00",
+        why="é\u2028 " * (number + 1),
+    )
 
 
 def correct(run: RunFolder, number: int) -> None:

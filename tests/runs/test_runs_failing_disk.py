@@ -66,8 +66,11 @@ def append(run: RunFolder, first: int, last: int, library: Path, **disk: object)
     faults |= {"LD_PRELOAD": library.name, "LD_LIBRARY_PATH": str(library.parent)}  # LD_PRELOAD is split at blanks
     done = subprocess.run(
         [sys.executable, "-m", "tests.runs.test_runs_failing_disk", str(run.path), str(first), str(last)],
-        cwd=CHECKOUT, env={**os.environ, **faults}, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=CHECKOUT,
+        env={**os.environ, **faults},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return told(done.stdout.splitlines())
 

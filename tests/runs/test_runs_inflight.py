@@ -30,8 +30,16 @@ from harness.runs.missing import Owed, Task
 def at(text: str, reasoning: str | None = None) -> Partial:
     ids = array("i", map(ord, (reasoning or "") + text))
     seams = (Seam(tokens=3, text=3, reasoning=0, exact=True),)
-    return Partial(request="r", engine="vllm", text=text, reasoning=reasoning, tokens=len(ids), ids=ids,
-                   prompt_ids=[1, 2, 3], seams=seams)  # fmt: skip
+    return Partial(
+        request="r",
+        engine="vllm",
+        text=text,
+        reasoning=reasoning,
+        tokens=len(ids),
+        ids=ids,
+        prompt_ids=[1, 2, 3],
+        seams=seams,
+    )
 
 
 def key(n: int) -> Task:

@@ -52,10 +52,12 @@ def race(_folder: Path, url: str) -> list[str]:
 def sweep(folder: Path, url: str) -> list[str]:
     common = {"id_key": "id", "canary": False, "fingerprint": False, "base_url": url}
     content = {
-        "models": ["test-model"], "run": common, "score": {"workers": 1},
+        "models": ["test-model"],
+        "run": common,
+        "score": {"workers": 1},
         "benchmarks": [{"data": "sums.jsonl", "samples": 2}],
         "sampling": [{"name": "cool", "temperature": 0.3}, {"name": "hot", "temperature": 1.0}],
-    }  # fmt: skip
+    }
     (folder / "sweep.yaml").write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
     return ["sweep", "sweep.yaml", "--out", "out"]
 

@@ -31,10 +31,21 @@ from tests.system.command import Result, harness
 NAME = "own"
 SECRET = b"sk-of-the-person-who-reads\n"
 FILES = (
-    "manifest.json", "log.jsonl", "log.former.jsonl", "inflight.jsonl", "batches.jsonl", "run.lock", "report.html",
-    "own/questions.jsonl", "own/samples.jsonl", "own/grades.jsonl",
-    "own/opinions.jsonl", "own/overrides.jsonl", "own/scores.json", "own",
-)  # fmt: skip
+    "manifest.json",
+    "log.jsonl",
+    "log.former.jsonl",
+    "inflight.jsonl",
+    "batches.jsonl",
+    "run.lock",
+    "report.html",
+    "own/questions.jsonl",
+    "own/samples.jsonl",
+    "own/grades.jsonl",
+    "own/opinions.jsonl",
+    "own/overrides.jsonl",
+    "own/scores.json",
+    "own",
+)
 """Files of a run, and the folder of a benchmark."""
 
 HOSTILE: tuple[Any, ...] = (
@@ -62,9 +73,16 @@ def make(parent: Path, url: str) -> RunFolder:
     run = RunFolder(parent / "intact")
     files = run.benchmark(NAME)
     override = {
-        "benchmark": NAME, "question_id": "q0", "sample_index": 0, "verdict": "wrong", "graded": "correct", "who": "me",
-        "when": "2026-01-02T03:04:05+00:00", "why": "look", "schema": 1,
-    }  # fmt: skip
+        "benchmark": NAME,
+        "question_id": "q0",
+        "sample_index": 0,
+        "verdict": "wrong",
+        "graded": "correct",
+        "who": "me",
+        "when": "2026-01-02T03:04:05+00:00",
+        "why": "look",
+        "schema": 1,
+    }
     opinion = {"benchmark": NAME, "question_id": "q0", "sample_index": 0, "grader": "g", "correct": False, "schema": 1}
     files.overrides.write_text(json.dumps(override) + "\n")
     files.opinions.write_text(json.dumps(opinion) + "\n")
@@ -214,7 +232,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "plan": ("plan", "r", "--detect", "5"),
     "steer": ("status", "r", "--pause"),
     "run": (),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -398,7 +416,7 @@ NAMED = {
     "endpoints": ("run", "--data", "own.jsonl", "--model", "m", "--base-url", "PIPE"),
     "outputs": ("score", "PIPE.jsonl"),
     "published scores": ("verify", "intact", "--published", "PIPE.yaml"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow

@@ -11,19 +11,31 @@ VERDICTS: dict[str, VerdictName] = {"c": "correct", "w": "wrong", "v": "wrong", 
 
 def question(question_id: str, benchmark: str = "demo", **metadata: Any) -> Question:
     return Question(
-        benchmark=benchmark, question_id=question_id, prompt="1+1?", references=("2",), kind="integer",
-        metadata=metadata, row_digest=f"row-{question_id}", prompt_digest="",
-    )  # fmt: skip
+        benchmark=benchmark,
+        question_id=question_id,
+        prompt="1+1?",
+        references=("2",),
+        kind="integer",
+        metadata=metadata,
+        row_digest=f"row-{question_id}",
+        prompt_digest="",
+    )
 
 
 def grade(question_id: str, index: int, letter: str, **changes: Any) -> Grade:
     """c: correct, vote 2 · w, v: wrong, votes 3 and 4 · n: no answer · u: undecided, vote 5."""
     votes = {"c": "2", "w": "3", "v": "4", "u": "5"}
     fields: dict[str, Any] = {
-        "benchmark": "demo", "question_id": question_id, "sample_index": index, "verdict": VERDICTS[letter],
-        "extracted": votes.get(letter), "rule": "integer", "grader": "rules/1", "vote": votes.get(letter),
+        "benchmark": "demo",
+        "question_id": question_id,
+        "sample_index": index,
+        "verdict": VERDICTS[letter],
+        "extracted": votes.get(letter),
+        "rule": "integer",
+        "grader": "rules/1",
+        "vote": votes.get(letter),
         "completion_tokens": 100,
-    }  # fmt: skip
+    }
     return Grade(**{**fields, **changes})
 
 

@@ -67,10 +67,13 @@ def text_of(path: Path) -> str:
 
 
 FIELDS = {
-    "generation_tokens": "tokens", "preemptions": "preempted", "time_to_first_token": "first_token_s",
-    "prefix_cache_hit_rate": "cache_hit_rate", "acceptance_length": "acceptance_length",
+    "generation_tokens": "tokens",
+    "preemptions": "preempted",
+    "time_to_first_token": "first_token_s",
+    "prefix_cache_hit_rate": "cache_hit_rate",
+    "acceptance_length": "acceptance_length",
     "acceptance_rate": "acceptance_rate",
-}  # fmt: skip
+}
 
 
 def test_each_form_of_a_page_gives_the_figures_that_stand_beside_it(pages: Path) -> None:
@@ -187,9 +190,10 @@ def test_sessions_and_endpoints_add_up_and_a_reading_between_shows_a_restart() -
 
     lines = [
         reading(session, endpoint, time, tokens, arrived)
-        for session in (1.0, 2.0) for endpoint in ("a", "b")
+        for session in (1.0, 2.0)
+        for endpoint in ("a", "b")
         for time, tokens, arrived in ((0.0, 100, 0), (5.0, 140, 80), (10.0, 200, 200))
-    ]  # fmt: skip
+    ]
     made = of(lines)
     assert (made.tokens, made.client_tokens, made.acceptance_length) == (400.0, 400, 2.0)
     assert (made.tokens_per_s, made.client_tokens_per_s) == (20.0, 20.0)
@@ -247,9 +251,11 @@ def test_the_load_is_that_of_all_endpoints_and_speed_counts_at_full_load_only() 
 
 def test_ranks_that_share_the_work_and_priorities_count_once() -> None:
     labels = (
-        'dp_rank="0",tp_rank="0"', 'dp_rank="0",tp_rank="1"', 'dp_rank="1",tp_rank="2",priority=""',
+        'dp_rank="0",tp_rank="0"',
+        'dp_rank="0",tp_rank="1"',
+        'dp_rank="1",tp_rank="2",priority=""',
         'dp_rank="1",tp_rank="2",priority="7"',
-    )  # fmt: skip
+    )
     page = parse("".join(f"sglang:num_retracted_requests_total{{{each}}} 5\n" for each in labels))
     assert sum(value or 0.0 for value in page.models[""]["preempted"].values()) == 10
     assert parse("sglang:num_retracted_reqs 5\n").models == {}

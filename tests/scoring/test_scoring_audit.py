@@ -23,12 +23,17 @@ from tests.scoring.graded import grade, graded, question
 def by_hand(verdicts: Mapping[Key, bool], then: VerdictName | None = None) -> dict[Key, Override]:
     return {
         key: Override(
-            benchmark="demo", question_id=key.question_id, sample_index=key.sample_index,
-            verdict="correct" if right else "wrong", graded=then, who="me", when="2026-01-01T00:00:00+00:00",
+            benchmark="demo",
+            question_id=key.question_id,
+            sample_index=key.sample_index,
+            verdict="correct" if right else "wrong",
+            graded=then,
+            who="me",
+            when="2026-01-01T00:00:00+00:00",
             why="audit",
         )
         for key, right in verdicts.items()
-    }  # fmt: skip
+    }
 
 
 RAW = Estimate(value=0.5, sampling=Interval(0.4, 0.6), question=Interval(0.3, 0.7))

@@ -46,23 +46,44 @@ def test_a_column_gives_back_what_was_stated_up_to_the_largest_exact_number(valu
 
 
 STATED = {
-    "started": 1.8e9, "total": 9.0, "first_token": 1.5, "last_token": 8.5, "gap_p50": 0.25, "gap_p99": 0.75,
-    "lag": 0.125, "attempts": 3, "prompt_tokens": 30, "completion_tokens": 20, "reasoning_tokens": 10,
-}  # fmt: skip
+    "started": 1.8e9,
+    "total": 9.0,
+    "first_token": 1.5,
+    "last_token": 8.5,
+    "gap_p50": 0.25,
+    "gap_p99": 0.75,
+    "lag": 0.125,
+    "attempts": 3,
+    "prompt_tokens": 30,
+    "completion_tokens": 20,
+    "reasoning_tokens": 10,
+}
 TIMES = ("started", "total", "first_token", "last_token", "gap_p50", "gap_p99", "lag")
 
 
 def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
     plain = Sample(
-        benchmark="demo", question_id="q", sample_index=0, text="so 2", reasoning=None, finish_reason="stop",
-        usage=Usage(), timing=Timing(started=1.0, total=2.0), endpoint=A,
-    )  # fmt: skip
+        benchmark="demo",
+        question_id="q",
+        sample_index=0,
+        text="so 2",
+        reasoning=None,
+        finish_reason="stop",
+        usage=Usage(),
+        timing=Timing(started=1.0, total=2.0),
+        endpoint=A,
+    )
     full = msgspec.structs.replace(
-        plain, endpoint=B, finish_reason="length", attempts=3, reasoning="hm", text="\ufffd" * 9,
+        plain,
+        endpoint=B,
+        finish_reason="length",
+        attempts=3,
+        reasoning="hm",
+        text="\ufffd" * 9,
         timing=Timing(clock="kernel", **{name: STATED[name] for name in TIMES}),  # type: ignore[arg-type]
         usage=Usage(prompt_tokens=30, completion_tokens=20, reasoning_tokens=10),
         salvaged_at=tuple(Seam(tokens=1, text=1, reasoning=0, exact=exact) for exact in (True, False)),
-    )  # fmt: skip
+    )
     exactly = msgspec.structs.replace(
         plain, endpoint="file:a.jsonl", salvaged_at=full.salvaged_at[:1], usage=Usage(reasoning_tokens=9)
     )
@@ -76,9 +97,14 @@ def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
     assert observed.endpoint(rows).tolist() == [0, 1, 2]
     assert observed.endpoints == {A: 0, B: 1, "file:a.jsonl": 2}
     flags = {
-        "kernel_stamps": [0, 1, 0], "hidden": [0, 0, 1], "summary": [0, 1, 0], "salvaged": [0, 1, 1],
-        "retokenised": [0, 1, 0], "foreign": [0, 0, 1], "stopped": [1, 0, 1],
-    }  # fmt: skip
+        "kernel_stamps": [0, 1, 0],
+        "hidden": [0, 0, 1],
+        "summary": [0, 1, 0],
+        "salvaged": [0, 1, 1],
+        "retokenised": [0, 1, 0],
+        "foreign": [0, 0, 1],
+        "stopped": [1, 0, 1],
+    }
     assert {flag: observed.flagged(flag, rows).tolist() for flag in get_args(Flag)} == flags
     assert [observed.anomalies(row) for row in rows] == [(), ("garbled",), ()]
     shown = {sign: [*where] for sign, where in observed.shown(rows).items()}
@@ -113,9 +139,16 @@ def test_a_sample_and_its_grade_take_little_memory() -> None:
     n = 12_000
     observed = Observed()
     plain = Sample(
-        benchmark="demo", question_id="q", sample_index=0, text="so 2", reasoning=None, finish_reason="stop",
-        usage=Usage(prompt_tokens=30, completion_tokens=1234), timing=Timing(started=1.8e9, total=2.5), endpoint=A,
-    )  # fmt: skip
+        benchmark="demo",
+        question_id="q",
+        sample_index=0,
+        text="so 2",
+        reasoning=None,
+        finish_reason="stop",
+        usage=Usage(prompt_tokens=30, completion_tokens=1234),
+        timing=Timing(started=1.8e9, total=2.5),
+        endpoint=A,
+    )
     tracemalloc.start()
     for _ in range(n):
         observed.observe(plain)
@@ -243,10 +276,15 @@ A, B, C = (f"http://node{letter}:8000/v1" for letter in "abc")
 
 def sample(question_id: str, index: int, endpoint: str, *, right: bool = True, cut: bool = False) -> Sample:
     return recorded.sample(
-        question_id, index, rf"so \boxed{{{2 if right else 3}}}", benchmark="demo", endpoint=endpoint,
-        finish_reason="length" if cut else "stop", usage=Usage(completion_tokens=100),
+        question_id,
+        index,
+        rf"so \boxed{{{2 if right else 3}}}",
+        benchmark="demo",
+        endpoint=endpoint,
+        finish_reason="length" if cut else "stop",
+        usage=Usage(completion_tokens=100),
         timing=Timing(started=0.0, total=4.0 if endpoint == B else 2.0),
-    )  # fmt: skip
+    )
 
 
 def stored(folder: Path, listed: list[Question], samples: list[Sample], per_question: int) -> RunFolder:

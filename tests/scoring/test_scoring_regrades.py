@@ -43,9 +43,10 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
     tmp_path: Path, own_verifier: Path
 ) -> None:
     run = run_with(
-        tmp_path / "run", [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")],
+        tmp_path / "run",
+        [sample(0, r"\boxed{7}", ""), sample(1, r"\boxed{8}", "")],
         rules=GradeRules(grader="own_verifier:judge"),
-    )  # fmt: skip
+    )
     graded: list[int] = []
     own_verifier.write_text("def judge(answer, question):\n    return answer == '7'\n")
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
@@ -182,11 +183,23 @@ def altered(data: bytes, chance: random.Random) -> bytes:
         rewritten = [json.dumps(json.loads(line)).encode() + b"\n" for line in lines]
         some = [re.sub(rb',"crc":"\w+"', b"", line) if n < 3 else line for n, line in enumerate(lines)]
         return b"".join(chance.choice([rewritten, some]))
-    lines[number] = chance.choice([
-        edited, re.sub(rb',"crc":"\w+"', b"", edited), line.replace(b'"sample_index":', b'"sample_index":1'),
-        b"", line * 2, lines[other], line[:at], line[:at] + b"\n", line[:at] + bit + line[at + 1 :],
-        b"\0" * at + b"\n", b"\n" + line, b"\xef\xbb\xbf" + line, line.replace(b"\n", b"\r\n"),
-    ])  # fmt: skip
+    lines[number] = chance.choice(
+        [
+            edited,
+            re.sub(rb',"crc":"\w+"', b"", edited),
+            line.replace(b'"sample_index":', b'"sample_index":1'),
+            b"",
+            line * 2,
+            lines[other],
+            line[:at],
+            line[:at] + b"\n",
+            line[:at] + bit + line[at + 1 :],
+            b"\0" * at + b"\n",
+            b"\n" + line,
+            b"\xef\xbb\xbf" + line,
+            line.replace(b"\n", b"\r\n"),
+        ]
+    )
     return b"".join(lines)
 
 
@@ -291,9 +304,14 @@ def sample(index: int, text: str | None, reasoning: str) -> Sample:
 def run_with(folder: Path, samples: list[Sample], rules: GradeRules | None = None) -> RunFolder:
     """A run that holds these samples of one question, whose answer is 7."""
     of_run = Question(
-        benchmark="made up", question_id="q", references=("7",), kind="integer", row_digest="", prompt_digest="",
+        benchmark="made up",
+        question_id="q",
+        references=("7",),
+        kind="integer",
+        row_digest="",
+        prompt_digest="",
         rules=rules or GradeRules(),
-    )  # fmt: skip
+    )
     return recorded.write_run(folder, [of_run], samples, planned=len(samples), identity={"model": "m"})
 
 

@@ -44,17 +44,30 @@ def scored(folder: Path, *samples: Sample) -> Score:
 def streamed(first: float, *, gap: float = 0.02, lag: float | None = 0.001) -> Timing:
     """100 tokens after the first, one a `gap`."""
     return Timing(
-        started=0.0, first_token=first, last_token=first + 100 * gap, total=first + 100 * gap,
-        gap_p50=gap, gap_p99=2 * gap, events=101, clock="kernel", lag=lag,
-    )  # fmt: skip
+        started=0.0,
+        first_token=first,
+        last_token=first + 100 * gap,
+        total=first + 100 * gap,
+        gap_p50=gap,
+        gap_p99=2 * gap,
+        events=101,
+        clock="kernel",
+        lag=lag,
+    )
 
 
 def test_first_tokens_gaps_and_rates_are_quantiles_over_samples(tmp_path: Path) -> None:
     score = scored(tmp_path, *(timed(i, streamed(0.1 * (i + 1))) for i in range(5)))
     assert score.speed == Speed(
-        n_samples=5, first_token_p50=pytest.approx(0.3), first_token_p99=0.5, gap_p50=0.02, gap_p99=0.04,
-        tokens_per_s=pytest.approx(50.0), lag=0.001, kernel_stamps=1.0,
-    )  # fmt: skip
+        n_samples=5,
+        first_token_p50=pytest.approx(0.3),
+        first_token_p99=0.5,
+        gap_p50=0.02,
+        gap_p99=0.04,
+        tokens_per_s=pytest.approx(50.0),
+        lag=0.001,
+        kernel_stamps=1.0,
+    )
     table = speed_table([("run", score)])
     assert table is not None
     assert table.rows == (("run", "demo", "300", "500", "20", "40", "50.0", "1"),)

@@ -138,9 +138,15 @@ def by_hand() -> Iterator[tuple[str, object, object]]:
     below, above = IntervalEnds(np.array([-0.1, 0.0]), np.array([0.3, 0.1])), np.array([0.1, 0.04])
     reaches = [0.07 - math.hypot(0.2, 0.04) / 2, 0.07 + math.hypot(0.2, 0.06) / 2]
     yield "mean difference", ends(mean_difference_limits(above, below)), reaches
-    yield "Holm", [holm([0.03, 0.01, 0.04]), holm([0.9, 0.0]), holm([0.6, 0.7])], [
-        pytest.approx([0.06, 0.03, 0.06]), [0.9, 0.0], [1.0, 1.0],
-    ]  # fmt: skip
+    yield (
+        "Holm",
+        [holm([0.03, 0.01, 0.04]), holm([0.9, 0.0]), holm([0.6, 0.7])],
+        [
+            pytest.approx([0.06, 0.03, 0.06]),
+            [0.9, 0.0],
+            [1.0, 1.0],
+        ],
+    )
     share = (1600 * 0.001 + 2) / (40 * 0.75 * 0.25 + 2)
     smoothed = [smoothed_variance(np.asarray(0.75), np.asarray(v), np.asarray(40.0)) for v in (0.001, math.nan, 1)]
     yield "smoothed variance", list(map(float, smoothed)), [share * 31 / 42 * 11 / 42] + [31 / 42 * 11 / 42] * 2

@@ -51,13 +51,15 @@ OWN = {"--port": "port", "--port=1": "port", "--served_model_name": "served_name
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        *((f"{flag} 1", f"{flag.split('=')[0]} cannot stand behind ` -- `: the harness sets it: use `{field}`")
-          for flag, field in OWN.items()),
+        *(
+            (f"{flag} 1", f"{flag.split('=')[0]} cannot stand behind ` -- `: the harness sets it: use `{field}`")
+            for flag, field in OWN.items()
+        ),
         ("--uds /s", "asked by http"),
         ("--no-such-flag", "has no --no-such-flag: leave"),
         ("--max-loras 3 --no-lora --lora-hub.x=1 -O3 --seen -1", ""),
     ],
-)  # fmt: skip
+)
 def test_flags_behind_the_dashes_are_the_engines_own_and_not_what_a_start_is_planned_by(
     flags: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,10 +49,20 @@ def victim(tmp_path: Path) -> Path:
 def gone(name: str = "forged", **fields: Any) -> ServerState:
     """A server whose processes are all gone."""
     base: dict[str, Any] = {
-        "name": name, "engine": "vllm", "model": "m", "source": "m", "base_urls": ["http://127.0.0.1:1"],
-        "api_key_env": None, "created": datetime.now(UTC), "mark": "mark", "grace": 0.0, "guard_pid": 2**22,
-        "guard_started": "0", "status": "ready", "members": [MemberState("engine", ["true"], None)],
-    }  # fmt: skip
+        "name": name,
+        "engine": "vllm",
+        "model": "m",
+        "source": "m",
+        "base_urls": ["http://127.0.0.1:1"],
+        "api_key_env": None,
+        "created": datetime.now(UTC),
+        "mark": "mark",
+        "grace": 0.0,
+        "guard_pid": 2**22,
+        "guard_started": "0",
+        "status": "ready",
+        "members": [MemberState("engine", ["true"], None)],
+    }
     return ServerState(**base | fields)
 
 
@@ -76,9 +86,13 @@ def test_a_forged_file_of_our_own_runs_prints_and_removes_nothing(
     command, outsider = ["/bin/sh", "-c", f"echo PWNED > {victim}"], tmp_path / "victim.json"
     outsider.write_text(VICTIM)
     forgeries: dict[str, Any] = {
-        "cleanup": command, "argv": command, "log": str(victim), "container": f"harness-1; {' '.join(command)}",
-        "role": "router", "devices": [str(victim)],
-    }  # fmt: skip
+        "cleanup": command,
+        "argv": command,
+        "log": str(victim),
+        "container": f"harness-1; {' '.join(command)}",
+        "role": "router",
+        "devices": [str(victim)],
+    }
     for field, value in forgeries.items():
         record = msgspec.to_builtins(gone()) | {"name": name}
         record["members"][0][field] = value
@@ -200,9 +214,14 @@ def test_a_damaged_file_hides_no_other_server(folder: Path, content: bytes) -> N
 
 @pytest.mark.parametrize(
     ("name", "mark", "removed"),
-    [("harness-8000", "mark:0", True), ("harness-8000", "other:0", False), ("postgres", "mark:0", False),
-     ("harness-1 postgres", "mark:0", False), ("--all", "mark:0", False)],
-)  # fmt: skip
+    [
+        ("harness-8000", "mark:0", True),
+        ("harness-8000", "other:0", False),
+        ("postgres", "mark:0", False),
+        ("harness-1 postgres", "mark:0", False),
+        ("--all", "mark:0", False),
+    ],
+)
 def test_a_container_is_removed_only_if_it_was_started_with_the_servers_mark(
     name: str, mark: str, removed: bool, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,9 +70,11 @@ class Careful:
         since = self._ends[cleared[-1]].ended_at if cleared else float("-inf")
         first = [end for end in here if end.question == question and end.failure and end.ended_at >= since][:1]
         later = [
-            end for end in here for one in first
+            end
+            for end in here
+            for one in first
             if end.question != question and end.sent_at > one.sent_at and end.ended_at > one.ended_at
-        ]  # fmt: skip
+        ]
         n_good = sum(end.failure is None for end in later)
         if not n_good:
             return None

@@ -586,10 +586,17 @@ class Rules:
             self._look_at_end_by_budget(ending.rule)
         spent, beside = counts.spent, counts.beside
         theirs = Sums(
-            counts.finished, counts.truncated, counts.tokens, spent.prompt_tokens, spent.completion_tokens,
-            spent.n_unstated, beside.n_unstated, beside.prompt_tokens,
-            beside.completion_tokens, counts.failures,
-        )  # fmt: skip
+            counts.finished,
+            counts.truncated,
+            counts.tokens,
+            spent.prompt_tokens,
+            spent.completion_tokens,
+            spent.n_unstated,
+            beside.n_unstated,
+            beside.prompt_tokens,
+            beside.completion_tokens,
+            counts.failures,
+        )
         if theirs != sums:
             raise Broken("accounts", f"the servers said {sums}, the books say {theirs}")
 

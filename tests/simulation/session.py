@@ -354,10 +354,17 @@ class Session:
             text=text, reasoning=None, finish_reason=finish, usage=usage, timing=_TIMING, server_model=end.model
         )
         sample = recorded.sample(
-            task.question_id, task.sample_index, text, benchmark=task.benchmark, finish_reason=finish, usage=usage,
-            timing=_TIMING, endpoint=flight.server.endpoint.base_url, server_model=end.model,
+            task.question_id,
+            task.sample_index,
+            text,
+            benchmark=task.benchmark,
+            finish_reason=finish,
+            usage=usage,
+            timing=_TIMING,
+            endpoint=flight.server.endpoint.base_url,
+            server_model=end.model,
             salvaged_at=(Seam(tokens=16, text=16, reasoning=0, exact=True),) if flight.flight.continues else (),
-        )  # fmt: skip
+        )
         is_stored = landed((sample, reply))
         if self.doubled:
             raise Broken("stored once", f"{name(task)} is stored twice")

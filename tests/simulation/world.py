@@ -157,11 +157,13 @@ def _closed(server: Server, chance: random.Random) -> tuple[float, End]:
 
 
 def _unloaded(server: Server, chance: random.Random) -> tuple[float, End]:
-    return ROUND_TRIP_S, chance.choice((
-        RequestFailed("rejected", "no model is loaded", status=400),
-        RequestFailed("refused", "no model is loaded", status=404),
-        RequestFailed("refused", "forbidden", status=403),
-    ))  # fmt: skip
+    return ROUND_TRIP_S, chance.choice(
+        (
+            RequestFailed("rejected", "no model is loaded", status=400),
+            RequestFailed("refused", "no model is loaded", status=404),
+            RequestFailed("refused", "forbidden", status=403),
+        )
+    )
 
 
 def _lying(server: Server, chance: random.Random) -> tuple[float, End]:

@@ -317,9 +317,13 @@ def start(play: Play, line: Line, how: Started | None = None) -> subprocess.Pope
     variables = {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": KEY, "COLUMNS": "160", **how.extra}
     variables |= {"HARNESS_CACHE": str(play.folder / "cache")}
     options: dict[str, Any] = {
-        "cwd": play.folder, "env": environment(play.folder, variables), "start_new_session": True,
-        "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
-    }  # fmt: skip
+        "cwd": play.folder,
+        "env": environment(play.folder, variables),
+        "start_new_session": True,
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+    }
     if how.prefix:
         return subprocess.Popen([*how.prefix, *argv(*line)], text=True, **options)
     return (warm.started_cold if how.extra else launch)(["harness", *line], **options)
@@ -469,8 +473,15 @@ def undisturbed(play: Play) -> Outcome:
 
 
 CALLS = {
-    "openat": 4000, "write": 60, "pwrite64": 10, "fsync": 12, "fdatasync": 12, "rename": 8, "unlink": 8, "mkdir": 10,
-}  # fmt: skip
+    "openat": 4000,
+    "write": 60,
+    "pwrite64": 10,
+    "fsync": 12,
+    "fdatasync": 12,
+    "rename": 8,
+    "unlink": 8,
+    "mkdir": 10,
+}
 """System calls at which a command is killed, with about the number that a command makes."""
 
 

@@ -92,9 +92,14 @@ def process(
 ) -> Result:
     """Run `harness WORDS` in `folder` to its end, in a process of its own that may take so many seconds."""
     done = subprocess.run(
-        argv(*words), cwd=folder, env=environment(folder, extra), capture_output=True, text=True, timeout=seconds,
+        argv(*words),
+        cwd=folder,
+        env=environment(folder, extra),
+        capture_output=True,
+        text=True,
+        timeout=seconds,
         check=False,
-    )  # fmt: skip
+    )
     assert "Traceback" not in done.stderr, done.stderr
     return _held(words, Result(done.returncode, done.stdout, done.stderr))
 

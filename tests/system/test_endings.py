@@ -45,9 +45,14 @@ def ask(folder: Path, url: str) -> list[str]:
 @pytest.mark.parametrize("words", [("benchmarks", "list"), ("grade", "4", "-")])
 def test_closed_streams_change_no_exit_code(tmp_path: Path, redirection: str, words: tuple[str, ...]) -> None:
     done = subprocess.run(
-        ["sh", "-c", f'"$@" {redirection}', "sh", *argv(*words)], cwd=tmp_path, env=environment(tmp_path),
-        capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
-    )  # fmt: skip
+        ["sh", "-c", f'"$@" {redirection}', "sh", *argv(*words)],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
     assert done.stderr == ""
     assert done.returncode == 0
 
@@ -72,9 +77,14 @@ def test_messages_that_find_no_room_change_no_exit_code(tmp_path: Path) -> None:
     def code(*words: str) -> int:
         with FULL.open("wb") as full:
             return subprocess.run(
-                argv(*words), cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.DEVNULL, stderr=full,
-                timeout=PATIENCE_SECONDS, check=False,
-            ).returncode  # fmt: skip
+                argv(*words),
+                cwd=tmp_path,
+                env=environment(tmp_path),
+                stdout=subprocess.DEVNULL,
+                stderr=full,
+                timeout=PATIENCE_SECONDS,
+                check=False,
+            ).returncode
 
     with FakeServer(well) as server:
         words = ask(tmp_path, server.base_url)
@@ -101,8 +111,13 @@ def test_a_closed_terminal_ends_a_run_as_its_signal_does(tmp_path: Path) -> None
         terminal, side = pty.openpty()
         process = subprocess.Popen(
             [sys.executable, "-c", TAKE_TERMINAL, *argv(*words)],
-            cwd=tmp_path, env=environment(tmp_path), stdin=side, stdout=side, stderr=side, start_new_session=True,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdin=side,
+            stdout=side,
+            stderr=side,
+            start_new_session=True,
+        )
         os.close(side)
         assert server.wait_for(lambda: any(r.method == "POST" for r in server.requests))
         os.close(terminal)
@@ -231,9 +246,14 @@ def test_an_interrupt_that_falls_where_nothing_can_be_raised_is_quiet_and_not_lo
 ) -> None:
     program = UNRAISABLE.replace("ERROR", error).replace("BUSY", str(busy)).replace("SECONDS", "60" if code else "0")
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True,
-        timeout=PATIENCE_SECONDS, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
     assert (done.returncode, done.stdout, error in done.stderr) == (code, "", code == 0)
 
 
@@ -269,10 +289,15 @@ os.execv(sys.argv[1], sys.argv[1:])
 def test_too_few_descriptors_for_a_run_are_one_sentence(tmp_path: Path, limit: int) -> None:
     with FakeServer(well) as server:
         done = subprocess.run(
-            argv(*ask(tmp_path, server.base_url)), cwd=tmp_path, env=environment(tmp_path), capture_output=True,
-            text=True, timeout=PATIENCE_SECONDS, check=False,
+            argv(*ask(tmp_path, server.base_url)),
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
-        )  # fmt: skip
+        )
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     assert "the limit of open files (ulimit -n)" in done.stderr
 
@@ -292,9 +317,15 @@ def test_a_limit_of_memory_is_refused_in_one_sentence_or_lets_a_command_end(
 ) -> None:
     limits = (megabytes << 20, megabytes << 20)
     done = subprocess.run(
-        argv("grade", "2", "2"), cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True,
-        timeout=PATIENCE_SECONDS, check=False, preexec_fn=lambda: resource.setrlimit(kind, limits),
-    )  # fmt: skip
+        argv("grade", "2", "2"),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(kind, limits),
+    )
     assert (done.returncode, done.stderr.count("\n")) == (code, code // 2), done.stderr
     assert ("the limit of memory is too low" in done.stderr) == bool(code)
 
@@ -335,16 +366,28 @@ def test_a_whole_run_in_an_odd_folder_and_the_c_locale(tmp_path: Path) -> None:
     assert process(folder, "report", "läufe/ein lauf", extra=plain).code == 0
 
 
-@pytest.mark.parametrize("line", ["run --data rows.jsonl --base-url http://127.0.0.1:9/v1 --out run", "score run",
-                                  "report run", "serve transformers model"])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run --data rows.jsonl --base-url http://127.0.0.1:9/v1 --out run",
+        "score run",
+        "report run",
+        "serve transformers model",
+    ],
+)
 def test_a_current_folder_that_was_deleted_is_said(tmp_path: Path, line: str) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     line = f"rmdir {shlex.quote(str(gone))} && exec {shlex.join(argv(*line.split()))}"
     done = subprocess.run(
-        ["sh", "-c", line], cwd=gone, env=environment(tmp_path), capture_output=True, text=True,
-        timeout=PATIENCE_SECONDS, check=False,
-    )  # fmt: skip
+        ["sh", "-c", line],
+        cwd=gone,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
     assert done.returncode in {2, 3}, done.stderr
     assert done.stderr.startswith("harness: "), done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -353,13 +396,17 @@ def test_a_current_folder_that_was_deleted_is_said(tmp_path: Path, line: str) ->
 @pytest.mark.parametrize(
     "words",
     [
-        ("score", "{name}"), ("show", "{name}"), ("compare", "{name}", "{name}"), ("sweep", "{name}.yaml"),
-        ("export", "{name}", "--to", "csv"), ("run", "{name}.jsonl", "--model", "m", "--dry-run"),
+        ("score", "{name}"),
+        ("show", "{name}"),
+        ("compare", "{name}", "{name}"),
+        ("sweep", "{name}.yaml"),
+        ("export", "{name}", "--to", "csv"),
+        ("run", "{name}.jsonl", "--model", "m", "--dry-run"),
         ("run", "demo", "--model", "m", "--out", "{name}"),
         ("run", "demo", "--model", "m", "--base-url", "unix:{path}"),
     ],
     ids=lambda words: " ".join(words),
-)  # fmt: skip
+)
 def test_a_name_too_long_for_the_system_is_refused_in_a_sentence(words: tuple[str, ...], tmp_path: Path) -> None:
     path = tmp_path / ("s" * 120 + ".sock")
     done = harness(tmp_path, *(word.format(name="x" * 300, path=path) for word in words))

@@ -92,14 +92,19 @@ DAMAGE = {
 """Letter → a file of a run, or the card, and what becomes of it."""
 
 PUBLISHED = {
-    "schema": 1, "source": {"title": "A report", "url": "https://example.org/report", "by": "others"},
-    "settings": {"temperature": 0.6}, "questions": {"sums": 3},
+    "schema": 1,
+    "source": {"title": "A report", "url": "https://example.org/report", "by": "others"},
+    "settings": {"temperature": 0.6},
+    "questions": {"sums": 3},
     "scores": [{"model": "toy", "benchmark": "sums", "metric": "pass@1", "percent": 50, "samples": 64}],
-}  # fmt: skip
+}
 CARD = {
-    "name": "own", "title": "Own", "prompt": "boxed", "source": {"kind": "file", "path": "sums.jsonl"},
+    "name": "own",
+    "title": "Own",
+    "prompt": "boxed",
+    "source": {"kind": "file", "path": "sums.jsonl"},
     "columns": {"question": "problem", "answer": "answer", "id": "id"},
-}  # fmt: skip
+}
 
 
 class Server:
@@ -135,8 +140,9 @@ def whole(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, content in {
         "sweep": {"run": asked, "score": {"workers": 1}, "benchmarks": [{"data": "sums.jsonl", "samples": 2}]},
         "gate": {"name": "t", "run": asked | {"data": "sums.jsonl"}, "benchmarks": {"sums": floor}, "history": "hist"},
-        "published": PUBLISHED, "own": CARD,
-    }.items():  # fmt: skip
+        "published": PUBLISHED,
+        "own": CARD,
+    }.items():
         (folder / f"{name}.yaml").write_text(json.dumps(content))
     for words in (ROWS["run"].words.replace("new", "r"), "score r --workers 1"):
         done = harness(folder, *words.replace("URL", server.url).split())
@@ -200,9 +206,13 @@ def test_a_disk_without_room_is_a_sentence_with_the_file_and_nothing_is_lost(
 ) -> None:
     row, before = ROWS[command], contents(folder)
     with warm.started(
-        ["harness", *words_of(command, server)], limits={resource.RLIMIT_FSIZE: 0}, cwd=folder,
-        env=environment(folder), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        ["harness", *words_of(command, server)],
+        limits={resource.RLIMIT_FSIZE: 0},
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
         err = process.communicate(timeout=PATIENCE_SECONDS)[1]
     assert process.returncode == (3 if row.writes else row.code), err
     if row.writes:

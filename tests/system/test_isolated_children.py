@@ -43,8 +43,10 @@ SITES = {
 """Where children are started, by the calls of `isolated.command`. A new one is played below, too, and counted here."""
 
 READ_WHAT_A_MODEL_WROTE = {
-    "harness.grading.processes.worker", "harness.benchmarks.sources.columnar", "library_child.py",
-}  # fmt: skip
+    "harness.grading.processes.worker",
+    "harness.benchmarks.sources.columnar",
+    "library_child.py",
+}
 """Children that need no key, so none is in their environment."""
 
 PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "server_launchers.keeping.guard", "pip"}
@@ -294,9 +296,13 @@ def test_the_embedded_server_imports_nothing_from_the_current_folder(tmp_path: P
     decoys(tmp_path / "decoy", importable(), tmp_path / "marks")
     words = ("--max-tokens", "4", "--no-canary", "--no-fingerprint", "--serve", "llama_cpp", "--model", str(smollm2))
     done = subprocess.run(
-        [Path(sys.executable).with_name("harness"), "run", "demo:1", "--limit", "1", *words], cwd=tmp_path / "decoy",
-        env=command.environment(tmp_path, KEYS), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [Path(sys.executable).with_name("harness"), "run", "demo:1", "--limit", "1", *words],
+        cwd=tmp_path / "decoy",
+        env=command.environment(tmp_path, KEYS),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, [*(tmp_path / "marks").iterdir()]) == (0, []), done.stderr
 
 

@@ -27,8 +27,16 @@ PRINTED = {
     "compare": ("compare", "a", "b"),
     "verify": ("verify", "a", "--published", "published.yaml"),
     "race": (
-        "race", *SUMS, "--out", "raced", "--samples", "2", "--candidate", "one base_url={url}",
-        "--candidate", "other base_url={url}",
+        "race",
+        *SUMS,
+        "--out",
+        "raced",
+        "--samples",
+        "2",
+        "--candidate",
+        "one base_url={url}",
+        "--candidate",
+        "other base_url={url}",
     ),
     "gate": ("gate", "gate.yaml", "a"),
     "plan": ("plan", "a", "--detect", "20"),
@@ -38,7 +46,7 @@ PRINTED = {
     "export": ("export", "a", "--to", "every-eval-ever"),
     "benchmarks list": ("benchmarks", "list"),
     "serve status": ("serve", "status"),
-}  # fmt: skip
+}
 """Every command, as it prints something of each record where that is quick."""
 
 REFUSED = {

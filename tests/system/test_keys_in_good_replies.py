@@ -52,11 +52,21 @@ def test_a_key_of_any_length_is_hidden_and_nothing_beside_it(length: int) -> Non
 
 
 PLAIN: list[Any] = [
-    "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "claude-3-5-sonnet-20241022", "Qwen2.5-Math-7B-Instruct-AWQ",
-    "json_schema_strict_v2", "high", "https://example.com/v1/models/list", "root ::= [A-Za-z0-9 .,+=]{20,120} think",
-    "{% for message in messages %}{{ message['content'] | trim }}{% endfor %}", {"order": ["deepinfra/fp8-turbo"]},
-    {"type": "json_object"}, {"enable_thinking": False, "thinking_budget": 4096}, 3, None, "0123",
-]  # fmt: skip
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B",
+    "claude-3-5-sonnet-20241022",
+    "Qwen2.5-Math-7B-Instruct-AWQ",
+    "json_schema_strict_v2",
+    "high",
+    "https://example.com/v1/models/list",
+    "root ::= [A-Za-z0-9 .,+=]{20,120} think",
+    "{% for message in messages %}{{ message['content'] | trim }}{% endfor %}",
+    {"order": ["deepinfra/fp8-turbo"]},
+    {"type": "json_object"},
+    {"enable_thinking": False, "thinking_budget": 4096},
+    3,
+    None,
+    "0123",
+]
 
 
 def test_names_of_models_grammars_and_words_of_a_body_stay_to_be_read() -> None:
@@ -65,10 +75,15 @@ def test_names_of_models_grammars_and_words_of_a_body_stay_to_be_read() -> None:
 
 
 KEYS = [
-    KEY, "sk-proj-abcdefghijklmnopqrst", "550e8400-e29b-41d4-a716-446655440000", "9f86d081884c7d659a2feaa0c55ad015",
-    "eyJhbGciOiJIUzI1NiIsInR5cCI6.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl", "AKIA5T7XQ2M9LPZ4WJ6C0D",
-    "see wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY2z9 there", "xK9v2Lq8Rt5Yw3Zp",
-]  # fmt: skip
+    KEY,
+    "sk-proj-abcdefghijklmnopqrst",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "9f86d081884c7d659a2feaa0c55ad015",
+    "eyJhbGciOiJIUzI1NiIsInR5cCI6.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl",
+    "AKIA5T7XQ2M9LPZ4WJ6C0D",
+    "see wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY2z9 there",
+    "xK9v2Lq8Rt5Yw3Zp",
+]
 
 
 def test_keys_of_a_body_are_sealed_under_any_name_and_come_out_by_name() -> None:

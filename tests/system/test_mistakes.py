@@ -220,11 +220,14 @@ def test_the_embedded_server_asks_for_the_packages_of_its_extra() -> None:
 def test_a_verifier_that_raises_is_told_with_its_line_and_no_clean_exit(tmp_path: Path, server: FakeServer) -> None:
     (tmp_path / "mine.py").write_text("def right(answer, question):\n    return {'no such answer': False}[answer]\n")
     card = {
-        "name": "own", "title": "Own", "kind": "text", "prompt": "boxed",
+        "name": "own",
+        "title": "Own",
+        "kind": "text",
+        "prompt": "boxed",
         "source": {"kind": "file", "path": "set.jsonl"},
         "columns": {"question": "problem", "answer": "answer"},
         "rules": {"grader": "mine:right"},
-    }  # fmt: skip
+    }
     (tmp_path / "own.yaml").write_text(json.dumps(card))
     (tmp_path / "set.jsonl").write_text('{"problem": "1+1?", "answer": "2"}\n')
     words = ("run", "own.yaml", "--base-url", server.base_url, "--out", "run", "--no-canary", "--samples", "1")

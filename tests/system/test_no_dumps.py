@@ -33,9 +33,13 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at proces
 def start(folder: Path, words: list[str], extra: dict[str, str]) -> subprocess.Popen[bytes]:
     """The command in a shell where core files are allowed, as after `ulimit -c unlimited`."""
     return subprocess.Popen(
-        words, cwd=folder, env=environment(folder, extra) | extra, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        words,
+        cwd=folder,
+        env=environment(folder, extra) | extra,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (HARD, HARD)),
-    )  # fmt: skip
+    )
 
 
 def limit_of(pid: int) -> str | None:
@@ -109,11 +113,12 @@ KEYED = ["command", "m", "--server-key-env", "MY_KEY", "--", *SLEEPS]
 STARTERS = {
     "harness serve": lambda: argv("serve", *KEYED),
     "launch.launch in somebody's process": lambda: [
-        sys.executable, "-c",
+        sys.executable,
+        "-c",
         "from server_launchers.keeping.launch import launch\nfrom server_launchers.spec import ServerSpec\n"
         f"launch(ServerSpec(engine='command', model='m', api_key_env='MY_KEY', extra_flags={SLEEPS!r}))",
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("starter", STARTERS)

@@ -113,9 +113,18 @@ def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.
     monkeypatch.setenv("GROQ_API_KEY", "sk-groq-0123456789")
     with FakeServer(serving("2", "qwen/qwen3-32b")) as server:
         run = harness.run(
-            data=questions, base_url=server.base_url, provider="groq", model="qwen/qwen3-32b", out="run", canary=False,
-            thinking="off", preset="r1", top_k=5, samples=1, extra_body={"service_tier": "auto"},
-        )  # fmt: skip
+            data=questions,
+            base_url=server.base_url,
+            provider="groq",
+            model="qwen/qwen3-32b",
+            out="run",
+            canary=False,
+            thinking="off",
+            preset="r1",
+            top_k=5,
+            samples=1,
+            extra_body={"service_tier": "auto"},
+        )
     said = recorded(run)
     for body in posted(server):
         assert body["stream"] is said["stream"] is True
@@ -123,9 +132,13 @@ def test_the_record_is_what_the_server_saw(questions: Path, monkeypatch: pytest.
         assert {said["max_tokens_field"], said["seed_field"], "service_tier", "reasoning_effort"} <= body.keys()
         assert set(said["sampling_from"]) - {"max_tokens", "samples"} <= body.keys()
     assert said["sampling_from"] == {
-        "temperature": "preset r1", "top_p": "preset r1", "top_k": "options", "max_tokens": "default",
-        "samples": "options", "model": "options",
-    }  # fmt: skip
+        "temperature": "preset r1",
+        "top_p": "preset r1",
+        "top_k": "options",
+        "max_tokens": "default",
+        "samples": "options",
+        "model": "options",
+    }
     read = read_without_grades(RunFolder(run.path))
     rows = {setting: who for setting, _, who in given_table(read, "sums").rows}
     assert {rows[name] for name in ("extra_body.service_tier", "canary", "top_k", "samples", "model")} == {"options"}

@@ -39,9 +39,17 @@ class Engine:
     """
 
     def __init__(
-        self, root: str = "m", weights: str = "a", *, pages: dict[str, Any] | None = None, odd: int = 0,
-        penalty: float = 1.0, stalls: bool = False, go: threading.Event | None = None, **entry: Any,
-    ) -> None:  # fmt: skip
+        self,
+        root: str = "m",
+        weights: str = "a",
+        *,
+        pages: dict[str, Any] | None = None,
+        odd: int = 0,
+        penalty: float = 1.0,
+        stalls: bool = False,
+        go: threading.Event | None = None,
+        **entry: Any,
+    ) -> None:
         self.entry = {"id": "m", "owned_by": "vllm", "root": root, "parent": None, "max_model_len": 40960, **entry}
         self.pages = {"/version": {"version": "0.33.0"}, **(pages or {})}
         self.weights, self.odd, self.penalty, self.stalls, self.go = weights, odd, penalty, stalls, go

@@ -61,11 +61,15 @@ def whole(text: str) -> Iterator[bytes]:
 
 WAYS_OUT: dict[str, Callable[[str], Iterator[bytes]]] = {
     "text": lambda text: event_stream(delta(f"The answer is 0. {text} \\boxed{{0}}", finish="stop")),
-    "text, split": split, "id": in_field("id"), "fingerprint": in_field("system_fingerprint"),
+    "text, split": split,
+    "id": in_field("id"),
+    "fingerprint": in_field("system_fingerprint"),
     "reasoning": lambda text: event_stream(delta(reasoning_content=text), delta("\\boxed{0}", finish="stop")),
-    "finish reason": lambda text: event_stream(delta("\\boxed{0}", finish=text)), "provider": in_field("provider"),
-    "head": in_head, "whole": whole,
-}  # fmt: skip
+    "finish reason": lambda text: event_stream(delta("\\boxed{0}", finish=text)),
+    "provider": in_field("provider"),
+    "head": in_head,
+    "whole": whole,
+}
 SPELLINGS: dict[str, Callable[[str], str]] = {
     "whole": lambda key: key,
     "in a sentence": lambda key: f"your key is {key}, is it not?",

@@ -94,12 +94,22 @@ def objects(who: Mapping[str, Any], folder: Path, stack: ExitStack) -> dict[str,
     (subject,) = probed(WhichServer.of(**sent), Watcher(), ProbeOptions())
     reached = servers.find(options)
     return {
-        "options": options, "prepared": prepared, "settings": prepared.settings, "asker": prepared.settings.asker,
-        "template": prepared.settings.template("sums"), "endpoint": prepared.settings.endpoints[0], "found": reached,
-        "looks": prepared.looks, "judge": judge, "the judge's server": server, "probed": subject,
-        "tokenizer": Tokenizer(reached.endpoints[0], "vllm", "m"), "batches": BatchService(reached.endpoints[0]),
-        "record": prepared.settings.settings_record(), "identity": prepared.settings.identity(prepared.sets[0]),
-    }  # fmt: skip
+        "options": options,
+        "prepared": prepared,
+        "settings": prepared.settings,
+        "asker": prepared.settings.asker,
+        "template": prepared.settings.template("sums"),
+        "endpoint": prepared.settings.endpoints[0],
+        "found": reached,
+        "looks": prepared.looks,
+        "judge": judge,
+        "the judge's server": server,
+        "probed": subject,
+        "tokenizer": Tokenizer(reached.endpoints[0], "vllm", "m"),
+        "batches": BatchService(reached.endpoints[0]),
+        "record": prepared.settings.settings_record(),
+        "identity": prepared.settings.identity(prepared.sets[0]),
+    }
 
 
 @pytest.mark.parametrize("way", WAYS_IN)

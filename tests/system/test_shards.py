@@ -59,9 +59,15 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
     path.write_text("".join(f'{{"id": "q{n}", "problem": "1+{n}?", "answer": "{n + 1}"}}\n' for n in range(N)))
     with FakeServer(answer) as server:
         yield {
-            "data": path, "question_key": "problem", "answer_key": "answer", "id_key": "id", "samples": SAMPLES,
-            "model": "m", "base_url": server.base_url, "canary": False,
-        }  # fmt: skip
+            "data": path,
+            "question_key": "problem",
+            "answer_key": "answer",
+            "id_key": "id",
+            "samples": SAMPLES,
+            "model": "m",
+            "base_url": server.base_url,
+            "canary": False,
+        }
 
 
 def numbers(folder: Path) -> dict[str, Any]:

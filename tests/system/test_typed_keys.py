@@ -50,11 +50,21 @@ FORMS = [
 """Values that hold a key, of an option that takes any text."""
 
 HARMLESS = [
-    "results/run-20241022T101500-abc12def3", "Qwen/QwQ-32B", "http://127.0.0.1:8000/v1", "8,16,…,256", "1e-3", "none",
-    '{"top_k": 20, "stop": ["a"]}', "aime24:64,math500", "{question} a: b=c", "unix:/a@b/c.sock", "subject=maths",
-    "b model=Qwen/QwQ-32B temperature=0.6 max_tokens=32768", "5d2b0a1f6f6a4fbb8f8f0d2a8a9f7c3e1b2d4c6a",
+    "results/run-20241022T101500-abc12def3",
+    "Qwen/QwQ-32B",
+    "http://127.0.0.1:8000/v1",
+    "8,16,…,256",
+    "1e-3",
+    "none",
+    '{"top_k": 20, "stop": ["a"]}',
+    "aime24:64,math500",
+    "{question} a: b=c",
+    "unix:/a@b/c.sock",
+    "subject=maths",
+    "b model=Qwen/QwQ-32B temperature=0.6 max_tokens=32768",
+    "5d2b0a1f6f6a4fbb8f8f0d2a8a9f7c3e1b2d4c6a",
     "results/hf-model-instruct-v2/sk-learn-benchmarks",
-]  # fmt: skip
+]
 
 HIDES_ALL = {"--header", "--env"}
 """The options whose values are hidden whatever they are: headers and variables."""
@@ -188,22 +198,28 @@ def test_the_printed_command_hides_the_keys_of_any_option_and_nothing_else(flag:
 @pytest.mark.parametrize(
     ("typed", "shown"),
     [
-        *((f"run {line} --port 8000", f"run {line} --port 8000".replace(WORD, HIDDEN)) for line in (
-            f"--serve-option engine-flag=--api-key --serve-option engine-flag={WORD}",
-            f"--serve-option=engine-flag=--api-key --serve-option=engine-flag={WORD}",
-            f"--serve-option engine-flag=--api-key={WORD}", f"--serve-option env=X_KEY={WORD}",
-            f"--serve-option=env=X_KEY={WORD}",
-        )),
+        *(
+            (f"run {line} --port 8000", f"run {line} --port 8000".replace(WORD, HIDDEN))
+            for line in (
+                f"--serve-option engine-flag=--api-key --serve-option engine-flag={WORD}",
+                f"--serve-option=engine-flag=--api-key --serve-option=engine-flag={WORD}",
+                f"--serve-option engine-flag=--api-key={WORD}",
+                f"--serve-option env=X_KEY={WORD}",
+                f"--serve-option=env=X_KEY={WORD}",
+            )
+        ),
         (f"serve vllm m --port 8000 -- --api-key {WORD}", f"serve vllm m --port 8000 -- --api-key {HIDDEN}"),
         (f"serve vllm m --port 8000 -- --api-key -{WORD}", f"serve vllm m --port 8000 -- --api-key {HIDDEN}"),
         (f"--judge m@http://h/v1?key={WORD},scope=wrong", f"--judge m@http://h/v1?key={HIDDEN},scope=wrong"),
-        (f"--judge m@http://u:{WORD}@h?key={WORD},jury=n@http://i:1,jury=o@http://u:{WORD}@i?key={WORD}2",
-         f"--judge m@http://h?key={HIDDEN},jury=n@http://i:1,jury=o@http://i?key={HIDDEN}"),
+        (
+            f"--judge m@http://u:{WORD}@h?key={WORD},jury=n@http://i:1,jury=o@http://u:{WORD}@i?key={WORD}2",
+            f"--judge m@http://h?key={HIDDEN},jury=n@http://i:1,jury=o@http://i?key={HIDDEN}",
+        ),
         (f"run --header 'X-Team: {WORD}' --header '' x", f"run --header 'X-Team: {HIDDEN}' --header '' x"),
         (f"run --env=HF_TOKEN={WORD}", f"run --env=HF_TOKEN={HIDDEN}"),
         (f"report https://me:{WORD}@h/v1", "report https://h/v1"),
     ],
-)  # fmt: skip
+)
 def test_the_place_of_a_key_is_hidden_and_nothing_beside_it(typed: str, shown: str) -> None:
     assert command_words(shlex.split(typed)) == shlex.split(shown)
 
@@ -221,10 +237,17 @@ ADDRESSES = [
     f"{scheme}{user}{{host}}{rest}"
     for scheme in ("http://", "", "HTTP://", "//", "http:")
     for user, rest in (
-        (f"me:{WORD}@", "/v1"), (f"{WORD}@", "/v1"), (f":{WORD}@", ""), (f"me:{WORD}@x@", "/v1"), (f"me:p/{WORD}@", ""),
-        ("", f"/v1?api_key={WORD}"), ("", f"?a=1&code={WORD}"), ("", f"/v1?{WORD}"), ("", f"/v1#{WORD}"),
+        (f"me:{WORD}@", "/v1"),
+        (f"{WORD}@", "/v1"),
+        (f":{WORD}@", ""),
+        (f"me:{WORD}@x@", "/v1"),
+        (f"me:p/{WORD}@", ""),
+        ("", f"/v1?api_key={WORD}"),
+        ("", f"?a=1&code={WORD}"),
+        ("", f"/v1?{WORD}"),
+        ("", f"/v1#{WORD}"),
     )
-]  # fmt: skip
+]
 """Forms of an address with a key in it."""
 ASKED = "run --data q.jsonl --model m --max-tokens 64 --no-canary --no-fingerprint --attempts 1 --out new --base-url"
 DOORS = {

@@ -15,9 +15,12 @@ from harness.scoring.pipeline import score_run
 from tests.runs import recorded
 
 IDENTITY = {
-    "model": "org/model-7b", "api": "chat", "sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768},
-    "chat_template_kwargs": {"enable_thinking": True}, "extra_body": {},
-}  # fmt: skip
+    "model": "org/model-7b",
+    "api": "chat",
+    "sampling": {"temperature": 0.6, "top_p": 0.95, "max_tokens": 32768},
+    "chat_template_kwargs": {"enable_thinking": True},
+    "extra_body": {},
+}
 
 
 @dataclass(frozen=True)
@@ -69,20 +72,31 @@ SMALL: dict[str, RunQuestion] = {
 def question(benchmark: str, question_id: str, asked: RunQuestion) -> Question:
     """The question's record."""
     return Question(
-        benchmark=benchmark, question_id=question_id, messages=(*asked.before, Message("user", asked.text)),
-        references=(asked.reference,), kind=asked.kind, metadata=dict(asked.metadata),
-        row_digest=digest([asked.text]), prompt_digest="",
-    )  # fmt: skip
+        benchmark=benchmark,
+        question_id=question_id,
+        messages=(*asked.before, Message("user", asked.text)),
+        references=(asked.reference,),
+        kind=asked.kind,
+        metadata=dict(asked.metadata),
+        row_digest=digest([asked.text]),
+        prompt_digest="",
+    )
 
 
 def sample(benchmark: str, question_id: str, index: int, said: RunReply) -> Sample:
     """The sample's record."""
     return recorded.sample(
-        question_id, index, said.text, benchmark=benchmark, reasoning=said.reasoning,
-        finish_reason=said.finish_reason, usage=Usage(prompt_tokens=11, completion_tokens=said.tokens),
+        question_id,
+        index,
+        said.text,
+        benchmark=benchmark,
+        reasoning=said.reasoning,
+        finish_reason=said.finish_reason,
+        usage=Usage(prompt_tokens=11, completion_tokens=said.tokens),
         timing=Timing(started=1_800_000_000.0, first_token=0.25, last_token=2.5, total=2.75, events=9),
-        endpoint="http://127.0.0.1:8000/v1", seed=1000 + index,
-    )  # fmt: skip
+        endpoint="http://127.0.0.1:8000/v1",
+        seed=1000 + index,
+    )
 
 
 def write_run(

@@ -117,14 +117,21 @@ def test_steps_end_in_the_stored_verdict_or_say_that_its_rules_are_not_known(cha
 
 
 CHANGES: list[tuple[dict[str, object], str]] = [
-    *((fields, "graded again by rules/") for fields in (
-        {"verdict": "correct"}, {"rule": "tolerance"}, {"verdict": "undecided", "rule": "time"}, {"grader": "rules/1"},
-        {"grader": "own_words:yes@123456789abc"}, {"reply_checksum": 1},
-    )),
+    *(
+        (fields, "graded again by rules/")
+        for fields in (
+            {"verdict": "correct"},
+            {"rule": "tolerance"},
+            {"verdict": "undecided", "rule": "time"},
+            {"grader": "rules/1"},
+            {"grader": "own_words:yes@123456789abc"},
+            {"reply_checksum": 1},
+        )
+    ),
     ({"basis": ""}, "this verdict was made neither by the rules with which the run began nor by"),
     ({"reply_checksum": None}, ""),
     ({}, ""),
-]  # fmt: skip
+]
 """Fields of a stored grade in place of its own, and how the step begins that says why it is not explained."""
 
 

@@ -120,8 +120,13 @@ def killer(case: Case, copy: Path, measured: Measured) -> str:
     try:
         done = subprocess.run(
             [sys.executable, *PYTEST, "-x", *tests],
-            cwd=copy, env=_environment(copy), timeout=limit, check=False, capture_output=True, text=True,
-        )  # fmt: skip
+            cwd=copy,
+            env=_environment(copy),
+            timeout=limit,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
     except subprocess.TimeoutExpired:
         return "too late"
     finally:

@@ -22,9 +22,22 @@ _SCRIPTS = regex(f"[{''.join(_SUPERSCRIPTS)}]+|[{''.join(_SUBSCRIPTS)}]+")
 """Superscripts or subscripts that stand beside each other."""
 
 _FRACTIONS = {
-    "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5),
-    "⅘": (4, 5), "⅙": (1, 6), "⅚": (5, 6), "⅛": (1, 8), "⅜": (3, 8), "⅝": (5, 8), "⅞": (7, 8),
-}  # fmt: skip
+    "½": (1, 2),
+    "⅓": (1, 3),
+    "⅔": (2, 3),
+    "¼": (1, 4),
+    "¾": (3, 4),
+    "⅕": (1, 5),
+    "⅖": (2, 5),
+    "⅗": (3, 5),
+    "⅘": (4, 5),
+    "⅙": (1, 6),
+    "⅚": (5, 6),
+    "⅛": (1, 8),
+    "⅜": (3, 8),
+    "⅝": (5, 8),
+    "⅞": (7, 8),
+}
 _GREEK = {
     letter: name.lower() if letter.islower() else name.capitalize()
     for letter in "αβγδεζηθικμνξπρστυφχψωΓΔΘΞΠΣΦΨΩ"
@@ -282,8 +295,17 @@ OPERATORS = {
 LOGIC = {"land": "∧", "wedge": "∧", "lor": "∨", "vee": "∨", "&": "and"}
 """Commands of logic → the sign or word that joins items."""
 
-MONEY = {"textdollar": "dollar", "dollar": "dollar", "$": "dollar", "euro": "euro", "pounds": "sterling",
-          "yen": "yuan", "textyen": "yuan", "texteuro": "euro", "textsterling": "sterling"}  # fmt: skip
+MONEY = {
+    "textdollar": "dollar",
+    "dollar": "dollar",
+    "$": "dollar",
+    "euro": "euro",
+    "pounds": "sterling",
+    "yen": "yuan",
+    "textyen": "yuan",
+    "texteuro": "euro",
+    "textsterling": "sterling",
+}
 """Commands of currencies → the currency."""
 
 

@@ -17,8 +17,15 @@ _SMALL = {
     "seventeen": 17, "eighteen": 18, "nineteen": 19,
 }  # fmt: skip
 _TENS = {
-    "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
-}  # fmt: skip
+    "twenty": 20,
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "sixty": 60,
+    "seventy": 70,
+    "eighty": 80,
+    "ninety": 90,
+}
 _GROUPS = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
 """Words that multiply the number below 1,000 before them."""
 

@@ -31,9 +31,17 @@ from harness.answers.grammar.tree import (
 )
 
 _CURRENCIES = {
-    "dollar": "dollar", "euro": "euro", "sterling": "sterling", "yuan": "yuan", "usd": "dollar", "us dollar": "dollar",
-    "eur": "euro", "gbp": "sterling", "cny": "yuan", "rmb": "yuan",
-}  # fmt: skip
+    "dollar": "dollar",
+    "euro": "euro",
+    "sterling": "sterling",
+    "yuan": "yuan",
+    "usd": "dollar",
+    "us dollar": "dollar",
+    "eur": "euro",
+    "gbp": "sterling",
+    "cny": "yuan",
+    "rmb": "yuan",
+}
 """Word for a currency → the unit that its amount has in the tree."""
 
 _DIFFERENTIAL = ("d", "partial", "Delta", "delta")

@@ -83,12 +83,19 @@ _OFFSETS = {"celsius": Fraction("273.15"), "fahrenheit": Fraction("459.67")}
 """Scale of temperature → its degrees between absolute zero and its own zero."""
 
 _PREFIXES = (
-    ("T", "tera", "", "1000000000000"), ("G", "giga", "", "1000000000"), ("M", "mega", "兆", "1000000"),
-    ("k", "kilo", "千", "1000"), ("", "", "", "1"),
-    ("", "deci", "分", "1/10"), ("c", "centi", "厘", "1/100"), ("m", "milli", "毫", "1/1000"),
-    ("u", "micro", "微", "1/1000000"), ("n", "nano", "纳", "1/1000000000"), ("p", "pico", "皮", "1/1000000000000"),
+    ("T", "tera", "", "1000000000000"),
+    ("G", "giga", "", "1000000000"),
+    ("M", "mega", "兆", "1000000"),
+    ("k", "kilo", "千", "1000"),
+    ("", "", "", "1"),
+    ("", "deci", "分", "1/10"),
+    ("c", "centi", "厘", "1/100"),
+    ("m", "milli", "毫", "1/1000"),
+    ("u", "micro", "微", "1/1000000"),
+    ("n", "nano", "纳", "1/1000000000"),
+    ("p", "pico", "皮", "1/1000000000000"),
     ("f", "femto", "飞", "1/1000000000000000"),
-)  # fmt: skip
+)
 """Rows (prefix of a symbol, of an English name, of a Chinese name, how many units it makes); "" for none."""
 
 _BY_SYMBOL: dict[str, Unit] = {}

@@ -44,8 +44,11 @@ def lines(file: BinaryIO, form: str, max_bytes: int) -> Iterator[bytes]:
     """
     with subprocess.Popen(
         isolated.command(__name__, form, str(max_bytes)),
-        stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=isolated.environment(),
-    ) as child:  # fmt: skip
+        stdin=file,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=isolated.environment(),
+    ) as child:
         assert child.stdout is not None
         n_bytes = 0
         try:

@@ -226,9 +226,14 @@ def failure_of_event(
 
 
 def _failure(
-    where: str, error: object, words: str, status: int | None, headers: Mapping[str, str],
-    secrets: Iterable[Secret], now: float | None,
-) -> RequestFailed:  # fmt: skip
+    where: str,
+    error: object,
+    words: str,
+    status: int | None,
+    headers: Mapping[str, str],
+    secrets: Iterable[Secret],
+    now: float | None,
+) -> RequestFailed:
     """The failure for an error that a server states, wherever it does. where: the beginning of the message."""
     now = server_now(headers, now)
     # Proxies put an upstream's rate limit or overload under a status that says less, GitHub its own under 403.
@@ -286,9 +291,10 @@ def _stated_status(error: object) -> int | None:
     inner = error.get("error") if isinstance(error, dict) else None
     stated = [
         each.get(key)
-        for each in (inner, error) if isinstance(each, dict)
+        for each in (inner, error)
+        if isinstance(each, dict)
         for key in ("code", "status", "status_code", "type")
-    ]  # fmt: skip
+    ]
     for value in stated:
         # isdigit() alone accepts ², which int() refuses.
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) == 3:
@@ -365,10 +371,20 @@ def _plain(body: bytes) -> str:
 MAX_WAIT_S = 32 * 86400.0
 """Longest wait that is believed, in seconds: quotas of a month are the longest that services have."""
 
-FIELDS = frozenset({
-    "retrydelay", "quotaresetdelay", "retryafter", "retryafterseconds", "retryafterms", "resetsinseconds", "resetsat",
-    "resetat", "quotaresettimestamp", "estimatedtime",
-})  # fmt: skip
+FIELDS = frozenset(
+    {
+        "retrydelay",
+        "quotaresetdelay",
+        "retryafter",
+        "retryafterseconds",
+        "retryafterms",
+        "resetsinseconds",
+        "resetsat",
+        "resetat",
+        "quotaresettimestamp",
+        "estimatedtime",
+    }
+)
 """Names of fields that state a wait or its end, in lower case and without separators."""
 
 _MAX_VALUES = 500

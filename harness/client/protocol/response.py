@@ -91,9 +91,20 @@ class Response:
     """
 
     __slots__ = (
-        "_head_bytes", "_left", "_n_interim", "_part", "_reusable", "_step", "begun", "broken", "chunked", "excess",
-        "headers", "status", "until_closed",
-    )  # fmt: skip
+        "_head_bytes",
+        "_left",
+        "_n_interim",
+        "_part",
+        "_reusable",
+        "_step",
+        "begun",
+        "broken",
+        "chunked",
+        "excess",
+        "headers",
+        "status",
+        "until_closed",
+    )
 
     def __init__(self) -> None:
         self.status = 0

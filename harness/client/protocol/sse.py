@@ -160,20 +160,30 @@ class ReplyParser:
         size = len(data)
         # The way of nearly every token: a piece that is one event on one line.
         if (
-            self._state == "events" and not (self._partial or self._is_error) and self._data is None
-            and data[:7] == b"data: {" and data.find(b"\n") == size - 2 and data[-1] == 10 and b"\r" not in data
-            and size <= MAX_EVENT_BYTES and self.n_bytes + size <= self._max_bytes
-        ):  # fmt: skip
+            self._state == "events"
+            and not (self._partial or self._is_error)
+            and self._data is None
+            and data[:7] == b"data: {"
+            and data.find(b"\n") == size - 2
+            and data[-1] == 10
+            and b"\r" not in data
+            and size <= MAX_EVENT_BYTES
+            and self.n_bytes + size <= self._max_bytes
+        ):
             self.n_bytes += size
             if arrived > self.last_byte_at:
                 self.last_byte_at = arrived
             self._dispatch_object(data[6:-2])
             return
         if (
-            data[:7] == b"event: " and self._state == "events" and not (self._partial or self._is_error)
-            and self._data is None and b"\r" not in data and self.n_bytes + size <= self._max_bytes
+            data[:7] == b"event: "
+            and self._state == "events"
+            and not (self._partial or self._is_error)
+            and self._data is None
+            and b"\r" not in data
+            and self.n_bytes + size <= self._max_bytes
             and (rest := _unnamed(data)) is not data
-        ):  # fmt: skip
+        ):
             self.n_bytes += size - len(rest)
             self.feed(rest, arrived)
             return

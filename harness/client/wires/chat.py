@@ -49,9 +49,17 @@ OWNED = {
 }
 """Field of a request that only the harness sets → what the user can do instead."""
 
-_SILENT_FIELDS = frozenset({
-    "content", "reasoning_content", "reasoning", "role", "name", "annotations", "provider_specific_fields",
-})  # fmt: skip
+_SILENT_FIELDS = frozenset(
+    {
+        "content",
+        "reasoning_content",
+        "reasoning",
+        "role",
+        "name",
+        "annotations",
+        "provider_specific_fields",
+    }
+)
 """Fields of a message that are read elsewhere, and those that never hold a part of the answer."""
 
 

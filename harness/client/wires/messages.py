@@ -134,20 +134,27 @@ class _MessagesReader(ReplyParts):
         prompt = (self._usage.get(f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_"))
         counts = [count for count in prompt if type(count) is int]
         thinking = object_of(self._usage.get("output_tokens_details")).get("thinking_tokens")
-        return self.plain(Choice(delta=delta, finish_reason=string_of(end.get("stop_reason"), "stop_reason") or None), {
-            "prompt_tokens": sum(counts) if counts else None,
-            "completion_tokens": self._usage.get("output_tokens"),
-            "reasoning_tokens": thinking,
-            "prompt_tokens_details": {"cached_tokens": self._usage.get("cache_read_input_tokens")},
-        })  # fmt: skip
+        return self.plain(
+            Choice(delta=delta, finish_reason=string_of(end.get("stop_reason"), "stop_reason") or None),
+            {
+                "prompt_tokens": sum(counts) if counts else None,
+                "completion_tokens": self._usage.get("output_tokens"),
+                "reasoning_tokens": thinking,
+                "prompt_tokens_details": {"cached_tokens": self._usage.get("cache_read_input_tokens")},
+            },
+        )
 
     def error(self, value: dict[str, Any]) -> object:
         """An error in or outside the reply."""
         return value if is_error(value) else None
 
 
-_KEPT = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature",
-         "input_json_delta": "partial_json"}  # fmt: skip
+_KEPT = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
 """Type of a delta → its field, which is kept of a reply that may hold calls."""
 
 
@@ -160,8 +167,9 @@ class _BlocksReader(_MessagesReader):
         self._pieces: dict[tuple[object, str], list[str]] = {}
 
     def _piece(self, value: _BlockDelta) -> Event:
-        field, text = ("text", value.delta.text) if isinstance(value.delta, _TextBlock) else (
-            "thinking", value.delta.thinking)  # fmt: skip
+        field, text = (
+            ("text", value.delta.text) if isinstance(value.delta, _TextBlock) else ("thinking", value.delta.thinking)
+        )
         self._keep(value.index, field, text)
         return super()._piece(value)
 

@@ -21,8 +21,12 @@ def alpaca(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         return {"instruction": texts[-1], "input": "", "output": reply, "system": system, "history": history}
 
     columns = {
-        "prompt": "instruction", "query": "input", "response": "output", "system": "system", "history": "history",
-    }  # fmt: skip
+        "prompt": "instruction",
+        "query": "input",
+        "response": "output",
+        "system": "system",
+        "history": "history",
+    }
     return llama_factory(benchmarks, out, line, {"columns": columns})
 
 

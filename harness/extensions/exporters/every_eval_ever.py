@@ -43,9 +43,12 @@ def every_eval_ever(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[
                 checksum.update(line)
                 n += 1
         detailed = {
-            "format": "jsonl", "file_path": samples.as_posix(), "hash_algorithm": "sha256",
-            "checksum": checksum.hexdigest(), "total_rows": n,
-        }  # fmt: skip
+            "format": "jsonl",
+            "file_path": samples.as_posix(),
+            "hash_algorithm": "sha256",
+            "checksum": checksum.hexdigest(),
+            "total_rows": n,
+        }
         write_atomically(out / path, codec.pretty({**record, "detailed_evaluation_results": detailed}))
         files += [File(out / path, 1), File(out / samples, n)]
     return files
@@ -100,8 +103,11 @@ def _result(benchmark: ExportedBenchmark, name: str, value: Estimate, arguments:
     if widths := {interval.half_width: (method, interval) for method, interval in named.items() if interval}:
         method, (low, high) = widths[max(widths)]
         about["confidence_interval"] = {
-            "lower": low, "upper": high, "confidence_level": 0.95, "method": method,
-        }  # fmt: skip
+            "lower": low,
+            "upper": high,
+            "confidence_level": 0.95,
+            "method": method,
+        }
     return {
         "evaluation_result_id": f"{benchmark.name}/{name}",
         "evaluation_name": benchmark.name,

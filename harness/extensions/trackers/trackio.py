@@ -14,9 +14,14 @@ def send(scored: Tracked) -> str:
 
     name = f"{scored.name}-{scored.key}"  # trackio knows runs by their names alone
     run = trackio.init(
-        project=PROJECT, name=name, config=dict(scored.facts), resume="allow", embed=False, auto_log_cpu=False,
+        project=PROJECT,
+        name=name,
+        config=dict(scored.facts),
+        resume="allow",
+        embed=False,
+        auto_log_cpu=False,
         auto_log_gpu=False,
-    )  # fmt: skip
+    )
     run.log(dict(scored.scores), step=scored.step)
     trackio.finish()
     return f"{name} of {PROJECT}: see it with trackio show"

@@ -16,15 +16,27 @@ def send(scored: Tracked) -> str:
 
     # These settings keep back what wandb sends by default: command line, host, commit, packages, printed text.
     quiet = wandb.Settings(
-        console="off", disable_git=True, save_code=False, silent=True, x_disable_machine_info=True, x_disable_meta=True,
-        x_disable_stats=True, x_save_requirements=False,
-    )  # fmt: skip
+        console="off",
+        disable_git=True,
+        save_code=False,
+        silent=True,
+        x_disable_machine_info=True,
+        x_disable_meta=True,
+        x_disable_stats=True,
+        x_save_requirements=False,
+    )
     project = os.environ.get("WANDB_PROJECT") or PROJECT
     # allow_val_change: a run that is scored again may have other facts, which wandb refuses otherwise.
     run = wandb.init(
-        project=project, id=scored.key, name=scored.name, resume="allow", config=dict(scored.facts),
-        allow_val_change=True, job_type="evaluation", settings=quiet,
-    )  # fmt: skip
+        project=project,
+        id=scored.key,
+        name=scored.name,
+        resume="allow",
+        config=dict(scored.facts),
+        allow_val_change=True,
+        job_type="evaluation",
+        settings=quiet,
+    )
     if scored.step is None:
         run.log(dict(scored.scores))
     else:

@@ -206,9 +206,13 @@ class BatchLoop(NetworkThread):
         self._on_event("batch_ended", batch=ended.name, words=ended.words)
         self._on_status(ended.words)
         read = partial(
-            read_result, wire=self._settings.spelling.wire, started=ended.started, seconds=ended.seconds,
-            max_body_bytes=self._settings.max_body_bytes, secrets=self._secrets,
-        )  # fmt: skip
+            read_result,
+            wire=self._settings.spelling.wire,
+            started=ended.started,
+            seconds=ended.seconds,
+            max_body_bytes=self._settings.max_body_bytes,
+            secrets=self._secrets,
+        )
         try:
             for result in map(read, ended.results):
                 if result is None or result.ask not in awaited:

@@ -98,9 +98,14 @@ class Dispatcher:
         self._refused_questions: set[tuple[str, str]] = set()
         self._rate = RateLimit(settings.requests_per_minute, clock)
         self._lanes = Lanes(
-            settings.endpoints, settings.concurrency, settings.patience, clock, jitter,
-            batches=settings.batching is not None, n_questions=len(plan.owed),
-        )  # fmt: skip
+            settings.endpoints,
+            settings.concurrency,
+            settings.patience,
+            clock,
+            jitter,
+            batches=settings.batching is not None,
+            n_questions=len(plan.owed),
+        )
         self.listed = self._lanes.listed
         # Questions of which a sample was answered, in this session or an earlier one.
         samples = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
@@ -371,9 +376,13 @@ class Dispatcher:
         endpoint = lane.endpoint.base_url
         self._log(
             "request_failed",
-            task=list(task), endpoint=endpoint, kind=failure.kind, status=failure.status,
-            message=failure.message, attempt=flight.attempt,
-        )  # fmt: skip
+            task=list(task),
+            endpoint=endpoint,
+            kind=failure.kind,
+            status=failure.status,
+            message=failure.message,
+            attempt=flight.attempt,
+        )
         is_proven = task[:2] in self._proven
         sign, past = self._lanes.sign_and_past(flight, failure, proven=is_proven)
         if sign in ("rejected", "too long") and not is_proven:

@@ -51,19 +51,19 @@ Fault = Literal["endpoint", "pace", "part", "chance", "question", "payload", "ru
 
 FAULTS: Mapping[Sign, tuple[Fault, Fault, Fault, Fault, Fault, Fault]] = {
     # before:      new         hopeless    spare       known       alone       others pass
-    "unsent":     ("endpoint", "endpoint", "endpoint", "endpoint", "endpoint", "endpoint"),
-    "away":       ("endpoint", "endpoint", "endpoint", "endpoint", "endpoint", "question"),
-    "busy":       ("pace",     "pace",     "pace",     "pace",     "pace",     "pace"),
-    "still busy": ("pace",     "pace",     "pace",     "pace",     "pace",     "question"),
-    "broken":     ("chance",   "chance",   "chance",   "chance",   "question", "question"),
-    "unreadable": ("chance",   "run",      "chance",   "chance",   "question", "question"),
-    "part":       ("endpoint", "endpoint", "endpoint", "endpoint", "endpoint", "part"),
-    "rejected":   ("question", "payload",  "endpoint", "endpoint", "question", "payload"),
-    "refused":    ("question", "run",      "endpoint", "endpoint", "question", "payload"),
-    "no account": ("run",      "run",      "endpoint", "run",      "run",      "run"),
-    "too long":   ("payload",  "payload",  "endpoint", "payload",  "payload",  "payload"),
-    "runaway":    ("payload",  "payload",  "payload",  "payload",  "payload",  "payload"),
-}  # fmt: skip
+    "unsent": ("endpoint", "endpoint", "endpoint", "endpoint", "endpoint", "endpoint"),
+    "away": ("endpoint", "endpoint", "endpoint", "endpoint", "endpoint", "question"),
+    "busy": ("pace", "pace", "pace", "pace", "pace", "pace"),
+    "still busy": ("pace", "pace", "pace", "pace", "pace", "question"),
+    "broken": ("chance", "chance", "chance", "chance", "question", "question"),
+    "unreadable": ("chance", "run", "chance", "chance", "question", "question"),
+    "part": ("endpoint", "endpoint", "endpoint", "endpoint", "endpoint", "part"),
+    "rejected": ("question", "payload", "endpoint", "endpoint", "question", "payload"),
+    "refused": ("question", "run", "endpoint", "endpoint", "question", "payload"),
+    "no account": ("run", "run", "endpoint", "run", "run", "run"),
+    "too long": ("payload", "payload", "endpoint", "payload", "payload", "payload"),
+    "runaway": ("payload", "payload", "payload", "payload", "payload", "payload"),
+}
 """The fault by the failure's sign, and by what came before it (the values of `Past`, in their order)."""
 
 _OF_THE_ACCOUNT = re.compile(

@@ -31,10 +31,18 @@ WORTH_TOKENS = 16
 """Smallest written part, in tokens, for which the requests of a continuation are worth their cost."""
 
 
-_PASSED_ON = frozenset({
-    *(name for name, field in sampling_fields().items() if field.continued == "same"), "typical_p", "top_n_sigma",
-    "logit_bias", "ignore_eos", "cache_prompt", "priority", "skip_special_tokens",
-})  # fmt: skip
+_PASSED_ON = frozenset(
+    {
+        *(name for name, field in sampling_fields().items() if field.continued == "same"),
+        "typical_p",
+        "top_n_sigma",
+        "logit_bias",
+        "ignore_eos",
+        "cache_prompt",
+        "priority",
+        "skip_special_tokens",
+    }
+)
 """Fields of an extra body with the same meaning in a continuation."""
 
 _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_reasoning", "reasoning_format"})
@@ -84,9 +92,14 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
 
 
 def continuation(
-    part: Partial, question: Question, template: RequestTemplate, salvage: Salvage,
-    tokens_of: Callable[[str], list[int]], *, seed: int | None,
-) -> Continuation:  # fmt: skip
+    part: Partial,
+    question: Question,
+    template: RequestTemplate,
+    salvage: Salvage,
+    tokens_of: Callable[[str], list[int]],
+    *,
+    seed: int | None,
+) -> Continuation:
     """Return the request that continues `part`. Blocking, since it may ask the server's tokenizer.
 
     template: of the whole request. tokens_of: the server's tokenizer. seed: of the sample's first request. Raises
@@ -175,14 +188,24 @@ def written_so_far(onward: Continuation | None, request: str, engine: str, now: 
     n_tokens, ids = len(now.ids) if now.ids else now.n_events, now.ids or ()
     if onward is None:
         return Partial(
-            request=request, engine=engine, server_model=now.server_model, reasoning=now.reasoning,
+            request=request,
+            engine=engine,
+            server_model=now.server_model,
+            reasoning=now.reasoning,
             text=now.text if now.reasoning is None else now.text or None,  # A chat stream begins with an empty text.
-            tokens=n_tokens, ids=ids, prompt_ids=now.prompt_ids or (),
-        )  # fmt: skip
+            tokens=n_tokens,
+            ids=ids,
+            prompt_ids=now.prompt_ids or (),
+        )
     part = onward.part
     text, reasoning = join(part, now.text)
     return msgspec.structs.replace(
-        part, server_model=now.server_model or part.server_model, text=text, reasoning=reasoning,
-        tokens=onward.seam.tokens + n_tokens, ids=[*part.ids, *ids] if ids else (),
-        seams=(*part.seams, onward.seam), failures=0.0,
-    )  # fmt: skip
+        part,
+        server_model=now.server_model or part.server_model,
+        text=text,
+        reasoning=reasoning,
+        tokens=onward.seam.tokens + n_tokens,
+        ids=[*part.ids, *ids] if ids else (),
+        seams=(*part.seams, onward.seam),
+        failures=0.0,
+    )

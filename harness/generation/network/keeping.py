@@ -166,9 +166,10 @@ class Keeper:
         rows = cache(lambda: {(row.benchmark, row.question_id): row.indices for row in owed})  # made if there are parts
         stored, self.damage = read_parts(folder)
         self.partials = {
-            task: part for task, part in stored.items()
+            task: part
+            for task, part in stored.items()
             if task.sample_index in rows().get((task.benchmark, task.question_id), ())
-        }  # fmt: skip
+        }
         self._folder = folder
         self._on_event = on_event
         self._clock = clock
@@ -185,9 +186,11 @@ class Keeper:
         self._in_file = bool(stored or self.damage)
         if self._in_file:
             on_event(
-                "inflight_found", samples=len(self.partials), damage=self.damage,
+                "inflight_found",
+                samples=len(self.partials),
+                damage=self.damage,
                 tokens=sum(partial.tokens for partial in self.partials.values()),
-            )  # fmt: skip
+            )
 
     def begin(self, task: Task, arriving: Arriving, view: Callable[[SoFar], Partial]) -> None:
         """Note that a request for `task` is sent. view: makes a partial sample of what has arrived."""

@@ -85,9 +85,13 @@ class Turns:
     def progress(self) -> ToolProgress:
         """The present state."""
         return ToolProgress(
-            running=len(self._running), waiting=len(self._waiting), interpreters=len(self._held), memory=self._counted,
-            most_memory=self._memory, waits_for="memory" if len(self._running) < self._most else "processors",
-        )  # fmt: skip
+            running=len(self._running),
+            waiting=len(self._waiting),
+            interpreters=len(self._held),
+            memory=self._counted,
+            most_memory=self._memory,
+            waits_for="memory" if len(self._running) < self._most else "processors",
+        )
 
     @property
     def _counted(self) -> int:

@@ -35,8 +35,13 @@ CallRule = Literal[
 """The fault of a list of calls, in a word."""
 
 _TYPES: dict[str, type] = {
-    "string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict,
-}  # fmt: skip
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 
@@ -75,9 +80,11 @@ MAX_SIGNED = 100
 """Calls of a reply whose schemas are tried beside accepted values."""
 
 _SIGNS: dict[CallRule, CallSign] = {
-    "arguments no JSON": "no_json", "name of a call": "unknown_name", "schema": "schema",
+    "arguments no JSON": "no_json",
+    "name of a call": "unknown_name",
+    "schema": "schema",
     "unreadable schema": "unreadable_schema",
-}  # fmt: skip
+}
 
 
 def signs_of(calls: Sequence[DecodedCall], tools: Sequence[OfferedTool]) -> tuple[CallSign, ...]:
@@ -113,8 +120,14 @@ def unfit(call: DecodedCall, offered: Mapping[str, OfferedTool], where: str) -> 
     try:
         error = exceptions.best_match(_validator(codec.encode(tool.parameters)).iter_errors(call.arguments))
     except (
-        Unresolvable, exceptions.SchemaError, exceptions.UnknownType, re.error, TypeError, ValueError, RecursionError,
-    ) as broken:  # fmt: skip
+        Unresolvable,
+        exceptions.SchemaError,
+        exceptions.UnknownType,
+        re.error,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as broken:
         return Fault(
             "unreadable schema", f"{where}, {call.name}: the schema of this tool cannot be read: {quoted(str(broken))}"
         )

@@ -151,9 +151,12 @@ _questions: dict[tuple[Any, ...], Question] = {}
 
 
 def _question(
-    reference: Any, kind: AnswerKind | Literal["auto"], rules: GradeRules, choices: tuple[str, ...],
+    reference: Any,
+    kind: AnswerKind | Literal["auto"],
+    rules: GradeRules,
+    choices: tuple[str, ...],
     tools: tuple[OfferedTool, ...],
-) -> Question:  # fmt: skip
+) -> Question:
     """Return a question with this reference and an id of its own; the same question for the same arguments, so that the
     pool finds its decisions by the id.
     """

@@ -196,9 +196,16 @@ def outcomes(pool: Pool, responses: Sequence[tuple[Question, str]]) -> list[Verd
 def sample_of(response: str, calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET) -> Sample:
     """Return a response as a sample that belongs to no run."""
     return Sample(
-        benchmark="", question_id="", sample_index=0, text=response, reasoning=None, finish_reason="stop",
-        timing=Timing(started=0.0, total=0.0), endpoint="", calls=calls,
-    )  # fmt: skip
+        benchmark="",
+        question_id="",
+        sample_index=0,
+        text=response,
+        reasoning=None,
+        finish_reason="stop",
+        timing=Timing(started=0.0, total=0.0),
+        endpoint="",
+        calls=calls,
+    )
 
 
 def _without_text(sample: Sample) -> Sample:
@@ -243,9 +250,16 @@ def question_on(
     except ValueError as error:
         raise UsageError(f"the reference answer {error}") from error
     return Question(
-        benchmark="", question_id=name, references=accepted, kind=answer_kind, rules=rules, choices=choices,
-        row_digest="", prompt_digest="", tools=tools or msgspec.UNSET,
-    )  # fmt: skip
+        benchmark="",
+        question_id=name,
+        references=accepted,
+        kind=answer_kind,
+        rules=rules,
+        choices=choices,
+        row_digest="",
+        prompt_digest="",
+        tools=tools or msgspec.UNSET,
+    )
 
 
 def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> dict[str, str]:
@@ -279,10 +293,14 @@ def _identity(grader: str) -> str:
     """Return the identity of a verifier, imported in a process of its own. Raises `UsageError` if it is broken."""
     try:
         done = subprocess.run(
-            isolated.command(_PROGRAM, "check", grader), env=_environment(),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=WARMING_SECONDS, check=False,
-        )  # fmt: skip
+            isolated.command(_PROGRAM, "check", grader),
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=WARMING_SECONDS,
+            check=False,
+        )
         checked = codec.decode(done.stdout, VerifierCheck)
     except subprocess.TimeoutExpired:
         checked = VerifierCheck(error=f"its import takes longer than {WARMING_SECONDS:g} s")

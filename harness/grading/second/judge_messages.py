@@ -108,15 +108,18 @@ def _rubric_of(form: JudgeForm, question: Question) -> str:
         return ""
     where = f"the question {quoted(question.question_id)} of {visible(question.benchmark, 80)}"
     if not (rubric := question.rubric or "").strip():
-        raise UsageError(f"{where} has no rubric, and the judge's form {visible(form.name, 80)} shows it: name its "
-                         "column in the card, as `columns: {rubric: NAME}`")  # fmt: skip
+        raise UsageError(
+            f"{where} has no rubric, and the judge's form {visible(form.name, 80)} shows it: name its "
+            "column in the card, as `columns: {rubric: NAME}`"
+        )
     if form.reply != "criteria":
         return rubric
     try:
         return "\n".join(f"{n}. {each.criterion}" for n, each in enumerate(criteria_of(rubric), 1))
     except ValueError as error:
-        raise UsageError(f"the rubric of {where}: {quoted(str(error))}; expected a list of `criterion` with `points`"
-                         ) from error  # fmt: skip
+        raise UsageError(
+            f"the rubric of {where}: {quoted(str(error))}; expected a list of `criterion` with `points`"
+        ) from error
 
 
 def vote(reply: Sample, form: JudgeForm, question: Question) -> JudgeRuling | None:
@@ -182,10 +185,12 @@ def apply_ruling(grade: Grade, ruling: JudgeRuling | None, judge: str, *, overri
     if ruling is None or (grade.verdict != "undecided" and not override):
         return grade
     decided = msgspec.structs.replace(
-        grade, rule=JUDGE_RULE, grader=f"{grade.grader}+{judge}",
+        grade,
+        rule=JUDGE_RULE,
+        grader=f"{grade.grader}+{judge}",
         points=ruling.points or msgspec.UNSET,
         confidence=msgspec.UNSET if ruling.confidence is None else ruling.confidence,
-    )  # fmt: skip
+    )
     is_correct = ruling.verdict == "correct"
     if ruling.verdict == "no_answer":
         return msgspec.structs.replace(decided, verdict="no_answer", near_miss=None)

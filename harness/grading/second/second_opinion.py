@@ -120,9 +120,13 @@ def _opinions(
         lines.seek(0)
         try:
             process = subprocess.Popen(
-                isolated.command(_PROGRAM, library, str(deadline_s), python=python), env=isolated.environment(),
-                stdin=lines, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+                isolated.command(_PROGRAM, library, str(deadline_s), python=python),
+                env=isolated.environment(),
+                stdin=lines,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         except OSError as error:
             raise UsageError(f"the interpreter {quoted(python)} cannot be started: {error.strerror}") from error
         assert process.stdout is not None
@@ -172,11 +176,15 @@ def agreement(grades: Iterable[Grade], theirs: Mapping[Key, bool | None]) -> Agr
     n_questions = max(len(ours), 1)
     disagreements = [
         Disagreement(
-            question_id=question, extracted=extracted, ours=our_verdict, theirs=their_verdict, n_samples=count,
+            question_id=question,
+            extracted=extracted,
+            ours=our_verdict,
+            theirs=their_verdict,
+            n_samples=count,
             effect=count / len(ours[question]) / n_questions,
         )
         for (question, extracted, our_verdict, their_verdict), count in differing.items()
-    ]  # fmt: skip
+    ]
     disagreements.sort(
         key=lambda disagreement: (disagreement.ours != "undecided", -disagreement.effect, disagreement.question_id)
     )

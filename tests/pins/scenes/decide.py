@@ -53,7 +53,7 @@ def plan(stage: Stage) -> None:
         (20, [], {}),
         (5, ["--prices", "1,10"], {"prices": (1.0, 10.0)}),
         (0, [], {}),
-    ):  # fmt: skip
+    ):
         stage.command("plan", "first", "--detect", str(detect), *words, "--json", read=reading.needed)
         stage.python("plan", "first", detect, read=reading.needed, **keywords)
     stage.command("plan", "math5000", "--detect", "5")
@@ -73,9 +73,16 @@ def race(stage: Stage) -> None:
         "tuned": {"base_url": strong.base_url, "top_k": 20},
     }
     stage.python(
-        "race", data="sums.jsonl", id_key="id", canary=False, samples=4, margin=1, out="by-python",
-        candidates=candidates, read=lambda one: reading.raced(dict(one.standings)),
-    )  # fmt: skip
+        "race",
+        data="sums.jsonl",
+        id_key="id",
+        canary=False,
+        samples=4,
+        margin=1,
+        out="by-python",
+        candidates=candidates,
+        read=lambda one: reading.raced(dict(one.standings)),
+    )
     stage.requests(weak, strong)
 
 

@@ -22,10 +22,14 @@ def sweep(stage: Stage) -> None:
     """A server that runs, two samplings, by both doors."""
     server = stage.server("server", solving(60))
     file = write_sweep(
-        stage, "s.yaml", models=["pinned"], table={"base": "cool"}, benchmarks=[{"data": "sums.jsonl", "samples": 2}],
+        stage,
+        "s.yaml",
+        models=["pinned"],
+        table={"base": "cool"},
+        benchmarks=[{"data": "sums.jsonl", "samples": 2}],
         sampling=[{"name": "cool", "temperature": 0.3}, {"name": "hot", "temperature": 1.0, "top_k": 20}],
         run={"id_key": "id", "canary": False, "concurrency": 2, "base_url": server.base_url},
-    )  # fmt: skip
+    )
     stage.command("sweep", file, "--dry-run")
     stage.requests(server)
     stage.command("sweep", file, "--out", "by-command", "--json", read=reading.swept)

@@ -100,9 +100,14 @@ def show(stage: Stage) -> None:
         stored.copy(name, stage.folder, scored=True)
     filters = ["wrong", "no-answer", "undecided", "cut", "near-miss", "anomaly", "disputed"]
     for words in (
-        [], ["q1"], ["q1:3", "--reasoning"], *([f"--{name}"] for name in filters),
-        ["--grep", "case"], ["--filter", "level=2"], ["q9"],
-    ):  # fmt: skip
+        [],
+        ["q1"],
+        ["q1:3", "--reasoning"],
+        *([f"--{name}"] for name in filters),
+        ["--grep", "case"],
+        ["--filter", "level=2"],
+        ["q9"],
+    ):
         stage.command("show", "first", *words, read=reading.shown)
 
 

@@ -48,11 +48,22 @@ def a_card(stage: Stage) -> None:
 def every_sampling_value(stage: Stage) -> None:
     """Each value of sampling that a run sends, and fields of the caller's own."""
     values: dict[str, Any] = {
-        "samples": 2, "temperature": 0.7, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "max_tokens": 512,
-        "repetition_penalty": 1.05, "presence_penalty": 0.5, "frequency_penalty": 0.25, "seed": 7,
-        "system_prompt": "Answer briefly.", "drop": "top_k", "stop": ["END", "STOP"], "filter": ["level=1"],
+        "samples": 2,
+        "temperature": 0.7,
+        "top_p": 0.9,
+        "top_k": 20,
+        "min_p": 0.05,
+        "max_tokens": 512,
+        "repetition_penalty": 1.05,
+        "presence_penalty": 0.5,
+        "frequency_penalty": 0.25,
+        "seed": 7,
+        "system_prompt": "Answer briefly.",
+        "drop": "top_k",
+        "stop": ["END", "STOP"],
+        "filter": ["level=1"],
         "extra_body": {"logit_bias": {"5": -1}, "chat_template_kwargs": {"enable_thinking": True}},
-    }  # fmt: skip
+    }
     both_doors(stage, **(values | every_field() | values))
 
 
@@ -198,9 +209,15 @@ def refusals(stage: Stage) -> None:
     """Wrong options, by both doors."""
     write_sums(stage.folder, 2)
     wrong: tuple[dict[str, Any], ...] = (
-        {"temperature": -1.0}, {"samples": 0}, {"thinking": "maybe"}, {"preset": "qwq"}, {"extra_body": "[1]"},
-        {"base_url": "http://a", "serve": "vllm"}, {"out": ""}, {"drop": "everything"},
-    )  # fmt: skip
+        {"temperature": -1.0},
+        {"samples": 0},
+        {"thinking": "maybe"},
+        {"preset": "qwq"},
+        {"extra_body": "[1]"},
+        {"base_url": "http://a", "serve": "vllm"},
+        {"out": ""},
+        {"drop": "everything"},
+    )
     for keywords in wrong:
         stage.both("run", data="sums.jsonl", **keywords)
 

@@ -84,10 +84,17 @@ def refusals(stage: Stage) -> None:
     stored.copy("first", stage.folder)
     (stage.folder / "theirs.jsonl").write_text('{"gen": "1", "answer": "1"}\n', "utf-8")
     wrong: tuple[tuple[str, dict[str, Any]], ...] = (
-        ("nowhere", {}), ("first", {"workers": 0}), ("first", {"deadline": 0.0}), ("first", {"k": 0}),
-        ("first", {"k": 9}), ("first", {"response_key": "gen"}), ("theirs.jsonl", {"response_key": "none"}),
-        ("theirs.jsonl", {"tool": "nobody"}), ("first", {"track": "nobody"}), ("first", {"also_python": "python"}),
-    )  # fmt: skip
+        ("nowhere", {}),
+        ("first", {"workers": 0}),
+        ("first", {"deadline": 0.0}),
+        ("first", {"k": 0}),
+        ("first", {"k": 9}),
+        ("first", {"response_key": "gen"}),
+        ("theirs.jsonl", {"response_key": "none"}),
+        ("theirs.jsonl", {"tool": "nobody"}),
+        ("first", {"track": "nobody"}),
+        ("first", {"also_python": "python"}),
+    )
     for source, keywords in wrong:
         stage.both("score", source, **keywords)
 
@@ -157,10 +164,15 @@ def judge_of_a_file(stage: Stage) -> None:
 def judge_by_a_form(stage: Stage) -> None:
     """A card names the form of its judge, which gives points; a sample is right from 6 of 7 on."""
     lines = (
-        "title: Proofs", "source: {kind: file, path: theirs.jsonl}", "kind: text", "prompt: none",
-        "columns: {question: question, answer: answer, rubric: rubric}", "judge: proofbench", "right_from: 6",
+        "title: Proofs",
+        "source: {kind: file, path: theirs.jsonl}",
+        "kind: text",
+        "prompt: none",
+        "columns: {question: question, answer: answer, rubric: rubric}",
+        "judge: proofbench",
+        "right_from: 6",
         'rules: {grader: "harness.grading.verifiers.left_open:to_judge", whole_reply: true}',
-    )  # fmt: skip
+    )
     (stage.folder / "proofs.yaml").write_text("\n".join(lines), "utf-8")
     rows = [
         {"question": f"why {n}?", "answer": PROSE, "rubric": "1 point: light", "gen": [f"proof {n} comes after", "so"]}

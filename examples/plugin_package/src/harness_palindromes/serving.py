@@ -11,14 +11,16 @@ PROVIDER = {
     "label": "Palindromes",
     "sources": ["https://palindromes.example/docs"],
     "address": {
-        "base_url": "https://api.palindromes.example/v1", "hosts": ["api.palindromes.example"], "path": "/v1",
+        "base_url": "https://api.palindromes.example/v1",
+        "hosts": ["api.palindromes.example"],
+        "path": "/v1",
         "key_variable": "PALINDROMES_API_KEY",
     },
     "max_tokens": [{"field": "max_completion_tokens"}],
     "seed": {"support": "supported"},
     "stream_usage": "stream_options",
     "models_list": "all",
-}  # fmt: skip
+}
 
 
 def command(model: str) -> list[str]:

@@ -99,8 +99,14 @@ def command(packages: tuple[str, ...] = ()) -> list[str]:
             words += ["--symlink", str(folder.readlink()), str(folder)]
         elif folder.is_dir():
             words += ["--ro-bind", str(folder), str(folder)]
-    hidden = {str(path) for folder in map(Path, folders) if not folder.is_symlink()
-              for pattern in _HIDDEN for path in folder.glob(pattern) if path.is_dir()}  # fmt: skip
+    hidden = {
+        str(path)
+        for folder in map(Path, folders)
+        if not folder.is_symlink()
+        for pattern in _HIDDEN
+        for path in folder.glob(pattern)
+        if path.is_dir()
+    }
     words += [word for path in sorted(hidden) for word in ("--tmpfs", path)]
     words += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--ro-bind", python, python]
     # A tool's packages also by the system's Python of the same version, whose extensions are the same.
@@ -150,9 +156,15 @@ def start(channel: int, _memory: int, packages: tuple[str, ...] = ()) -> subproc
     try:
         return subprocess.Popen(
             # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
-            command(packages), stdin=channel, stdout=channel, stderr=subprocess.PIPE, env={}, cwd="/",
-            start_new_session=True, **nobody,
-        )  # fmt: skip
+            command(packages),
+            stdin=channel,
+            stdout=channel,
+            stderr=subprocess.PIPE,
+            env={},
+            cwd="/",
+            start_new_session=True,
+            **nobody,
+        )
     except PermissionError as error:
         raise UsageError(
             "bubblewrap cannot be started as another user, since this root lacks the capabilities for it: run the "

@@ -38,13 +38,25 @@ _MAX_PROCESSES = 128
 _MAX_FILES, _MAX_THREADS = 1024, 512
 
 _CLOSED = [
-    "--rm", "--interactive", "--init=false", "--pull=never", "--log-driver=none", "--label=harness=programs",
-    "--network=none", "--ipc=none", "--hostname=sandbox", "--read-only", "--cap-drop=ALL",
-    "--security-opt=no-new-privileges", f"--pids-limit={_MAX_PROCESSES}", f"--ulimit=nofile={_MAX_FILES}:{_MAX_FILES}",
-    f"--ulimit=nproc={_MAX_THREADS}:{_MAX_THREADS}", "--tmpfs=/tmp:rw,nosuid,nodev,size=64m,mode=1777",
+    "--rm",
+    "--interactive",
+    "--init=false",
+    "--pull=never",
+    "--log-driver=none",
+    "--label=harness=programs",
+    "--network=none",
+    "--ipc=none",
+    "--hostname=sandbox",
+    "--read-only",
+    "--cap-drop=ALL",
+    "--security-opt=no-new-privileges",
+    f"--pids-limit={_MAX_PROCESSES}",
+    f"--ulimit=nofile={_MAX_FILES}:{_MAX_FILES}",
+    f"--ulimit=nproc={_MAX_THREADS}:{_MAX_THREADS}",
+    "--tmpfs=/tmp:rw,nosuid,nodev,size=64m,mode=1777",
     "--workdir=/tmp",
     *(f"--env={name}={value}" for name, value in ENVIRONMENT.items()),
-]  # fmt: skip
+]
 """Options that isolate a container. --init=false: the process of `inside.cell` must be the first one, so that it can
 end all others."""
 
@@ -57,8 +69,10 @@ class ContainerEngine:
         if image.startswith("-"):
             raise UsageError(
                 f"expected the name of an image behind {engine}:, such as {engine}:{IMAGE}; a name cannot begin with "
-                "`-`; nothing was executed", field="sandbox", value=f"{engine}:{image}",
-            )  # fmt: skip
+                "`-`; nothing was executed",
+                field="sandbox",
+                value=f"{engine}:{image}",
+            )
         self.engine, self.image = engine, image or IMAGE
         self._names: dict[int, str] = {}
 
@@ -81,9 +95,13 @@ class ContainerEngine:
         """Run a command of the container engine (docker, podman). Raises `UsageError` if it does not answer."""
         try:
             return subprocess.run(
-                [path, *words], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_SECONDS, check=False,
+                [path, *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_ANSWER_SECONDS,
+                check=False,
                 env=isolated.environment(*isolated.CONTAINERS),
-            )  # fmt: skip
+            )
         except (OSError, subprocess.SubprocessError) as error:
             raise UsageError(f"{self.engine} does not answer: {visible(str(error), 200)}") from error
 
@@ -92,9 +110,15 @@ class ContainerEngine:
         # A user of its own for each container: the bound on threads counts all processes of a user.
         user = 10_000 + secrets.randbelow(50_000)
         words = [
-            self.path, "run", *_CLOSED, f"--name={name}", f"--memory={memory}", f"--memory-swap={memory}",
-            f"--user={user}:{user}", "--entrypoint=python3",
-        ]  # fmt: skip
+            self.path,
+            "run",
+            *_CLOSED,
+            f"--name={name}",
+            f"--memory={memory}",
+            f"--memory-swap={memory}",
+            f"--user={user}:{user}",
+            "--entrypoint=python3",
+        ]
         if self.engine == "podman":  # podman mounts writable folders over a read-only image unless this is set
             words.append("--read-only-tmpfs=false")
         return [*words, self.image, *OPTIONS, "-c", python_text("name_spaces=False, alone=os.getpid() == 1", packages)]
@@ -104,9 +128,14 @@ class ContainerEngine:
         name = f"harness-{secrets.token_hex(8)}"
         process = subprocess.Popen(
             # A session of its own: Ctrl-C reaches the harness alone, which ends its sandboxes in order.
-            self.command(name, memory, packages), stdin=channel, stdout=channel, stderr=subprocess.PIPE, cwd="/",
-            start_new_session=True, env=isolated.environment(*isolated.CONTAINERS),
-        )  # fmt: skip
+            self.command(name, memory, packages),
+            stdin=channel,
+            stdout=channel,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            start_new_session=True,
+            env=isolated.environment(*isolated.CONTAINERS),
+        )
         self._names[process.pid] = name
         return process
 

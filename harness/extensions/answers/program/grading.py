@@ -201,12 +201,17 @@ def _job(tests: QuestionTests, code: str, *, each: bool, n: int = 1, output: int
         "code": code,
         "header": tests.header,
         "limits": {
-            "cpu": seconds, "cpu_total": seconds * (n if each else 1), "each": each,
+            "cpu": seconds,
+            "cpu_total": seconds * (n if each else 1),
+            "each": each,
             "sleep": max(seconds, _SLEEP_SECONDS),
-            "memory": tests.limits.memory_mb << 20, "file": max(output, MAX_FILE_BYTES),
-            "recursion": _RECURSION, "tests_memory": _TESTS_MEMORY_MB << 20, "tests_cpu": _TESTS_CPU_SECONDS,
+            "memory": tests.limits.memory_mb << 20,
+            "file": max(output, MAX_FILE_BYTES),
+            "recursion": _RECURSION,
+            "tests_memory": _TESTS_MEMORY_MB << 20,
+            "tests_cpu": _TESTS_CPU_SECONDS,
         },
-    }  # fmt: skip
+    }
 
 
 def _by_output(sandbox: SandboxCell, tests: QuestionTests, code: str) -> ProgramDecision:

@@ -81,10 +81,20 @@ class Interpreters(CallRunner):
         self._guard = threading.Lock()
         self._closing = False
         self._silence = SILENCE_SECONDS + SILENCE_FACTOR * 2 * of_call
-        self._job = {"style": "interpreter", "limits": {
-            "cpu": of_call, "sleep": of_call, "cpu_total": of_sample, "memory": memory,
-            "tests_memory": 0, "file": _FILE_BYTES, "recursion": 1000, "characters": limits["characters"], "each": True,
-        }}  # fmt: skip
+        self._job = {
+            "style": "interpreter",
+            "limits": {
+                "cpu": of_call,
+                "sleep": of_call,
+                "cpu_total": of_sample,
+                "memory": memory,
+                "tests_memory": 0,
+                "file": _FILE_BYTES,
+                "recursion": 1000,
+                "characters": limits["characters"],
+                "each": True,
+            },
+        }
 
     def facts(self) -> dict[str, Any]:
         """The kind of the sandbox, and the versions of its Python and its packages. One is started to learn them.
@@ -96,8 +106,9 @@ class Interpreters(CallRunner):
             where = "run the harness as an ordinary user who has them, or name an image with them"
             raise UsageError(
                 f"{' and '.join(missing)} {are(len(missing))} not in the sandbox (Python {cell.version}): {where}, "
-                "tool=python,sandbox=docker:IMAGE", field="tool",
-            )  # fmt: skip
+                "tool=python,sandbox=docker:IMAGE",
+                field="tool",
+            )
         return {"sandbox": self.kind, "python": cell.version, "packages": cell.packages}
 
     def run(self, key: Hashable, code: str) -> Ran:

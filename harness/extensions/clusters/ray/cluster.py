@@ -65,9 +65,10 @@ class Cluster:
         try:
             # Ray adds the folder that is current here to its workers' import path; `_task` enters the caller's.
             with (
-                warnings.catch_warnings(action="ignore"), chdir("/"),
+                warnings.catch_warnings(action="ignore"),
+                chdir("/"),
                 channel.waiting(f"the Ray cluster at {visible(address, 200)}"),
-            ):  # fmt: skip
+            ):
                 self._ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
         except Exception as error:  # Ray raises exceptions of many kinds here
             raise UsageError(

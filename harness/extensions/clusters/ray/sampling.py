@@ -103,8 +103,9 @@ def tools_of_node(fields: dict[str, Any], tools: dict[str, Any]) -> dict[str, An
     if tools and own != tools:
         raise UsageError(
             f"another sandbox ({visible(str(own), 400)}) than that of the first node ({visible(str(tools), 400)}), and "
-            "their samples do not mix: install the same Python and packages on all nodes", field="tool",
-        )  # fmt: skip
+            "their samples do not mix: install the same Python and packages on all nodes",
+            field="tool",
+        )
     return own
 
 

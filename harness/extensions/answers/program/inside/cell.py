@@ -205,8 +205,12 @@ class _Supervisor:
         # A program that goes on printing after the kernel has refused it has still printed too much.
         end = "output limit" if end == "closed" and n_bytes >= self._limits["file"] else end
         # latin-1 carries any byte through JSON unchanged.
-        status = {"end": end, "cpu": self._cpu_seconds(), "err": error,
-                  "out": os.pread(stdout, n_bytes, 0).decode("latin-1") if end == "closed" else ""}  # fmt: skip
+        status = {
+            "end": end,
+            "cpu": self._cpu_seconds(),
+            "err": error,
+            "out": os.pread(stdout, n_bytes, 0).decode("latin-1") if end == "closed" else "",
+        }
         if end == "closed":
             killed = os.WIFSIGNALED(self._status)
             status |= {"signal": os.WTERMSIG(self._status)} if killed else {"code": os.WEXITSTATUS(self._status)}

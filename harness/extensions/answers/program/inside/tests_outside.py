@@ -201,8 +201,7 @@ def run_tests(setup: str, tests: list[str], own: list[str], offered: list[str], 
         # Last: the names under test win over a standard module of the same name.
         names.update(ours)
         exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)
-        sources = [compile(test, f"<test {number}>", "exec", dont_inherit=True)
-                   for number, test in enumerate(tests)]  # fmt: skip
+        sources = [compile(test, f"<test {number}>", "exec", dont_inherit=True) for number, test in enumerate(tests)]
     except ProgramEndedError as ended:
         return {"end": "failed", "test": 0, "rule": ended.rule}
     except BaseException as error:
@@ -289,9 +288,14 @@ def _failed(number: int, rule: str, line: _Line, message: str, asserted: str = "
     """The report on test `number`, which failed by `rule`. asserted: the line of the test at which it failed."""
     function, arguments, result = line.last
     return {
-        "end": "failed", "test": number, "rule": rule, "asserted": asserted[:MAX_SHOWN_CHARS],
-        "message": message[:MAX_SHOWN_CHARS], "arguments": f"{function}{arguments}" if function else "", "came": result,
-    }  # fmt: skip
+        "end": "failed",
+        "test": number,
+        "rule": rule,
+        "asserted": asserted[:MAX_SHOWN_CHARS],
+        "message": message[:MAX_SHOWN_CHARS],
+        "arguments": f"{function}{arguments}" if function else "",
+        "came": result,
+    }
 
 
 def _module(name: str) -> Any:
