@@ -141,17 +141,8 @@ def generate(
     # Signals first: from here on Ctrl-C ends the run in order, also during the checks before the first request.
     with Signals(interrupted) as signals, hold(folder) as run:
         log, desk = run.log, Desk(folder)
-        session = SamplingSession(
-            settings,
-            question_sets,
-            folder,
-            log,
-            clock,
-            servers.environment,
-            servers.facts,
-            listener.on_surplus,
-            taken_over,
-        )
+        stated = servers.environment, servers.facts, listener.on_surplus, taken_over
+        session = SamplingSession(settings, question_sets, folder, log, clock, *stated)
         if run.warning:
             session.warn(run.warning)
         with session:
@@ -164,15 +155,8 @@ def generate(
             runner = Runner(settings, servers, listener, folder, log, session, account, opener)
             runner.look_first()
             session.adopt()
-            # A failed request of a batch is asked again by the next batch.
-            attempts = settings.patience.attempts if settings.batching is None else 1
             dispatcher = Dispatcher(
-                replace(
-                    settings,
-                    concurrency=runner.concurrency(),
-                    endpoints=tuple(servers.ready(settings.endpoints)),
-                    patience=replace(settings.patience, attempts=attempts),
-                ),
+                runner.dispatched(),
                 plan,
                 store=lambda sample: session.journals[sample.benchmark].append(sample),
                 log=log.write,
@@ -194,7 +178,7 @@ def generate(
 
 @dataclass
 class Runner:
-    """Carries out a session after its plan: `look_first`, `concurrency`, `network` and `ask`, called in this order."""
+    """Carries out a session after its plan: `look_first`, `dispatched`, `network` and `ask`, called in this order."""
 
     settings: RunSettings
     servers: ServerSide
@@ -209,6 +193,18 @@ class Runner:
     _network: Network | BatchLoop | None = field(init=False, default=None)
 
     # ---- before the first sample
+
+    def dispatched(self) -> RunSettings:
+        """The settings by which requests are dispatched: the servers that answer, and how many requests these take."""
+        settings = self.settings
+        # A failed request of a batch is asked again by the next batch.
+        attempts = settings.patience.attempts if settings.batching is None else 1
+        return replace(
+            settings,
+            concurrency=self.concurrency(),
+            endpoints=tuple(self.servers.ready(settings.endpoints)),
+            patience=replace(settings.patience, attempts=attempts),
+        )
 
     def look_first(self) -> None:
         """Compare the servers' fingerprints with the run's before the first sample.

@@ -14,6 +14,8 @@ place the command without ports, and the variables, of a server that was started
 start. The base reads the replies one by one, then in the opposite order with several in flight, which shows its noise.
 The copy gets the base's own token ids. A line is stored as soon as it is read, so a probe that was killed goes on
 behind it; but stored lines count only if the server still reads one of the replies alike.
+
+Long: its records, files and readers are one protocol, and each needs the others' names.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ results/<run>/<benchmark>/questions.jsonl  samples.jsonl
                           grades.partial.jsonl, grades.fresh.jsonl (of a grading that has not ended)
 
 <run> and <benchmark> are names as `safe_name` writes them.
-
 <outputs of another tool>.scored/ is the run that `harness score` makes of them.
 """
 

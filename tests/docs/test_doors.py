@@ -14,13 +14,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.testing import FakeServer
+from harness.testing import FakeServer, serving
 from tests.docs.pages import ROOT
 from tests.docs.test_howto import made_up_answers
 from tests.docs.test_printed import made_up
 from tests.system.command import environment, harness
 
 DOORS = ROOT / "examples" / "doors"
+
+ANSWERS = serving(made_up_answers, "smollm2-135m")
 
 
 def run(words: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -39,7 +41,7 @@ def test_the_runner_of_srt_slurm_runs_and_scores(tmp_path: Path, monkeypatch: py
     variables = {"BENCHMARKS": "demo:1", "OUT": str(tmp_path / "out")}
     config = SimpleNamespace(benchmark=SimpleNamespace(env=variables), served_model_name="smollm2-135m")
     assert runner.validate_config(config) == []
-    with FakeServer(made_up_answers) as server:
+    with FakeServer(ANSWERS) as server:
         port = int(server.base_url.removesuffix("/v1").rpartition(":")[2])
         command = runner.build_command(config, SimpleNamespace(frontend_port=port))
         done = run(command, tmp_path, **runner.get_environment(config, None))
@@ -48,7 +50,7 @@ def test_the_runner_of_srt_slurm_runs_and_scores(tmp_path: Path, monkeypatch: py
 
 
 def test_a_change_of_vllm_is_compared_with_its_base(tmp_path: Path) -> None:
-    with FakeServer(made_up_answers) as base, FakeServer(made_up_answers) as change:
+    with FakeServer(ANSWERS) as base, FakeServer(ANSWERS) as change:
         variables = {"BASE": base.base_url, "CHANGE": change.base_url, "MODEL": "smollm2-135m", "BENCHMARKS": "demo:4"}
         done = run([str(DOORS / "vllm_ci.sh")], tmp_path, **variables)
     assert done.returncode in (0, 1, 4), done.stderr

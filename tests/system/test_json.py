@@ -158,6 +158,8 @@ def test_only_axes_of_a_sweep_and_what_few_benchmarks_have_may_be_left_out() -> 
         ("RunScore", "tool"),
         ("RunScore", "engine"),
         ("RunScore", "speculation"),
+        ("Speculation", "by_question"),
+        ("PairedComparison", "trigger"),
         ("Verified", "judge"),
         ("Decision", "judge"),
     }

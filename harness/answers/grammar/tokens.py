@@ -70,7 +70,7 @@ _REPEATING = re.compile(
 and the last digit of its block.
 """
 
-_GOES_ON = re.compile(r"(\d*)\.(\d{0,12}?)(\d{1,6}?)\3{2,30}+\s?(?:\.{3}|\\[cl]?dots(?![a-z])\s?)")
+_GOES_ON = re.compile(r"(\d*)\.(\d{0,12}?)(\d{1,6}?)\3{2,30}\s?(?:\.{3}|\\[cl]?dots(?![a-z])\s?)")
 """A decimal whose last digits stand there three times before dots: 0.333…"""
 
 _ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
