@@ -770,8 +770,7 @@ def recovery(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 def ratio_limits_of(ours: Array, counts: Array, theirs: Array, other_counts: Array) -> tuple[stats.IntervalEnds, ...]:
     """The intervals of the ratio of two accuracies, for the same questions and for other ones, in each repetition."""
 
-    def same(ratio: Array) -> stats.IntervalEnds:
-        return stats_differences.sampling_difference_limits(ours, counts, theirs, other_counts, times=ratio)
+    same = stats_differences.scaled_difference(ours, counts, theirs, other_counts)
 
     def new(ratio: Array) -> stats.IntervalEnds:
         return stats_differences.question_difference(ours / counts - ratio[:, None] * theirs / other_counts).limits

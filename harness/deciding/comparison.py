@@ -30,6 +30,7 @@ from harness.deciding.stats_differences import (
     question_difference,
     ratio_limits,
     sampling_difference_limits,
+    scaled_difference,
     score_variance,
     smallest_difference,
     variance_of_mean,
@@ -295,9 +296,7 @@ def _ratio(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any] | None
 
     clusters: as in `_extreme`; None for a single one.
     """
-
-    def same(ratio: Array) -> IntervalEnds:
-        return sampling_difference_limits(*ours[:2], *theirs[:2], ours.squares, theirs.squares, ratio)
+    same = scaled_difference(*ours[:2], *theirs[:2], ours.squares, theirs.squares)
 
     def new(ratio: Array) -> IntervalEnds:
         return question_difference(ours.correct / ours.counts - ratio * theirs.correct / theirs.counts, clusters).limits

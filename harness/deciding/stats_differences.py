@@ -88,34 +88,51 @@ def sampling_difference_limits(
     other_counts: Array,
     squares: Array | None = None,
     other_squares: Array | None = None,
-    times: Array | float = 1.0,
 ) -> IntervalEnds:
-    """The interval of the difference over endless reruns of both; arguments as in `score_variance`.
+    """The interval of the difference over endless reruns of both; arguments as in `score_variance`."""
+    return scaled_difference(correct, counts, other_correct, other_counts, squares, other_squares)(1.0)
 
-    times: the other accuracy is multiplied by it (`ratio_limits`), one number or (…).
+
+def scaled_difference(
+    correct: Array,
+    counts: Array,
+    other_correct: Array,
+    other_counts: Array,
+    squares: Array | None = None,
+    other_squares: Array | None = None,
+) -> Callable[[Array | float], IntervalEnds]:
+    """The interval of our accuracy minus `times` the other, as a function of `times`, one number or (…).
 
     Newcombe's method 10 (1998, Statistics in Medicine 17:873): the distances to the nearer ends add as squares. With
     one sample of every question in both runs it is that of the pairs, `paired_limits`: how the pairs vary bounds how a
     rerun varies, and the difficulty of a question, which both runs share, drops out.
     """
     if (counts == 1).all() and (other_counts == 1).all():
-        # The pairs of either kind: of shares, what has the sum of the differences and that of their squares.
-        factor = np.expand_dims(np.asarray(times), -1)
-        gaps = correct - factor * other_correct
-        apart = correct + factor**2 * other_correct - 2 * factor * correct * other_correct
-        apart = apart if squares is None else gaps**2
-        # Pairs count as such up to a difference of 1.
-        largest = np.maximum(1.0, times)
-        between_all, within_all = gaps.sum(axis=-1) / largest, apart.sum(axis=-1) / largest**2
-        low, high = paired_limits((within_all + between_all) / 2, (within_all - between_all) / 2, counts.shape[-1])
-        return IntervalEnds(largest * low, largest * high)
+
+        def of_pairs(times: Array | float) -> IntervalEnds:
+            # The pairs of either kind: of shares, what has the sum of the differences and that of their squares.
+            factor = np.expand_dims(np.asarray(times), -1)
+            gaps = correct - factor * other_correct
+            apart = correct + factor**2 * other_correct - 2 * factor * correct * other_correct
+            apart = apart if squares is None else gaps**2
+            # Pairs count as such up to a difference of 1.
+            largest = np.maximum(1.0, times)
+            between_all, within_all = gaps.sum(axis=-1) / largest, apart.sum(axis=-1) / largest**2
+            low, high = paired_limits((within_all + between_all) / 2, (within_all - between_all) / 2, counts.shape[-1])
+            return IntervalEnds(largest * low, largest * high)
+
+        return of_pairs
     ours, theirs = (correct / counts).mean(axis=-1), (other_correct / other_counts).mean(axis=-1)
     our = sampling_limits(correct, counts, squares=squares)
     their = sampling_limits(other_correct, other_counts, squares=other_squares)
-    return IntervalEnds(
-        ours - times * theirs - np.hypot(ours - our.low, times * (their.high - theirs)),
-        ours - times * theirs + np.hypot(our.high - ours, times * (theirs - their.low)),
-    )
+
+    def of_means(times: Array | float) -> IntervalEnds:
+        return IntervalEnds(
+            ours - times * theirs - np.hypot(ours - our.low, times * (their.high - theirs)),
+            ours - times * theirs + np.hypot(our.high - ours, times * (theirs - their.low)),
+        )
+
+    return of_means
 
 
 class QuestionDifference(NamedTuple):
