@@ -45,8 +45,9 @@ from harness.deciding.stats_differences import (
     published_variance,
     smoothed_variance,
 )
+from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.score import Score
-from harness.scoring.stats import Z_95, Estimate, effective_samples, normal_two_sided, sampling_variance_of_mean
+from harness.scoring.stats import Z_95, Estimate, effective_samples, normal_two_sided, sampling_variance_of_mean, wilson
 from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import Draws, maj_at, pass_at
 
@@ -121,9 +122,7 @@ def compare_published(
     # The verdict stands if it is the same for everything that the missing samples and the source's unknown number of
     # samples may be.
     apart = other_measurement(published, differing)
-    ends, reason = ([], apart) if apart else _our_ends(score, questions, published)
-    samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
-    by_number = [[_test(end, published, number) for end in ends] for number in samples]
+    by_number, reason = ([], apart) if apart else _tests(score, questions, published)
     tests = [test for of_number in by_number for test in of_number]
     smallest = max((test.difference_variance.smallest() for test in tests), default=None)
     verdict: PublishedVerdict = "cannot say"
@@ -131,7 +130,7 @@ def compare_published(
         possible = set().union(*map(_possible_verdicts, by_number))
         if len(possible) == 1:
             verdict = possible.pop()
-        elif len(ends) > 1:
+        elif len(by_number[0]) > 1:
             reason = (
                 f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing, and the verdict "
                 "depends on them"
@@ -142,7 +141,7 @@ def compare_published(
     difference = None if ours is None else ours - published.value
     if verdict != "cannot say" and difference is not None and (why := _undone_by_judge(score, difference, tests)):
         verdict, reason = "cannot say", why
-    error = max(test.error for test in tests) if tests and published.samples is not None else None
+    error = max(test.error for test in tests) if tests and len(by_number) == 1 else None
     return PublishedComparison(
         published=published,
         ours=ours,
@@ -241,8 +240,8 @@ def _value(score: Score, published: PublishedScore) -> float | None:
     """The run's value of the published metric; None where it has none."""
     by_k = score.pass_at if published.kind == "pass" else score.maj_at
     estimate = score.accuracy if published.metric == "pass@1" else by_k.get(published.k)
-    if published.metric == "F1":
-        estimate = score.measures.get("F1")
+    if published.metric in ("F1", SCHEMA_ACCURACY):
+        estimate = score.measures.get(published.metric)
     return estimate and estimate.value
 
 
@@ -275,6 +274,34 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
         return ends, ""
     k = published.k
     return [pass_at(questions, k) if published.kind == "pass" else maj_at(questions, [k])[k]], ""
+
+
+def _tests(
+    score: Score, questions: Sequence[QuestionTally], published: PublishedScore
+) -> tuple[list[list[_PublishedTest]], str]:
+    """The tests of each of our estimates, for each number of samples that the source may have; or why there are none.
+
+    A schema accuracy is a share of other replies in each run, so the requests need not be the same.
+    """
+    if published.metric != SCHEMA_ACCURACY:
+        ends, reason = _our_ends(score, questions, published)
+        samples = UNKNOWN_SAMPLES if published.samples is None else (published.samples,)
+        return [[_test(end, published, number) for end in ends] for number in samples], reason
+    ours = score.measures.get(SCHEMA_ACCURACY)
+    interval = ours and (ours.question or ours.sampling)
+    if ours is None or interval is None:
+        return [], f"this run has no {SCHEMA_ACCURACY}"
+    if published.replies is None:
+        return [], "the source does not state its number of replies with calls"
+    if score.n_missing:
+        return [], f"this run is unfinished ({count_noun(score.n_missing, 'sample')} missing)"
+    # Newcombe's method 10, as in `scaled_difference`: the ends that face each other count.
+    theirs = wilson(np.asarray(published.value), np.asarray(float(published.replies)))
+    difference, rounding = ours.value - published.value, published.unit * math.sqrt(RANDOM_ROUNDING)
+    above = math.hypot((ours.value - interval.low) / Z_95, (theirs.high - published.value) / Z_95, rounding)
+    below = math.hypot((interval.high - ours.value) / Z_95, (published.value - theirs.low) / Z_95, rounding)
+    planned = DifferenceVariance(np.asarray(max(above, below) ** 2), np.asarray(0.0))
+    return [[_PublishedTest(difference, above if difference > 0 else below, planned)]], ""
 
 
 def _test(own: Draws, published: PublishedScore, samples: int) -> _PublishedTest:
@@ -443,9 +470,10 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
     """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
 
     Three rules choose the scores that count:
-    1. of the original scores that can be compared with the run, those of the first kind that occurs, and of these those
-       that state the run's settings, if any does; if there are none, the verdict is "cannot say"; in a suite, a score
-       of other settings than the run's counts only if the suite's own source states it;
+    1. of the original scores that can be compared with the run, those without a named server, if any is; of these
+       those of the first kind that occurs, and of these those that state the run's settings, if any does; if there are
+       none, the verdict is "cannot say"; in a suite, a score of other settings than the run's counts only if the
+       suite's own source states it;
     2. of these, those of pass@1, if there are any: the other metrics are made of the same samples, and pass@k hardly
        tells two models apart where nearly every question is solved in k samples;
     3. of these, the sharp ones (`MAX_BLUNTNESS`), if they agree with the run. A blunt score that disagrees counts, too.
@@ -456,6 +484,8 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
     comparisons: `in_order`. suite: address of the source of the run's suite; empty without one.
     """
     decided = [entry for entry in comparisons if entry.verdict != "cannot say" and not entry.published.quoted]
+    # To agree with another's broken server is no reason to trust this one.
+    decided = [entry for entry in decided if not entry.published.server] or decided
     if suite:
         decided = [entry for entry in decided if kind(entry, suite) in (OWN, EQUAL)]
     first = min((kind(entry, suite) for entry in decided), default=APART)

@@ -24,6 +24,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import visible
 from harness.core.part import HTTPS, Part, TextForm
 from harness.core.validation import validated
+from harness.scoring.call_measures import SCHEMA_ACCURACY
 
 Settings = dict[str, str | int | float | bool | list[int | float]]
 """Name → value. A list: the score is the mean over runs that have one of these values each."""
@@ -66,7 +67,7 @@ class Source:
 @dataclass(frozen=True, kw_only=True)
 class PublishedScore:
     """One reported number. value: a fraction. metric: "pass@1" (also what papers call avg@n, and a mean of points),
-    "pass@k", "maj@k", "F1".
+    "pass@k", "maj@k", "F1", "schema accuracy".
 
     samples: number for each question. unit: value of the last printed digit, a fraction; 0 where the source prints all
     digits. previous: the score of the earlier state of the art that the source prints beside this one, as printed, in
@@ -76,7 +77,9 @@ class PublishedScore:
     by: "authors" of this model, or "others" who measured it; a source may be both, each of other models. quoted: the
     source quotes somebody else for this number; `by` is then said of the number that it quotes. settings: of the file,
     overridden by those of the row. stated: whether the source states the settings of this very number; False: they are
-    a guess, taken from elsewhere in the source. A field that is None is not stated.
+    a guess, taken from elsewhere in the source. server: the provider or engine that served the model; empty for the
+    authors' own service, or if none is named. replies: those with calls, of which a schema accuracy is a share. A field
+    that is None is not stated.
     """
 
     model: str
@@ -95,6 +98,8 @@ class PublishedScore:
     quoted: bool = False
     stated: bool = True
     note: str = ""
+    server: str = ""
+    replies: int | None = None
     settings: Settings
     source: Source
 
@@ -102,6 +107,11 @@ class PublishedScore:
     def printed(self) -> str:
         """The number in %, with the digits that the source printed: `72.60`."""
         return f"{100 * self.value:.{decimals(100 * self.unit)}f}" if self.unit else f"{100 * self.value:g}"
+
+    @property
+    def measure(self) -> str:
+        """The metric, and the server if one is named: `schema accuracy on SGLang`."""
+        return f"{self.metric} on {self.server}" if self.server else self.metric
 
     @property
     def improvement(self) -> str:
@@ -122,7 +132,7 @@ class PublishedScore:
 
     @property
     def kind(self) -> str:
-        """The kind of the metric: "pass", "maj" or "F1"."""
+        """The kind of the metric: "pass", "maj", "F1" or "schema accuracy"."""
         return self.metric.partition("@")[0]
 
     @property
@@ -245,14 +255,18 @@ def _percentage(value: object) -> int | float | str:
     raise ValueError("expected per cent from 0 to 100, such as 55.0")
 
 
+_METRICS = f"pass@K, maj@K, F1 or {SCHEMA_ACCURACY}, such as pass@1"
+
+
 class _ScoreRow(Part):
     """One row. previous: the score of the earlier state of the art beside it. standard_error: in points, as printed.
-    by: whether the model's authors state this number; None: as the file says of its source.
+    by: whether the model's authors state this number; None: as the file says of its source. replies: with a schema
+    accuracy, those with calls.
     """
 
     model: str
     benchmark: str
-    metric: Annotated[str, TextForm(r"(pass|maj)@[1-9][0-9]*|F1", "pass@K, maj@K or F1, such as pass@1")]
+    metric: Annotated[str, TextForm(rf"(pass|maj)@[1-9][0-9]*|F1|{SCHEMA_ACCURACY}", _METRICS)]
     percent: Annotated[int | float | str, pydantic.PlainValidator(_percentage)]
     previous: Percent | Literal[""] = ""
     training_samples: str = pydantic.Field(default="", max_length=20)
@@ -264,6 +278,8 @@ class _ScoreRow(Part):
     quoted: bool = False
     stated: bool = True
     note: str = ""
+    server: str = pydantic.Field(default="", max_length=40)
+    replies: int | None = pydantic.Field(default=None, ge=1)
     settings: Settings = pydantic.Field(default_factory=dict)
 
 

@@ -313,7 +313,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reas
             (
                 short(label),
                 short(reference.benchmark),
-                reference.metric,
+                short(reference.measure),
                 percent(comparison.ours),
                 f"{reference.printed} [{notes.index(by_whom) + 1}]",
                 ABSENT if comparison.p is None else p_cell(comparison.p),

@@ -28,6 +28,7 @@ from harness.deciding.verdicts import RunPair, decide
 from harness.reports.comparisons import ANSWERED_ONCE, COMPLETE_FIRST, open_points, paired_table
 from harness.reports.tables import AT_MOST
 from harness.scoring.audit import JudgeShift
+from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.score import score_benchmark
 from harness.scoring.stats import normal_two_sided, t_two_sided
 from harness.scoring.tally import QuestionTally, tally
@@ -274,8 +275,13 @@ def test_a_score_is_tested_against_one_of_its_kind_and_a_whole_run(
 def test_the_shipped_scores_load_and_each_names_its_source() -> None:
     scores = load_published()
     assert len(scores) > 1000
-    assert {score.benchmark.partition("@")[0] for score in scores} <= set(catalogue.names())
-    assert all(score.k > 0 and score.kind in ("pass", "maj", "F1") for score in scores)
+    of_calls = [score for score in scores if score.metric == SCHEMA_ACCURACY]  # of requests that no card has
+    assert {score.benchmark.partition("@")[0] for score in scores if score not in of_calls} <= set(catalogue.names())
+    assert all(score.k > 0 and score.kind in ("pass", "maj", "F1", SCHEMA_ACCURACY) for score in scores)
+    assert len(of_calls) == 31
+    for score in of_calls:
+        fitting = score.value * (score.replies or 0)
+        assert fitting == pytest.approx(round(fitting), abs=score.unit / 2 * (score.replies or 0) + 1e-9)
 
 
 SUPER, QWQ = "nvidia/Llama-3_3-Nemotron-Super-49B-v1_5", "Qwen/QwQ-32B"

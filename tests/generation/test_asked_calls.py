@@ -239,6 +239,38 @@ def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: 
     assert "bad.jsonl:1: the tools, the calls or the reference" in command(tmp_path, "score", "bad.jsonl").err
 
 
+@pytest.mark.parametrize(
+    ("unfit", "model", "code", "on_vllm"),
+    [
+        (0, "kimi-k2-thinking", 0, "not compatible"),
+        (25, "kimi-k2-thinking", 4, "compatible"),
+        (100, "moonshotai/Kimi-K2-Instruct-0905", 4, "not compatible"),
+    ],
+)
+def test_the_schema_accuracy_is_compared_with_published_servers(
+    tmp_path: Path, unfit: int, model: str, code: int, on_vllm: str
+) -> None:
+    call = {"type": "function", "function": {"name": "weather_get", "arguments": '{"city": 7}'}}
+    fits = {"type": "function", "function": {"name": "weather_get", "arguments": '{"city": "Ulm"}'}}
+    rows = [
+        {"messages": [{"role": "user", "content": f"{n}?"}], "tools": [TOOL], "content": "Hi"}
+        | ({"tool_calls": [call if n < unfit else fits]} if n < 200 else {})
+        for n in range(300)
+    ]
+    (tmp_path / "k2_vendor_verifier.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    assert command(tmp_path, "score", "k2_vendor_verifier.jsonl").code == 0
+    done = command(tmp_path, "verify", "k2_vendor_verifier.jsonl", "--model", model, "--json")
+    assert done.code == code, done.err
+    (verified,) = json.loads(done.out)
+    (by,) = (verified["comparisons"][number] for number in verified["decided_by"])
+    assert (by["published"]["server"], by["ours"]) == ("", 1 - unfit / 200), "only the authors' own server decides"
+    (vllm,) = (each for each in verified["comparisons"] if each["published"]["server"] == "vLLM")
+    assert vllm["verdict"] == on_vllm
+    printed = command(tmp_path, "verify", "k2_vendor_verifier.jsonl", "--model", model).out
+    assert f"  schema accuracy on vLLM {100 * vllm['published']['value']:.2f} % by" in printed
+    assert f"({vllm['published']['replies']:,} replies with calls): " in printed
+
+
 def test_the_doctor_tries_calls_that_are_accepted_and_others(tmp_path: Path) -> None:
     tried = command(tmp_path, "doctor", "--benchmark", questions_file(tmp_path))
     assert tried.code == 0
