@@ -17,13 +17,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import msgspec
 
 from harness.answers.bounds import LAST_LETTER
-from harness.answers.calls import logged_calls, read_tools, written_reference
+from harness.answers.calls import logged_calls, read_calling, read_tools, written_reference
 from harness.benchmarks import usual_columns
 from harness.benchmarks.row_forms import rows_of
 from harness.benchmarks.sources import tables
@@ -238,7 +238,9 @@ class Draft:
     def identity(self) -> str:
         """Checksum of the row, its id, references and choices; the kind counts by its `form` (see `form_of`)."""
         question = self.question
-        return digest([question.row_digest, question.question_id, question.references, self.form, question.choices])
+        calling = [question.calling] if question.calling else []
+        parts = [question.row_digest, question.question_id, question.references, self.form, question.choices]
+        return digest([*parts, *calling])
 
 
 def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
@@ -369,7 +371,8 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     `UsageError`.
     """
     columns = card.columns
-    turns, text = conversation(row, _require_column(row, columns.question, "the question"))
+    turns, asked = conversation(row, _require_column(row, columns.question, "the question"))
+    text = asked.content
     if card.literal_line_breaks:
         text = _LINE_BREAK.sub("\n", text)
     context = _cell_or_none(row, columns.context)
@@ -384,6 +387,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     metadata = _metadata(card, row)
     choices: tuple[str, ...] = ()
     tools: tuple[OfferedTool, ...] = ()
+    calling: dict[str, Any] = {}
     index: int | None = None
     answers: tuple[str, ...]
     kind: AnswerKind
@@ -397,6 +401,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         if order is not None:
             metadata["choice_order"] = order
     elif tools := _tools(card, row):
+        calling = _calling(row, tools)
         answers, kind, form = (_accepted_calls(card, row),), "calls", "calls"
     elif columns.rubric and not columns.answer:
         answers, kind, form = (), "text", "text"
@@ -407,7 +412,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     question = Question(
         benchmark=card.name,
         question_id=question_id,
-        messages=(*turns, Message("user", text)),
+        messages=(*turns, asked if text == asked.content else Message("user", text)),
         references=answers,
         kind=kind,
         rules=rules,
@@ -416,6 +421,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         row_digest=row_digest,
         rubric=_rubric(card, row) if columns.rubric else msgspec.UNSET,
         tools=tools or msgspec.UNSET,
+        calling=calling or msgspec.UNSET,
         prompt_digest="",
     )
     return Draft(row, question, form, index)
@@ -433,6 +439,14 @@ def _tools(card: Card, row: Row) -> tuple[OfferedTool, ...]:
     except ValueError as error:
         raise UsageError(f"{row.where}: the column {column!r}: {quoted(str(error))}") from error
     return tools
+
+
+def _calling(row: Row, tools: Iterable[OfferedTool]) -> dict[str, Any]:
+    """The row's `Question.calling`. Raises `UsageError`."""
+    try:
+        return read_calling(row.value, {tool.name for tool in tools})
+    except ValueError as error:
+        raise UsageError(f"{row.where}: {error}") from error
 
 
 def _accepted_calls(card: Card, row: Row) -> str:
@@ -494,11 +508,17 @@ _ROLES = ("system", "user", "assistant", "tool")
 """Roles that a message of a conversation may have."""
 
 
+class _TextPart(msgspec.Struct, tag="text"):
+    """A part of a content as the chat API has it."""
+
+    text: str
+
+
 class _LoggedMessage(msgspec.Struct):
     """A message as the chat API has it."""
 
     role: Literal["system", "user", "assistant", "tool"]
-    content: str | None = None
+    content: str | list[_TextPart] | None = None
     tool_calls: list[Any] | None = None
     tool_call_id: str | None = None
 
@@ -507,11 +527,19 @@ class _LoggedMessage(msgspec.Struct):
         if (self.content is None and not self.tool_calls) or (self.role == "tool") != bool(self.tool_call_id):
             raise ValueError("a message needs a content or tool_calls, and one of a tool its tool_call_id")
         calls = logged_calls(self.tool_calls)
-        return Message(self.role, self.content or "", calls or msgspec.UNSET, self.tool_call_id or msgspec.UNSET)
+        texts = [part.text for part in self.content] if isinstance(self.content, list) else [self.content or ""]
+        breaks = tuple(accumulate((len(text) for text in texts[:-1]), lambda at, length: at + 1 + length))
+        return Message(
+            self.role,
+            "\n".join(texts),
+            calls or msgspec.UNSET,
+            self.tool_call_id or msgspec.UNSET,
+            breaks or msgspec.UNSET,
+        )
 
 
-def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
-    """Return (the messages before the question, the question's text) of the cell with the question.
+def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], Message]:
+    """Return (the messages before the question, the question) of the cell with the question.
 
     Raises `UsageError`.
     """
@@ -521,7 +549,7 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
         with contextlib.suppress(UsageError):
             value = tables.parse_json(value, f"{row.where}, the column {column!r}")
     if isinstance(value, str) and value.strip():
-        return (), value
+        return (), Message("user", value)
     if not isinstance(value, list) or not value:
         raise _wrong_cell(row, column, "be a question's text, or a list of messages", value)
     messages = []
@@ -532,14 +560,14 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], str]:
             refuse_picture(row)
             raise UsageError(
                 f"{row.where}: message {number} of the column {column!r} must have a role ({', '.join(_ROLES)}) and a "
-                f"content that is a text ({quoted(str(error))}), found {_show(item)}"
+                f"content that is a text, or a list of texts ({quoted(str(error))}), found {_show(item)}"
             ) from error
     *turns, last = messages
     if last.role == "tool":
-        return tuple(messages), ""
+        return tuple(messages), Message("user", "")
     if last.role != "user" or not last.content.strip():
         raise UsageError(f"{row.where}: the column {column!r} must end with a message of the user, the question")
-    return tuple(turns), last.content
+    return tuple(turns), last
 
 
 def _cluster(card: Card, row: Row) -> str | int | None:

@@ -280,12 +280,16 @@ def _question(draft: Draft, text: str, prompt: Prompt, system: str | None, api: 
 
     system: the system prompt; None: the prompt's own.
     """
-    turns, listed = draft.question.messages[:-1], prompts.list_choices(draft.question.choices, prompt.mark)
+    *turns, asked = draft.question.messages
+    listed = prompts.list_choices(draft.question.choices, prompt.mark)
     try:
-        messages, raw = prompts.render(prompt, text, listed, api, system, turns)
+        messages, raw = prompts.render(prompt, text, listed, api, system, tuple(turns))
+        if messages and (messages[-1].role, messages[-1].content) == (asked.role, asked.content):
+            messages = (*messages[:-1], asked)  # with its list of texts, which no prompt has changed
     except ValueError as error:
         raise UsageError(f"{draft.row.where} {error}") from error
-    prompt_digest = digest([message.identity for message in messages] if messages else raw)
+    said = [message.identity for message in messages] if messages else raw
+    prompt_digest = digest([said, draft.question.calling] if draft.question.calling else said)
     return msgspec.structs.replace(draft.question, messages=messages, prompt=raw, prompt_digest=prompt_digest)
 
 

@@ -116,12 +116,15 @@ class RequestTemplate:
     spelling: Spelling = field(default_factory=Spelling)
     offer: Mapping[str, Any] = field(default_factory=dict)
 
-    def offering(self, tools: Sequence[OfferedTool]) -> RequestTemplate:
-        """The same, for a request that offers these tools; itself without any."""
+    def offering(self, tools: Sequence[OfferedTool], calling: Mapping[str, Any] | None = None) -> RequestTemplate:
+        """The same, for a request that offers these tools; itself without any.
+
+        calling: the question's own fields, as in `Spelling`, which the run's replace.
+        """
         form = self.spelling.wire.tools
         if not tools or form is None:
             return self
-        return replace(self, offer={**form.offer(tools), **form.calling(self.spelling.calling)})
+        return replace(self, offer={**form.offer(tools), **form.calling({**(calling or {}), **self.spelling.calling})})
 
     def names(self, *, seed: bool) -> set[str]:
         """The names of a request's top-level fields, without the prompt's. seed: whether a seed is sent."""

@@ -137,12 +137,21 @@ class Message(msgspec.Struct, frozen=True):
     """The calls of an earlier reply; unset without any."""
     call_id: str | msgspec.UnsetType = msgspec.UNSET
     """The id of the call whose result this message of a tool is."""
+    breaks: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Where the line breaks are between the texts of a content that is sent as a list; unset for a plain text."""
 
     @property
     def identity(self) -> list[Any]:
         """What its digest is made of."""
         calls = [[call.id, call.name, call.arguments] for call in self.calls or ()]
-        return [self.role, self.content, *([calls] if calls else []), *([self.call_id] if self.call_id else [])]
+        breaks = {"breaks": self.breaks} if self.breaks else None
+        return [self.role, self.content, *filter(None, (calls, self.call_id, breaks))]
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of which its content is made."""
+        ends = (*(self.breaks or ()), len(self.content))
+        return [self.content[start:end] for start, end in zip((0, *(each + 1 for each in ends)), ends, strict=False)]
 
     @property
     def shown(self) -> str:
@@ -158,7 +167,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     options in the order shown, letter A first; empty unless the question is multiple choice. row_digest: SHA-256 of
     the data set's row. prompt_digest: SHA-256 of the messages or the prompt. metadata: level, subject and the like, by
     which scores can be broken down. rubric: the row's own, for a judge; unset without one. tools: those that the
-    question offers; unset where its answer is no call.
+    question offers; unset where its answer is no call. calling: the row's own `tool_choice` and `parallel_tool_calls`,
+    as the chat API has them; unset without any.
     """
 
     benchmark: str
@@ -174,6 +184,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     prompt_digest: str
     rubric: str | msgspec.UnsetType = msgspec.UNSET
     tools: tuple[OfferedTool, ...] | msgspec.UnsetType = msgspec.UNSET
+    calling: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     schema: int = SCHEMA_VERSION
 
     @property

@@ -299,7 +299,7 @@ def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
     JSON's escapes.
     """
     spelt = template(record)
-    asked = spelt.offering(question.tools or ()).body(question, sample.seed)
+    asked = spelt.offering(question.tools or (), question.calling or {}).body(question, sample.seed)
     body = visible_json(json.dumps(codec.decode(asked), ensure_ascii=False))
     url = sample.endpoint.rstrip("/") + spelt.spelling.wire.path
     url = quote(url, safe=":/?#[]@!$&'()*+,;=%~", errors="backslashreplace")

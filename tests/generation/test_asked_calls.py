@@ -197,6 +197,54 @@ def test_logged_requests_are_sent_as_they_are_beside_plain_questions(tmp_path: P
     assert 'weather_get({"city":"Bonn"})' in command(tmp_path, "show", "r", "log:0").out
 
 
+PARTS = [{"type": "text", "text": "Köln?"}, {"type": "text", "text": "Be\nquick."}]
+TURN = {"id": "c1", "type": "function", "function": {"name": "weather_get", "arguments": "{}"}}
+IN_PARTS = [
+    {"role": "system", "content": [{"type": "text", "text": "Be brief."}]},
+    {"role": "user", "content": PARTS},
+    {"role": "assistant", "content": PARTS, "tool_calls": [TURN]},
+    {"role": "tool", "tool_call_id": "c1", "content": PARTS},
+    {"role": "assistant", "content": PARTS},
+    {"role": "user", "content": PARTS},
+]
+NAMED = {"type": "function", "function": {"name": "weather.get"}}
+ROW_CHOICES: list[dict[str, Any]] = [
+    {"tool_choice": NAMED},
+    {"tool_choice": "required", "parallel_tool_calls": False},
+    {"tool_choice": None},
+]
+SENT_CHOICES = {
+    "chat": [{"type": "function", "function": {"name": "weather_get"}}, "required", None],
+    "responses": [{"type": "function", "name": "weather_get"}, "required", None],
+    "messages": [{"type": "tool", "name": "weather_get"}, {"type": "any", "disable_parallel_tool_use": True}, None],
+}
+
+
+@pytest.mark.parametrize("api", [*SENT])
+def test_a_row_s_lists_of_texts_and_its_choice_are_sent_as_logged(tmp_path: Path, api: str) -> None:
+    rows = [{"messages": IN_PARTS, "tools": [TOOL], **choice} for choice in ROW_CHOICES]
+    (tmp_path / "requests.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with FakeServer(scripted(calling("{}", name="weather_get"))) as server:
+        words = ["run", "--data", "requests.jsonl", "--model", "test-model", "--base-url", server.base_url]
+        words += ["--api", api, "--max-tokens", "99", "--no-fingerprint", "--out", "r"]
+        assert command(tmp_path, *words).code == 0
+        assert command(tmp_path, *words[:-1], "o", "--tool-choice", "none").code == 0
+        (tmp_path / "requests.jsonl").write_text("\n".join(map(json.dumps, rows)).replace('"required"', '"auto"'))
+        assert command(tmp_path, *words).code == 0
+    bodies = [each.json for each in server.requests if each.method == "POST"]
+    assert len(bodies) == 7, "another choice is another question"
+    assert all("none" in json.dumps(body["tool_choice"]) for body in bodies[3:6]), "an option replaces the row's"
+    bodies = bodies[:3]
+    texts = [{"type": "input_text" if api == "responses" else "text", "text": part["text"]} for part in PARTS]
+    for body in bodies:
+        turns = body["input" if api == "responses" else "messages"]
+        assert turns[-1] == {"role": "user", "content": texts}
+        assert body.get("instructions", body.get("system", turns[0]["content"])) == "Be brief."
+        assert json.dumps(turns).count("quick.") == 5
+    assert sorted(json.dumps(body.get("tool_choice")) for body in bodies) == sorted(map(json.dumps, SENT_CHOICES[api]))
+    assert sum(body.get("parallel_tool_calls") is False for body in bodies) == (api != "messages")
+
+
 def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: Path) -> None:
     def row(text: str | None, *arguments: str, **more: Any) -> dict[str, Any]:
         calls = [{"id": "c", "function": {"name": "weather.get", "arguments": each}} for each in arguments]
@@ -299,6 +347,13 @@ def test_what_a_question_with_tools_cannot_have_is_one_sentence(tmp_path: Path, 
         ({"tools": [{"name": 1}]}, "the column 'tools'"),
         ({"tools": [TOOL, TOOL]}, "two tools of one name"),
         ({"tools": [TOOL], "answer": {"call": []}}, "not a reference for calls"),
+        ({"tools": [TOOL], "tool_choice": "any"}, "tool_choice must be auto, required, none or name an offered tool"),
+        ({"tools": [TOOL], "tool_choice": NAMED | {"function": {"name": "x"}}}, "or name an offered tool"),
+        ({"tools": [TOOL], "parallel_tool_calls": "no"}, "parallel_tool_calls must be true or false"),
+        (
+            {"question": [{"role": "user", "content": [{"type": "file"}]}]},
+            "a content that is a text, or a list of texts",
+        ),
     ],
 )
 def test_a_row_that_cannot_be_read_is_named(tmp_path: Path, row: dict[str, Any], said: str) -> None:

@@ -27,6 +27,7 @@ from harness.client.wires.wire import (
     ToolForm,
     Turn,
     Wire,
+    content_of,
     is_error,
     object_of,
     objects_of,
@@ -334,11 +335,12 @@ def _called(calls: Iterable[Call | SentCall]) -> list[Any]:
 
 def _turn(message: Message) -> Message | dict[str, Any]:
     """A message as it is sent; its calls, or the call that it answers, have names of their own."""
+    content = content_of(message)
     if message.calls:
-        return {"role": message.role, "content": message.content or None, "tool_calls": _called(message.calls)}
+        return {"role": message.role, "content": content or None, "tool_calls": _called(message.calls)}
     if message.call_id:
-        return {"role": message.role, "tool_call_id": message.call_id, "content": message.content}
-    return message
+        return {"role": message.role, "tool_call_id": message.call_id, "content": content}
+    return {"role": message.role, "content": content} if message.breaks else message
 
 
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:

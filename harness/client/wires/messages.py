@@ -24,6 +24,7 @@ from harness.client.wires.wire import (
     Turn,
     Wire,
     call_of,
+    content_of,
     is_error,
     object_of,
     objects_of,
@@ -230,12 +231,12 @@ def _prompt(messages: Sequence[Message], _text: str) -> dict[str, Any]:
 
 
 def _turn(message: Message) -> list[dict[str, Any]]:
-    """The turn of a message with calls, or with the result of one, which is the user's."""
+    """The turn of a message with calls, with a list of texts, or with the result of a call, which is the user's."""
     blocks: list[dict[str, Any]]
     if message.call_id:
-        blocks = [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.content}]
+        blocks = [{"type": "tool_result", "tool_use_id": message.call_id, "content": content_of(message)}]
         return [{"role": "user", "content": blocks}]
-    blocks = [{"type": "text", "text": message.content}] if message.content else []
+    blocks = [{"type": "text", "text": text} for text in message.texts] if message.content else []
     for call in message.calls or ():
         given = codec.decode_loosely(sendable(call.arguments or "{}").encode())
         blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
@@ -243,9 +244,10 @@ def _turn(message: Message) -> list[dict[str, Any]]:
 
 
 def _calling(fields: Mapping[str, Any]) -> dict[str, Any]:
-    word = _CHOICES[fields.get("tool_choice", "auto")]
+    choice = fields.get("tool_choice", "auto")
+    word = {"type": _CHOICES[choice]} if isinstance(choice, str) else {"type": "tool", **choice["function"]}
     single = {"disable_parallel_tool_use": not fields["parallel_tool_calls"]} if "parallel_tool_calls" in fields else {}
-    return {"tool_choice": {"type": word, **single}} if fields else {}
+    return {"tool_choice": {**word, **single}} if fields else {}
 
 
 _CHOICES = {"auto": "auto", "required": "any", "none": "none"}

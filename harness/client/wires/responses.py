@@ -27,6 +27,7 @@ from harness.client.wires.wire import (
     Turn,
     Wire,
     call_of,
+    content_of,
     dense,
     is_error,
     object_of,
@@ -316,14 +317,20 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _turn(message: Message) -> list[dict[str, Any]]:
-    """The items of a message with calls, or with the result of one."""
+    """The items of a message with calls, with the result of one, or with a list of texts."""
     if message.call_id:
         return [{"type": "function_call_output", "call_id": message.call_id, "output": message.content}]
-    text = [{"role": message.role, "content": message.content}] if message.content else []
+    content = content_of(message, "output_text" if message.role == "assistant" else "input_text")
+    text = [{"role": message.role, "content": content}] if message.content else []
     return text + [
         {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": sendable(call.arguments)}
         for call in message.calls or ()
     ]
+
+
+def _calling(fields: Mapping[str, Any]) -> dict[str, Any]:
+    named = object_of(fields.get("tool_choice")).get("function")
+    return {**fields, **({"tool_choice": {"type": "function", **named}} if named else {})}
 
 
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
@@ -367,6 +374,7 @@ RESPONSES = Wire(
             # Nothing is kept at the maker, so the reasoning has to travel with the request.
             "include": ["reasoning.encrypted_content"],
         },
+        calling=_calling,
         answered=_answered,
     ),
 )

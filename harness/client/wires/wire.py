@@ -305,16 +305,21 @@ def dense(text: str) -> str:
     return "".join(text.split())
 
 
+def content_of(message: Message, kind: str = "text") -> str | list[dict[str, Any]]:
+    """The content of a message as it is sent: a text, or the list of its texts, whose entries are of this kind."""
+    return [{"type": kind, "text": text} for text in message.texts] if message.breaks else message.content
+
+
 def prompt_of(
     system: str, turns: str, messages: Sequence[Message], turn: Callable[[Message], list[dict[str, Any]]]
 ) -> dict[str, Any]:
     """The fields of a prompt: the first message, if it is the system's, as `system`, and all others as `turns`.
 
-    turn: the turns of a message with calls, or with the result of one.
+    turn: the turns of a message with calls, with the result of one, or with a list of texts.
     """
     first = {system: messages[0].content} if messages[0].role == "system" else {}
     said = (
-        turn(each) if each.calls or each.call_id else [{"role": each.role, "content": each.content}]
+        turn(each) if each.calls or each.call_id or each.breaks else [{"role": each.role, "content": each.content}]
         for each in messages[len(first) :]
     )
     return {**first, turns: [*chain.from_iterable(said)]}

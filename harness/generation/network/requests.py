@@ -68,7 +68,7 @@ class Requests:
         run_seed = self.settings.seed
         question = self.questions[task.benchmark, task.question_id]
         seed = None if run_seed is None else sample_seed(run_seed, task.question_id, task.sample_index)
-        template = self._templates[task.benchmark].offering(question.tools or ())
+        template = self._templates[task.benchmark].offering(question.tools or (), question.calling or {})
         return SampleRequest(
             task, question, template, seed, template.body(question, seed), self.clock() - self._planned_at
         )
