@@ -216,19 +216,23 @@ def report(
 
 
 @takes(ExportOptions)
-def export(source: Run | RunFolder | FilePath, to: str, **options: Unpack[ExportKeywords]) -> Written:
-    """Write a run in another tool's format: sharegpt, alpaca, trl, parquet, llmeval … (docs/exports.md).
+def export(
+    source: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath],
+    to: str,
+    **options: Unpack[ExportKeywords],
+) -> Written:
+    """Write runs in another tool's format: sharegpt, alpaca, trl, parquet, lm_eval … (docs/exports.md).
 
-    source: a run; with solution_key a benchmark's name, whose own solutions become training data. to: the name of the
-    format. out: a folder; None: `exports/` in the run folder. finish_reasons: only replies that ended in one of these
-    ways are written; (): all. The options are those of `harness export`, by the same names; None means the default of
-    the format. Raises `UsageError`, `StoreError`.
+    source: a run, or several of different benchmarks; with solution_key a benchmark's name, whose own solutions become
+    training data. to: the name of the format. out: a folder; None: `exports/` in the folder of the first run.
+    finish_reasons: only replies that ended in one of these ways are written; (): all. The options are those of
+    `harness export`, by the same names; None means the default of the format. Raises `UsageError`, `StoreError`.
 
     >>> written = harness.export(run, "parquet")
     >>> [(file.path.name, file.n) for file in written.files]
     [('demo.parquet', 80), ('fields.json', None)]
     """
-    return export_source(Path(source), ExportOptions.of(to=to, **options))
+    return export_source(_paths(source), ExportOptions.of(to=to, **options))
 
 
 def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath], of: Of = "samples") -> Table:

@@ -1,4 +1,4 @@
-"""`harness export`: a run as training data, as a table, or in another tool's own files."""
+"""`harness export`: runs as training data, as a table, or in another tool's own files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.options.finished import ExportCommand, ExportOptions
 
 def carry_out(options: ExportCommand) -> None:
     """Write the files, and print their names."""
-    written = export(options.run, options.narrowed(ExportOptions))
+    written = export(options.runs, options.narrowed(ExportOptions))
     if options.as_json:
         files = [ExportedFile(path=str(file.path), records=file.n) for file in written.files]
         say(Exported(folder=str(written.folder), files=files, left_out=written.left_out))

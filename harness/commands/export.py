@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.benchmarks import catalogue, questions
@@ -13,22 +14,26 @@ from harness.exports.exporting import export_solutions
 from harness.options.finished import ExportOptions
 
 
-def export(source: Path, options: ExportOptions) -> Written:
-    """Export a run, or with `solution_key` a benchmark's solutions.
+def export(sources: Sequence[Path], options: ExportOptions) -> Written:
+    """Export runs, or with `solution_key` a benchmark's solutions.
 
-    source: the run's folder, or scored outputs of another tool; with `solution_key`, the benchmark's name or card file.
+    sources: folders of runs, or scored outputs of other tools; with `solution_key`, the benchmark's name or card file.
     Raises `UsageError`, `StoreError`.
     """
+    if not sources:
+        raise UsageError("name at least one run", field="runs")
     given = dict(options)
     column, prompt = given.pop("solution_key"), given.pop("prompt")
     if column is None:
         if prompt is not None:
             raise UsageError("the questions of a run are exported as they were asked; leave it out", field="prompt")
-        return export_run(open_scored(source), **given)
+        return export_run([open_scored(source) for source in sources], **given)
     run_options = [name for name in options.plain if name not in ("to", "out", "i_know", "solution_key", "prompt")]
     if run_options:
         raise UsageError(f"{run_options[0]} chooses samples of a run; solution_key takes no run")
-    card = catalogue.load(str(source))
+    if len(sources) > 1:
+        raise UsageError("solution_key takes one benchmark", field="runs")
+    card = catalogue.load(str(sources[0]))
     # The column of the solutions is read as metadata of the questions.
     columns = card.columns.model_copy(update={"metadata": (column,)})
     built = questions.build(card.model_copy(update={"columns": columns}), prompt=prompt)

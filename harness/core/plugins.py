@@ -71,7 +71,8 @@ def extensions(kind: ExtensionKind) -> tuple[str, ...]:
 
 
 def extension(kind: ExtensionKind, name: str) -> Any:
-    """The object of our extension of that kind and name; None if there is no such extension."""
+    """The object of our extension of that kind and name, with dashes or underscores; None if there is none."""
+    name = name.replace("_", "-")
     if name not in extensions(kind):
         return None
     module = import_module(f"harness.extensions.{kind}s.{name.replace('-', '_')}")

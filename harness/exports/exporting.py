@@ -1,4 +1,4 @@
-"""Exports a run: finds the format, chooses the samples by its kind, and refuses test data as training data.
+"""Exports runs: finds the format, chooses the samples by its kind, and refuses test data as training data.
 
 The formats themselves are extensions (`harness.extensions.exporters`) or plug-ins, found by name.
 """
@@ -71,7 +71,7 @@ def _left_out(name: str, reasons: Mapping[str, int]) -> str:
 
 
 def export(
-    folder: RunFolder,
+    folders: Sequence[RunFolder],
     to: str,
     out: Path | None = None,
     *,
@@ -82,7 +82,8 @@ def export(
     reasoning: bool = True,
     i_know: bool = False,
 ) -> Written:
-    """Write the run in the format `to`. out: the folder for the files; None: `exports/FORMAT` in the run folder.
+    """Write runs of different benchmarks in the format `to`. out: the folder for the files; None: `exports/FORMAT` in
+    the folder of the first run.
 
     take, shortest, finish_reasons, distinct, reasoning: as in `SampleChoice`; None: the default for the format's kind.
     i_know: also export training data from test sets, and questions that may not be published. Raises `UsageError`, also
@@ -110,23 +111,37 @@ def export(
         by_hand=exporter.kind != "results",
         empty=not training,  # an empty reply teaches nothing
     )
-    manifest = Manifest.load(folder)
-    benchmarks = [ExportedBenchmark(folder, manifest, name, choice) for name in manifest.benchmarks]
+    benchmarks = _benchmarks(folders, choice)
     if not i_know:
         refuse_test_data(
             benchmarks, to, exporter, chosen_to_learn=training or choice.take == "correct" or shortest is not None
         )
     for benchmark in benchmarks:
         if (choice.take == "correct" or exporter.kind == "results") and not benchmark.grades:
-            raise not_scored_error(folder, benchmark.name)
+            raise not_scored_error(benchmark.folder, benchmark.name)
     # A format of results has the score besides.
     if exporter.kind != "results" and all(next(benchmark.rows(), None) is None for benchmark in benchmarks):
         named = "; ".join(_left_out(each.name, each.left_out) for each in benchmarks if each.left_out)
         advice = ". `take='all'` and `finish_reasons='any'` take more" if named else ""
         raise UsageError(f"there is no sample to write as {to}: {named or 'the run holds none'}{advice}")
-    target = (out or folder.path / "exports" / to).absolute()
+    target = (out or folders[0].path / "exports" / to).absolute()
     files = tuple(exporter.write(benchmarks, target))
     return Written(target, files, {each.name: dict(each.left_out) for each in benchmarks if each.left_out})
+
+
+def _benchmarks(folders: Sequence[RunFolder], choice: SampleChoice) -> list[ExportedBenchmark]:
+    """The benchmarks of the runs. Raises `UsageError` for one that two runs have: their files would have one name."""
+    found: dict[str, ExportedBenchmark] = {}
+    for folder in folders:
+        manifest = Manifest.load(folder)
+        for name in manifest.benchmarks:
+            if name in found:
+                runs = f"{visible(str(found[name].folder.path), 200)} and {visible(str(folder.path), 200)}"
+                raise UsageError(
+                    f"{visible(name, 100)} is in both {runs}: export these runs one at a time", field="runs"
+                )
+            found[name] = ExportedBenchmark(folder, manifest, name, choice)
+    return [*found.values()]
 
 
 def find_exporter(name: str) -> Exporter:

@@ -86,7 +86,7 @@ class ExportOptions(Options):
         ),
     ]
     out: Annotated[Path | None, Option()] = None
-    """Folder for the files. Default: exports/FORMAT in the run folder."""
+    """Folder for the files. Default: exports/FORMAT in the first run folder."""
     take: Annotated[Literal["correct", "all"] | None, Option()] = None
     """Which samples. Default: correct for training data, else all."""
     shortest: Annotated[int | None, Option(metavar="N", least=1)] = None
@@ -112,17 +112,18 @@ class ExportOptions(Options):
 
 
 class ExportCommand(ExportOptions, CommandOptions):
-    """Write RUN in the format of another tool: a folder with a file for each benchmark.
+    """Write each RUN in the format of another tool: a folder with a file for each benchmark.
 
     \b
     harness export results/limo --to sharegpt
     harness export limo --to alpaca --solution-key solution
     harness export results/limo --to trl --shortest 1
     harness export results/qwq-32b --to parquet --out tables
+    harness export results/gsm8k results/gpqa --to lm_eval --i-know
     """
 
-    run: Annotated[Path, Option(argument=True)]
-    """The run, or the benchmark whose solutions are written."""
+    runs: Annotated[tuple[Path, ...], Option(argument=True)]
+    """The runs, or the benchmark whose solutions are written."""
     as_json: Annotated[bool, prints("what was written", "harness.cli.printed.ends:Exported")] = False
 
 

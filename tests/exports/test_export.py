@@ -223,7 +223,7 @@ def test_each_sample_is_written_or_left_out_for_a_reason_and_no_file_is_empty(tm
         }
         to = chance.choice([name for name, exporter in formats().items() if exporter.kind != "results"])
         try:
-            written = export(run, to, tmp_path / f"out-{number}", **options)
+            written = export([run], to, tmp_path / f"out-{number}", **options)
         except UsageError:
             assert not (tmp_path / f"out-{number}").exists(), seed
             n_refused += 1
@@ -237,7 +237,7 @@ def test_each_sample_is_written_or_left_out_for_a_reason_and_no_file_is_empty(tm
     with pytest.raises(
         UsageError, match="no sample to write as trl: own: 1 sample left out: 1 whose file does not say"
     ):
-        export(empty, "trl")
+        export([empty], "trl")
 
 
 @pytest.mark.wide
@@ -304,12 +304,12 @@ def test_what_a_killed_export_left_is_removed_by_the_next(to: str, tmp_path: Pat
     samples, out = {FROM_THE_HUB: complete(FROM_THE_HUB, N_QUESTIONS)}, tmp_path / "out"
     run = write_run(tmp_path / "run", samples, questions=N_QUESTIONS, of_each=1)
     with every_state(out) as states:
-        export(run, to, out, i_know=True)
+        export([run], to, out, i_know=True)
     torn = [state for state in states if any(name.endswith(".tmp") for name in state)]
     assert torn, "an export was seen under way"
     for state in random.sample(torn, min(len(torn), rounds(2))):
         put(state, out)
-        export(run, to, out, i_know=True)
+        export([run], to, out, i_know=True)
         assert not [name for name in state_of(out) if name.endswith(".tmp")]
 
 

@@ -1,0 +1,180 @@
+"""The results of lm-evaluation-harness: one `results_TIME.json` for a model, and `samples_TASK_TIME.jsonl` for a task.
+
+Keys as in lm_eval 0.4.13 (`lm_eval/result_schema.py`, `loggers/evaluation_tracker.py`). `lm_eval_version` names this
+package as the writer; readers recognize a file by that key. Values are fractions, and a standard error is that of new
+questions. What the form has no key for (both intervals, missing samples, warnings) is below `reasoning_harness`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.benchmarks import catalogue, prompts
+from harness.core import codec
+from harness.core.about import __version__
+from harness.core.codec import without_lone_surrogates
+from harness.core.errors import UsageError
+from harness.core.files import replacing, write_atomically
+from harness.core.inert import safe_name, visible
+from harness.core.records import Message, Question
+from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
+from harness.exports.choice import json_line, metrics_of, uncertainty
+
+FORM = "0.4.13"
+"""The version of lm_eval whose form is written."""
+METRIC = "exact_match"
+"""The metric of a task; readers look for it by this name, with the filter behind a comma."""
+UNKNOWN = "N/A"
+"""What lm_eval writes for an error that it does not know."""
+
+
+def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
+    """Write the files into the folder of the model, as lm_eval names it. Raises `UsageError` for several models."""
+    models = sorted({benchmark.manifest.model for benchmark in benchmarks})
+    if len(models) > 1:
+        listed = ", ".join(visible(model, 100) for model in models)
+        raise UsageError(f"a file of lm_eval holds one model, and these runs have {listed}: export each model alone")
+    sanitized = re.sub(r'["<>:/|\\?*\[\]]+', "__", models[0])  # lm_eval.utils.sanitize_model_name
+    sanitized = sanitized if re.fullmatch(r"[A-Za-z0-9][\w.+-]{0,199}", sanitized, re.ASCII) else safe_name(sanitized)
+    started, ended = _times(benchmarks)
+    moment = datetime.fromtimestamp(ended, UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
+    ending = moment.replace(":", "-")
+    files = [_samples(each, out / sanitized / f"samples_{safe_name(each.name)}_{ending}.jsonl") for each in benchmarks]
+    record = {
+        **_of_tasks(benchmarks),
+        "config": _config(benchmarks[0]),
+        "git_hash": None,
+        "lm_eval_version": f"{FORM}+reasoning-harness",
+        "date": started,
+        "model_source": "reasoning-harness",
+        "model_name": models[0],
+        "model_name_sanitized": sanitized,
+        "start_time": started,
+        "end_time": ended,
+        "total_evaluation_time_seconds": str(ended - started),
+    }
+    path = out / sanitized / f"results_{ending}.json"
+    write_atomically(path, codec.pretty(record))
+    return [File(path, len(benchmarks)), *files]
+
+
+def _times(benchmarks: Sequence[ExportedBenchmark]) -> tuple[float, float]:
+    """When sampling started and ended, as Unix times; if no sample has a time, when the run was created, twice."""
+    works = [work for each in benchmarks if (work := each.score.workload)]
+    if not works:
+        return (datetime.fromisoformat(benchmarks[0].manifest.created).timestamp(),) * 2
+    return min(work.started for work in works), max(work.ended for work in works)
+
+
+def _of_tasks(benchmarks: Sequence[ExportedBenchmark]) -> dict[str, Any]:
+    """The parts of the results that have an entry for each task."""
+    by_task: dict[str, dict[str, Any]] = {benchmark.name: _task(benchmark) for benchmark in benchmarks}
+    names = dict.fromkeys(key for parts in by_task.values() for key in parts)
+    return {name: {task: parts[name] for task, parts in by_task.items() if name in parts} for name in names}
+
+
+def _task(benchmark: ExportedBenchmark) -> dict[str, Any]:
+    """What the results say of one task, by the part of the results to which it belongs."""
+    name, score, record = benchmark.name, benchmark.score, benchmark.record
+    card = catalogue.shipped_card_of(name, record.settings)
+    own_data = record.settings.get(catalogue.DATA) is not None
+    metrics: dict[str, Any] = {}
+    for metric, estimate in metrics_of(score).items():
+        error = score.question_error if metric == "accuracy" else None
+        key = METRIC if metric == "accuracy" else metric
+        metrics |= {f"{key},none": estimate.value, f"{key}_stderr,none": UNKNOWN if error is None else error}
+    if score.accuracy is not None:  # where a task has no filter, InferenceX reads `acc`
+        metrics |= {"acc": score.accuracy.value, "acc_stderr": metrics[f"{METRIC}_stderr,none"]}
+    shots = _shots(benchmark)
+    in_data = None if card is None or own_data else card.questions
+    return {
+        "results": {"name": name, "alias": name, "sample_len": score.n_questions, **metrics},
+        "group_subtasks": [],
+        "configs": {
+            "task": name,
+            "metric_list": [{"metric": METRIC, "aggregation": "mean", "higher_is_better": True}],
+            "filter_list": [],
+            "repeats": record.plan.samples,
+            **({} if shots is None else {"num_fewshot": shots}),
+            "generation_kwargs": _sampling(benchmark),
+            "metadata": {"version": __version__, "model": benchmark.manifest.model, "graders": [*score.graders]},
+        },
+        "versions": f"reasoning-harness {__version__}",
+        **({} if shots is None else {"n-shot": shots}),
+        "higher_is_better": {METRIC: True, "acc": True},
+        "n-samples": {"original": in_data or len(benchmark.questions), "effective": score.n_questions},
+        "reasoning_harness": uncertainty(score),
+    }
+
+
+def _shots(benchmark: ExportedBenchmark) -> int | None:
+    """Number of worked examples in the prompt; None for a prompt that is not shipped, or of another tool's outputs."""
+    name = benchmark.record.identity.get("prompt")
+    return len(prompts.PROMPTS[name].examples) if name in prompts.PROMPTS and not benchmark.record.imported else None
+
+
+def _sampling(benchmark: ExportedBenchmark) -> dict[str, Any]:
+    """The sampling settings that were sent, by our names."""
+    sampling = benchmark.record.identity.get("sampling") or {}
+    return {name: value for name, value in sampling.items() if value is not None}
+
+
+def _config(benchmark: ExportedBenchmark) -> dict[str, Any]:
+    """How the model was asked. The address is left out."""
+    identity, model = benchmark.record.identity, benchmark.manifest.model
+    return {
+        "model": "local-completions" if identity.get("api") == "completions" else "local-chat-completions",
+        "model_args": {"model": model},
+        "batch_size": None,
+        "limit": None,
+        "gen_kwargs": _sampling(benchmark),
+        "random_seed": identity.get("seed"),
+    }
+
+
+def _samples(benchmark: ExportedBenchmark, path: Path) -> File:
+    """Write a line for each question that has samples."""
+    n = 0
+    with replacing(path) as file:
+        for number, (question, rows) in enumerate(benchmark.by_question()):
+            file.write(json_line(_line(number, question, rows, _sampling(benchmark))))
+            n += 1
+    return File(path, n)
+
+
+def _line(number: int, question: Question, rows: Sequence[SampleRow], sampling: dict[str, Any]) -> dict[str, Any]:
+    """The line of a question: the replies to it, and the mean of their grades; an ungraded reply counts in no mean."""
+    doc = {"question_id": question.question_id, "question": question.last_turn, "answer": question.references}
+    sent = question.prompt or codec.encode_strictly([*map(_message, question.messages)]).decode()
+    target = question.references[0] if question.references else ""
+    graded = [row.grade for row in rows if row.grade is not None]
+    return {
+        "doc_id": number,
+        "doc": doc,
+        "target": target,
+        "arguments": {"gen_args_0": {"arg_0": sent, "arg_1": sampling}},
+        "resps": [[row.sample.text or "" for row in rows]],
+        "filtered_resps": [(row.grade and row.grade.extracted) or "" for row in rows],
+        "filter": "none",
+        "metrics": [METRIC],
+        METRIC: sum(grade.counted for grade in graded) / len(graded) if graded else None,
+        "doc_hash": _hash(codec.encode_strictly(doc).decode()),
+        "prompt_hash": _hash(sent),
+        "target_hash": _hash(target),
+    }
+
+
+def _message(message: Message) -> dict[str, str]:
+    return {"role": message.role, "content": message.content}
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(without_lone_surrogates(text).encode()).hexdigest()
+
+
+EXPORTER = Exporter(kind="results", write=lm_eval)
