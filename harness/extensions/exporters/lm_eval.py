@@ -30,7 +30,7 @@ FORM = "0.4.13"
 METRIC = "exact_match"
 """The metric of a task; readers look for it by this name, with the filter behind a comma."""
 UNKNOWN = "N/A"
-"""What lm_eval writes for an error that it does not know."""
+"""The word of lm_eval for an unknown error."""
 
 
 def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
