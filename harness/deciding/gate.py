@@ -5,8 +5,8 @@ too low for a truth of r) and against r − loss ("pass" if it is too high for a
 levels. Those of "fail" share false_alarm / number of critical benchmarks; those of "pass" spend, as t^0.6,
 the chance of missing the loss (`looks.boundaries`). The time t of a look is its information, the variance of the
 last look over its own: what all looks of a run share (the reference's error, the run's own deviation) makes early looks
-know much of what the last one will. A false alarm is spent as sound runs end: most are decided early, and what is kept
-for later looks is lost.
+know much of what the last one will. Three quarters of the false alarms are spent as sound runs end, since most are
+decided early; the rest is the last look's (`looks.EARLY`).
 
 **The error of one look**, if the truth is h: V = f h(1−h) (1/N + 1/M) + b² m. f is the share of a coin's variance that
 is left when the question is given (the same questions are asked again), N the samples, M those of the reference, b the

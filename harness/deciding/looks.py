@@ -19,6 +19,11 @@ from harness.scoring.stats import Array
 MAX_LOOKS = 64
 """Largest number of planned looks; more would hardly decide earlier."""
 
+EARLY = 0.75
+"""The part of the false alarms that looks before the last share. All of them would leave the last look, where most
+losses near the wanted power are found, without any.
+"""
+
 REACH, WIDTH = 14.0, 0.004
 """How far the paths are followed, and in which steps."""
 
@@ -49,9 +54,9 @@ def boundaries(
 
     times: the information of each look, rising; the last may be of any size. below, above: the chances of a false
     rejection that all looks share. A fraction t of the information spends t^power of `above` (Kim and DeMets 1987,
-    Biometrika 74:149), and as much of `below`, or, with a drift, the share of runs that have ended. drift: downwards,
-    in standard errors of the last look. The density of the paths that no earlier look ended is integrated numerically
-    (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235).
+    Biometrika 74:149), and as much of `below`, or, with a drift, `EARLY` times the share of runs that have ended.
+    drift: downwards, in standard errors of the last look. The density of the paths that no earlier look ended is
+    integrated numerically (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235).
     """
     x = np.arange(-REACH, REACH + WIDTH / 2, WIDTH)
     lags, size = WIDTH * np.arange(1 - len(x), len(x)), 21600
@@ -70,7 +75,7 @@ def boundaries(
         high = max(-_end(alive[1][::-1], share - spent[1], x), -drift * time / 2)
         if drift:
             ended += float(alive[0][x > high].sum()) * WIDTH
-        part = below * (1.0 if look == times[-1] else ended if drift else time**power)
+        part = below * (1.0 if look == times[-1] else EARLY * ended if drift else time**power)
         low = _end(alive[0], part - spent[0], x)
         # What is nearer to the hypothesis does not reject it, unless a single test would.
         low = min(low, max(-drift * time / 2, -NormalDist().inv_cdf(1 - below) * root if drift else 0.0))
