@@ -172,10 +172,10 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
     `StoreError` for a run that is not scored.
     """
     bare = [source for source in sources if source.samples is None]
-    if options.points is None and bare:
+    if options.points(1.0) is None and bare:
         raise UsageError(
             f"give the difference to find, as detect=2, or the loss to rule out, as "
-            f"margin=2; or a number of samples behind the name, as in {visible(bare[0].name, 200)}:64"
+            f"margin=2 or recovery=95; or a number of samples behind the name, as in {visible(bare[0].name, 200)}:64"
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     names = [evidence.benchmark for evidence in benchmarks]
@@ -184,11 +184,12 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
             f"{visible(twice, 80)} is given twice: a plan is for one comparison, which has each benchmark once"
         )
     # The comparison corrects its p values together, with one more for the mean of several benchmarks.
-    n_tests = (_TESTS if options.margin is None else 1) * len(benchmarks) + (len(benchmarks) > 1)
+    n_tests = (1 if options.is_margin else _TESTS) * len(benchmarks) + (len(benchmarks) > 1)
     plans = [_plan_benchmark(evidence, options, n_tests) for evidence in benchmarks]
     if options.plots is not None:
-        noun = "difference" if options.margin is None else "margin"
-        target = None if options.points is None else options.points / 100
+        noun = "margin" if options.is_margin else "difference"
+        points = options.margin or options.detect  # A recovery is another margin at each accuracy.
+        target = None if points is None else points / 100
         curves = {needed.benchmark: needed.by_samples for needed in plans}
         write_plots([plan_plot(noun, target, curves)], options.plots)
     return plans
@@ -275,7 +276,8 @@ def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark) -> SampleSpread:
 
 def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> Needed:
     """The plan of one benchmark. n_tests: p values that the comparison corrects together."""
-    spread, given, points = evidence.spread, evidence.source.samples, options.points
+    spread, given = evidence.spread, evidence.source.samples
+    points = options.points(spread.mean)
     most = 100 * most_possible(spread.mean)
     if options.detect is not None and options.detect > most:
         raise UsageError(
@@ -304,14 +306,14 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
     size = given if points is None else needed.samples
     doubling = [2**power for power in range(max(MIN_DOUBLINGS, (size or 1).bit_length()) + 1)]
     finds = {n: _ahead(spread, n, options).smallest(n_tests) for n in doubling if n <= MAX_PLANNED}
-    largest = needed.largest_possible(loss=options.margin is not None)
+    largest = needed.largest_possible(loss=options.is_margin)
     by_samples = {n: difference for n, difference in finds.items() if difference <= largest}
     return _with_forecast(replace(needed, by_samples=by_samples), evidence, size, options)
 
 
 def _ahead(spread: SampleSpread, samples: int, options: PlanOptions) -> DifferenceVariance | MarginReach:
     """What to expect of a comparison of so many samples a question."""
-    return planned_variance(spread, samples) if options.margin is None else margin_reach(spread, samples)
+    return margin_reach(spread, samples) if options.is_margin else planned_variance(spread, samples)
 
 
 def _single_variance(spread: SampleSpread) -> float:

@@ -130,6 +130,8 @@ class PlanBasis(Margin):
     """Accuracy of your model in %, if no run shows it: published spreads are scaled to it."""
     prices: Annotated[str | None, Option(metavar="IN,OUT", kind=PRICES)] = None
     """USD per million tokens of prompts and replies, such as 0.5,2. Default: the run's."""
+    recovery: Annotated[float | None, Option(least=50, below=100, kind=POINTS)] = None
+    """Smallest acceptable share of the baseline's accuracy in %. 95 is a margin of 5 % of the accuracy."""
     plots: Annotated[Path | None, Option()] = None
     """Folder for a picture, as SVG and CSV: the difference that each number of samples finds."""
 
@@ -141,17 +143,24 @@ class PlanOptions(PlanBasis):
     """True difference to find. May be left out if a number of samples is given."""
 
     @property
-    def points(self) -> float | None:
-        """The difference to find, or the margin to show, in points; None if neither is given."""
-        return self.margin or self.detect
+    def is_margin(self) -> bool:
+        """Whether a loss is to be ruled out, not a difference to be found."""
+        return self.margin is not None or self.recovery is not None
+
+    def points(self, accuracy: float) -> float | None:
+        """The difference to find, or the margin to show, in points; None if none is given.
+
+        accuracy: a fraction, of the baseline.
+        """
+        return self.margin or self.detect if self.recovery is None else (100 - self.recovery) * accuracy
 
     def _check(self) -> None:
-        """Raise `UsageError` for a margin beside a difference to find."""
+        """Raise `UsageError` for more than one aim."""
         super()._check()
-        if self.margin is not None and self.detect is not None:
+        if sum(each is not None for each in (self.margin, self.detect, self.recovery)) > 1:
             raise UsageError(
-                "`detect` plans to find a difference, `margin` to show that no run is worse by so "
-                "much: give one of the two; a second command plans the other"
+                "`detect` plans to find a difference, `margin` and `recovery` to show that no run is worse by so "
+                "much: give only one of them; a second command plans another"
             )
 
 
@@ -167,13 +176,15 @@ class PlanCommand(PlanOptions, CommandOptions):
     alone.
 
     --margin plans another verdict of `harness compare`: that a new run is not worse by so many points or more. So many
-    samples show it in 80 % of repetitions, if both models are equally good.
+    samples show it in 80 % of repetitions, if both models are equally good. --recovery plans the same for a percentage
+    of the baseline's accuracy.
 
     \b
     harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2
     harness plan aime24 --detect 2
     harness plan aime24:64
     harness plan aime24 --margin 1
+    harness plan results/base --recovery 95
     """
 
     runs: Annotated[tuple[str, ...], Option(argument=True, metavar="RUN|BENCHMARK[:SAMPLES]...")]

@@ -111,6 +111,7 @@ class PlanKeywords(TypedDict, total=False):
     margin: float | None
     accuracy: float | None
     prices: str | tuple[float, float] | None
+    recovery: float | None
     plots: FilePath | None
 
 class CompareKeywords(TypedDict, total=False):

@@ -22,7 +22,9 @@ from harness.deciding.stats_differences import (
     margin_reach,
     planned_variance,
     question_difference,
+    ratio_limits,
     sampling_difference_limits,
+    scaled_difference,
     score_variance,
 )
 from harness.scoring.stats import normal_two_sided, t_two_sided
@@ -46,6 +48,11 @@ def test_a_planned_margin_is_shown_four_times_in_five_and_a_loss_of_it_passes_in
     assert passed(chances * (1 - margin / chances.mean())) < 0.025 + 0.01
     # Wrong twin: a loss of half the margin passes far more often.
     assert passed(chances * (1 - margin / 2 / chances.mean())) > 0.15
+
+    # A recovery is such a margin. Its interval ends above it a little more often: only a part of the baseline is taken.
+    ours, theirs = rng.binomial(n, chances, size=(2, 1000, 60)).astype(float)
+    low = ratio_limits(scaled_difference(ours, counts, theirs, counts), (1000,)).low
+    assert 0.78 < (low > 1 - margin / chances.mean()).mean() < 0.9
 
 
 @pytest.mark.parametrize(("n_tests", "least", "most"), [(2, 0.77, 0.9), (1, 0.6, 0.75)])
@@ -119,7 +126,7 @@ def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(tmp_p
     words = ("plan", "own.jsonl", "--accuracy", "50", "--detect")
     capped = harness(tmp_path, *words, "0.11").out
     found = re.search(
-        r"no number of samples up to 100,000 finds 0.11 .*; the smallest .* is possible: (\S+) po", capped
+        r"no number of samples up to 100,000 finds a difference of 0.11 .*; the smallest .* is possible: (\S+) po", capped
     )
     assert "no number" not in harness(tmp_path, *words, found[1]).out
     one = harness(tmp_path, "plan", "aime24:1", "--accuracy", "3", "--margin", "1").out
@@ -184,6 +191,10 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_p
     done = harness(tmp_path, "plan", "aime24:64,math500:4", "--margin", "1")
     assert 'show "not worse by 1 point or more" on the same 30 questions in 80 % of repetitions, if both' in done.out
     assert "other questions" not in done.out
+    share = harness(tmp_path, "plan", "aime24", "--accuracy", "40", "--recovery", "95")
+    assert " show a recovery of more than 95 % on the same 30 questions" in share.out
+    (points,) = json.loads(harness(tmp_path, "plan", "aime24", "--accuracy", "40", "--margin", "2", "--json").out)
+    assert share.out.startswith(f"aime24: {points['samples']} samples ")
 
 
 @pytest.mark.parametrize(
@@ -198,13 +209,15 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_p
         ("aime24 16 --detect 2", "unknown benchmark '16'"),
         ("nothing:4", "unknown benchmark 'nothing'"),
         ("results/nothing:4", "there is no run at"),
-        ("aime24 --json", "or the loss to rule out, as --margin 2; or a number of samples"),
+        ("aime24 --json", "or the loss to rule out, as --margin 2 or --recovery 95; or a number of samples"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
         ("aime24:64,aime-2024:16", "aime24 is given twice: a plan is for one comparison"),
         ("aime24:64 --prices=-1,2", "expected two prices of 0 or more"),
         ("aime24 --detect 0", "--detect 0"),
         ("aime24 --detect 70 --accuracy 59", "differs by 70 points from 59.0 %, which the plan takes: give at most 59"),
-        ("aime24:64 --margin 1 --detect 1", "give one of the two"),
+        ("aime24:64 --margin 1 --detect 1", "give only one of them"),
+        ("aime24:64 --margin 1 --recovery 95", "give only one of them"),
+        ("aime24:64 --recovery 0.95", "greater than or equal to 50"),
         ("aime24:64 --margin 0", "greater than 0"),
     ],
 )
