@@ -178,11 +178,11 @@ def _kinds(pair: RunComparison) -> str:
     without any. Each may show a fault of a server that the accuracies do not.
     """
     before, after = pair.baseline_samples, pair.samples
-    change = [in_points(each) for each in pair.cut or ()]
-    cut = f" ({change[0]} points, {change[1]} to {change[2]})" if change else ""
+    change = pair.decision.cut
+    cut = change and f" ({in_points(change.value)} points, {in_points(change.low)} to {in_points(change.high)})"
     counts = (
         ("undecided", before.undecided, after.undecided, ""),
-        ("cut at a length limit", before.truncated, after.truncated, cut),
+        ("cut at a length limit", before.truncated, after.truncated, cut or ""),
         ("without an answer", before.no_answer, after.no_answer, ""),
     )
     parts = [
@@ -192,7 +192,8 @@ def _kinds(pair: RunComparison) -> str:
     ]
     lengths = before.mean_completion_tokens, after.mean_completion_tokens
     if lengths[0] is not None and lengths[1] is not None:
-        ratio = pair.tokens and f" (ratio {pair.tokens.value:.3f}, {pair.tokens.low:.3f} to {pair.tokens.high:.3f})"
+        change = pair.decision.tokens
+        ratio = change and f" (ratio {change.value:.3f}, {change.low:.3f} to {change.high:.3f})"
         parts.append(f"tokens out a sample {lengths[0]:,.0f} → {lengths[1]:,.0f}{ratio or ''}")
     return ", ".join(parts)
 

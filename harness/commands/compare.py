@@ -33,7 +33,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
-from harness.scoring.engine_figures import Change, engines_beside, paired_ratio
+from harness.scoring.engine_figures import Change, acceptance_change, engines_beside, paired_ratio
 from harness.scoring.measures import n_cut
 from harness.scoring.opened import OpenRun
 from harness.scoring.stats import Array
@@ -60,8 +60,7 @@ class RunComparison:
     """One comparison: the decision, the counts of samples, and the settings that differ.
 
     baseline_samples, samples: counts of the baseline's and of the run's samples, over the questions that both have.
-    settings: the settings that differ. engine: sentences on the engines' own figures of both. tokens: the ratio of the
-    tokens a reply; cut: the change of the share of cut replies, a fraction; both None where replies do not state them.
+    settings: the settings that differ. engine: sentences on the engines' own figures of both.
     """
 
     decision: Decision
@@ -69,8 +68,6 @@ class RunComparison:
     samples: SampleKinds
     settings: Sequence[Difference]
     engine: Sequence[str] = ()
-    tokens: Change | None = None
-    cut: Change | None = None
 
 
 class Comparisons(list[RunComparison]):
@@ -104,18 +101,28 @@ def _comparison(decision: Decision, ours: Side, baseline: Side) -> RunComparison
     servers = baseline.run.manifest.provenance, ours.run.manifest.provenance
     scores = baseline.benchmark.score, ours.benchmark.score
     items = [item for item, _ in shared], [item for _, item in shared]
-    lengths = [[item.facts["tokens"] for item in side] for side in items]
-    tokens, replies = (np.array([[*map(of, side)] for side in lengths], float) for of in (np.nansum, _stated))
-    both = (tokens > 0).all(axis=0)
     return RunComparison(
         decision=decision,
-        tokens=paired_ratio(*np.stack([tokens, replies], axis=1)[:, :, both]),
-        cut=_change_of_cut(*items),
         baseline_samples=_kinds_of(items[0]),
         samples=_kinds_of(items[1]),
         settings=[*setting_differences(baseline.record, ours.record, servers), *server_differences(*servers)],
         engine=engines_beside(*((score.engine, score.speculation) for score in scores if score is not None)),
     )
+
+
+def _changes(baseline: ScoredBenchmark, ours: ScoredBenchmark) -> dict[str, Change | None]:
+    """What a comparison says of the replies, paired by question: the fields of `RunPair`."""
+    both, scores = pairs(baseline.questions, ours.questions), [baseline.score, ours.score]
+    items = [item for item, _ in both], [item for _, item in both]
+    lengths = [[item.facts["tokens"] for item in side] for side in items]
+    tokens, replies = (np.array([[*map(of, side)] for side in lengths], float) for of in (np.nansum, _stated))
+    counted = (tokens > 0).all(axis=0)
+    steps = [score.speculation if score else msgspec.UNSET for score in scores]
+    return {
+        "tokens": paired_ratio(*np.stack([tokens, replies], axis=1)[:, :, counted]),
+        "cut": _change_of_cut(*items),
+        "acceptance": acceptance_change(*steps),
+    }
 
 
 def _stated(tokens: Array) -> int:
@@ -183,6 +190,7 @@ def _run_pair(pair: BenchmarkPair) -> RunPair:
         imported=any(side.record.imported for side in pair),
         n_owed=sum(owed_samples(side.benchmark) for side in pair),
         judge=judge_shift(ours.benchmark.score, baseline.benchmark.score) or msgspec.UNSET,
+        **_changes(baseline.benchmark, ours.benchmark),
     )
 
 

@@ -15,6 +15,7 @@ import msgspec
 from harness.deciding.comparison import MeanComparison, PairedComparison, mean_comparison
 from harness.deciding.stats_differences import holm
 from harness.scoring.audit import JudgeShift
+from harness.scoring.engine_figures import Change
 from harness.scoring.stats import Z_95, Estimate, Interval, normal_two_sided
 
 LEVEL = 0.05
@@ -68,7 +69,9 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     that the scores lack and that the same `harness run` commands add: above 0, advice is to complete the runs first.
     sides: the names under which run and baseline are joined to a mean over benchmarks,
     where these are not their own: the cells of a sweep that differ in the benchmark only are one side. judge: the
-    errors of the judges of both, as audits show them, by which no "better" or "worse" may turn; unset without.
+    errors of the judges of both, as audits show them, by which no "better" or "worse" may turn; unset without. tokens:
+    the ratio of the tokens a reply; cut: the difference of the shares of cut replies, a fraction; acceptance: the ratio
+    of the acceptance lengths; None where they are unknown.
     """
 
     run: str
@@ -79,6 +82,9 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     imported: bool = False
     n_owed: int = 0
     judge: JudgeShift | msgspec.UnsetType = msgspec.UNSET
+    tokens: Change | None = None
+    cut: Change | None = None
+    acceptance: Change | None = None
 
     @property
     def of_mean(self) -> tuple[str, str]:

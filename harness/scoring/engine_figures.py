@@ -355,8 +355,8 @@ def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Specul
     )
 
 
-class Change(NamedTuple):
-    """A number of a run beside its baseline's, with its 95 % interval for other questions, paired by question."""
+class Change(msgspec.Struct, frozen=True):
+    """A ratio or a difference of two runs with its 95 % interval for other questions, paired by question."""
 
     value: float
     low: float
@@ -377,6 +377,15 @@ def paired_ratio(before: Array, after: Array) -> Change | None:
     return Change(ratio, ratio * math.exp(-reach), ratio * math.exp(reach))
 
 
+def acceptance_change(before: Speculation | msgspec.UnsetType, after: Speculation | msgspec.UnsetType) -> Change | None:
+    """The ratio of two acceptance lengths over the questions that both count; None where one is unknown."""
+    if not before or not after or not before.by_question or not after.by_question:
+        return None
+    of_both = before.by_question, after.by_question
+    both = [[of[name] for name in of_both[0] if name in of_both[1]] for of in of_both]
+    return paired_ratio(*(np.array(each).reshape(-1, 2).T for each in both))
+
+
 Side = tuple[EngineFigures | msgspec.UnsetType, Speculation | msgspec.UnsetType]
 """The engine's figures of a score, and the steps that its replies count."""
 
@@ -392,14 +401,10 @@ def engines_beside(before: Side, after: Side) -> list[str]:
         load = f"up to {new.concurrency} requests in flight, baseline {old.concurrency}"
         return [f"the engines' figures are not compared, since the load differs ({load})"]
     sentences = []
-    if old_steps and new_steps and old_steps.by_question and new_steps.by_question:
-        of_both = old_steps.by_question, new_steps.by_question
-        both = [[of[name] for name in of_both[0] if name in of_both[1]] for of in of_both]
-        before_sums, after_sums = (np.array(each).reshape(-1, 2).T for each in both)
+    if old_steps and new_steps and (change := acceptance_change(old_steps, new_steps)):
         lengths = f"acceptance length {new_steps.length:.3f}, baseline {old_steps.length:.3f}"
-        if change := paired_ratio(before_sums, after_sums):
-            ends = f"{change.low:.3f} to {change.high:.3f} for other questions"
-            sentences.append(f"{lengths}: ratio {change.value:.3f} ({ends}; runs of one server differ by more)")
+        ends = f"{change.low:.3f} to {change.high:.3f} for other questions"
+        sentences.append(f"{lengths}: ratio {change.value:.3f} ({ends}; runs of one server differ by more)")
     pairs = [("tokens/s at full load", old.client_tokens_per_s, new.client_tokens_per_s)]
     if not sentences and old.own and new.own:
         pairs.append(("acceptance length", old.acceptance_length, new.acceptance_length))
