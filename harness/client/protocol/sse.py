@@ -395,7 +395,10 @@ class ReplyParser:
         """Read the data of one event that is not named `error`, and is not `[DONE]`."""
         self._events += 1
         try:
-            self._completion.add(self._decode(data), self.last_byte_at)
+            event = self._decode(data)
+            self._completion.add(event, self.last_byte_at)
+            if event.has_call:
+                self._sign_at = self.last_byte_at
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
         # Deeply nested JSON makes msgspec raise RecursionError.
@@ -428,7 +431,7 @@ class ReplyParser:
             self._completion.add(event, self.last_byte_at)
         except BadEvent as bad:
             raise self._unbelievable(bad) from None
-        if self._reader.index_field in value:
+        if self._reader.index_field in value or event.has_call:
             self._sign_at = self.last_byte_at
         if self._reader.over and self._over_at is None:
             self._over_at = self.last_byte_at

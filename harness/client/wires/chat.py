@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -268,23 +268,56 @@ def tokens_of(choice: dict[str, Any]) -> list[Token]:
 # ---- the dialect: messages, and calls of a tool
 
 
-_decode = msgspec.json.Decoder(Event).decode
+class _Function(msgspec.Struct, gc=False):
+    arguments: str
+    name: str | None = None
+
+
+class _CallPiece(msgspec.Struct, gc=False):
+    function: _Function
+    id: str | None = None
+    index: int | None = None
+
+
+class _CallDelta(Delta, gc=False):
+    tool_calls: list[_CallPiece] | None = None  # type: ignore[assignment]  # not an empty list
+
+
+class _CallChoice(Choice, gc=False):
+    delta: _CallDelta | None = None
+
+
+class _CallEvent(Event, gc=False):
+    choices: Annotated[list[_CallChoice], msgspec.Meta(max_length=1)]  # type: ignore[assignment]
+
+
+_decode = msgspec.json.Decoder(_CallEvent).decode
 
 
 class _CallsReader(ChoicesReader):
     """Reads one reply that may hold calls, and remembers in which field its reasoning came."""
 
     def __init__(self) -> None:
-        self._calls: list[Call] = []
+        self._calls: list[tuple[str, str, list[str]]] = []  # id, name, pieces of the arguments
         self._positions: dict[object, int] = {}  # an id, or an index → position of its latest call
         self._reasoning = ""
 
     def decode(self, data: bytes) -> Event:  # type: ignore[override]
-        """As of any chat, and the field of the reasoning is noted."""
+        """As of any chat, and of a piece of a call that has begun; the field of the reasoning is noted."""
         event = _decode(data)
         for choice in event.choices:
-            if choice.delta is not None and (choice.delta.reasoning_content or choice.delta.reasoning):
-                self._reasoning = "reasoning_content" if choice.delta.reasoning_content else "reasoning"
+            delta = choice.delta
+            if delta is None:
+                continue
+            if delta.reasoning_content or delta.reasoning:
+                self._reasoning = "reasoning_content" if delta.reasoning_content else "reasoning"
+            if delta.tool_calls:
+                piece = delta.tool_calls[0]
+                position = self._positions.get(piece.index)
+                if position is None or piece.id or piece.function.name or len(delta.tool_calls) > 1:
+                    raise msgspec.DecodeError  # of another form than nearly all pieces: `_take`
+                self._calls[position][2].append(piece.function.arguments)
+                event.has_call = True
         return event
 
     def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
@@ -297,6 +330,7 @@ class _CallsReader(ChoicesReader):
             if not choice.get("index"):
                 for piece in objects_of(body.get("tool_calls")):
                     self._take(piece)
+                    read[0].has_call = True
         return read
 
     def _take(self, piece: dict[str, Any]) -> None:
@@ -313,17 +347,19 @@ class _CallsReader(ChoicesReader):
             position = len(self._calls) - 1  # of neither id nor index nor name: the latest call goes on
         if position is None:
             position = len(self._calls)
-            self._calls.append(Call(call_id, name, arguments))
+            self._calls.append((call_id, name, [arguments]))
         elif position < 0:
             raise BadEvent("a fragment of a call that has not begun")
         else:
-            call = self._calls[position]
-            self._calls[position] = Call(call.id, call.name or name, call.arguments + arguments)
+            first_id, first_name, pieces = self._calls[position]
+            pieces.append(arguments)
+            self._calls[position] = first_id, first_name or name, pieces
         self._positions |= {key: position for key in (call_id or None, index) if key is not None}
 
     def handed(self) -> tuple[tuple[Call, ...], tuple[Any, ...]]:
         """The calls, and the name of the field in which the reasoning came."""
-        return tuple(self._calls), (self._reasoning,) if self._reasoning else ()
+        calls = tuple(Call(call_id, name, "".join(pieces)) for call_id, name, pieces in self._calls)
+        return calls, (self._reasoning,) if self._reasoning else ()
 
 
 def _called(calls: Iterable[Call | SentCall]) -> list[Any]:

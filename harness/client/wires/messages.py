@@ -54,9 +54,13 @@ class _ThinkingBlock(msgspec.Struct, gc=False, tag_field="type", tag="thinking_d
     thinking: str
 
 
+class _ArgumentsBlock(msgspec.Struct, gc=False, tag_field="type", tag="input_json_delta"):
+    partial_json: str
+
+
 class _BlockDelta(msgspec.Struct, gc=False, tag_field="type", tag="content_block_delta"):
     index: int
-    delta: _TextBlock | _ThinkingBlock
+    delta: _TextBlock | _ThinkingBlock | _ArgumentsBlock
 
 
 _decode = msgspec.json.Decoder(_BlockDelta).decode
@@ -85,6 +89,8 @@ class _MessagesReader(ReplyParts):
 
     def _piece(self, value: _BlockDelta) -> Event:
         delta = value.delta
+        if isinstance(delta, _ArgumentsBlock):
+            raise msgspec.DecodeError
         kind, text = ("text", delta.text) if isinstance(delta, _TextBlock) else ("thinking", delta.thinking)
         block = self._begun.get(value.index)
         if block is None or (block in _NAMES and block != kind):
@@ -168,9 +174,11 @@ class _BlocksReader(_MessagesReader):
         self._pieces: dict[tuple[object, str], list[str]] = {}
 
     def _piece(self, value: _BlockDelta) -> Event:
-        field, text = (
-            ("text", value.delta.text) if isinstance(value.delta, _TextBlock) else ("thinking", value.delta.thinking)
-        )
+        delta = value.delta
+        if isinstance(delta, _ArgumentsBlock):
+            self._keep(value.index, "partial_json", delta.partial_json)
+            return self._of_call
+        field, text = ("text", delta.text) if isinstance(delta, _TextBlock) else ("thinking", delta.thinking)
         self._keep(value.index, field, text)
         return super()._piece(value)
 

@@ -68,7 +68,16 @@ class _TextDelta(msgspec.Struct, gc=False):
     summary_index: int = 0
 
 
+class _ArgumentsDelta(msgspec.Struct, gc=False):
+    type: Literal["response.function_call_arguments.delta"]
+    delta: str
+    output_index: int = -1
+
+
+_ARGUMENTS = "response.function_call_arguments.delta"
+_ARGUMENTS_BYTES = _ARGUMENTS.encode()
 _decode = msgspec.json.Decoder(_TextDelta).decode
+_decode_arguments = msgspec.json.Decoder(_ArgumentsDelta).decode
 
 
 def _is_body(value: Mapping[str, Any]) -> bool:
@@ -195,11 +204,19 @@ class _ItemsReader(_ResponsesReader):
         super().__init__()
         self._pieces: dict[int, list[str]] = {}  # `output_index` → the pieces of its call's arguments
 
+    def decode(self, data: bytes) -> Event:
+        """As of any response, and of a piece of a call that has begun."""
+        if _ARGUMENTS_BYTES not in data or self.over:
+            return super().decode(data)
+        piece = _decode_arguments(data)
+        if (pieces := self._pieces.get(piece.output_index)) is None:
+            raise msgspec.DecodeError
+        pieces.append(piece.delta)
+        return self._of_call
+
     def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
         """As of any response, and the arguments are kept."""
-        if value.get("type") == "response.function_call_arguments.delta" and isinstance(
-            piece := value.get("delta"), str
-        ):
+        if value.get("type") == _ARGUMENTS and isinstance(piece := value.get("delta"), str):
             self._pieces.setdefault(_place(value), []).append(piece)
         return super().event(value, begun)
 

@@ -75,6 +75,8 @@ class Event(msgspec.Struct, gc=False):
     id: str | None = None
     system_fingerprint: str | None = None
     provider: str | None = None
+    has_call: bool = False
+    """Whether it adds to a call: no text, but a sign that the model works."""
 
 
 class BadEvent(ValueError):
@@ -254,12 +256,13 @@ class ReplyParts:
         self._content, self._reasoning = Delta(), Delta()
         self._of_content = Event(choices=[Choice(delta=self._content)])
         self._of_reasoning = Event(choices=[Choice(delta=self._reasoning)])
+        self._of_call = Event(choices=[], has_call=True)
 
     def named(self, reply_id: object, model: object) -> None:
         """Take the reply's own id and model, where they are stated."""
         self.id = reply_id if isinstance(reply_id, str) and reply_id else self.id
         self.model = model if isinstance(model, str) and model else self.model
-        for event in (self._of_content, self._of_reasoning):
+        for event in (self._of_content, self._of_reasoning, self._of_call):
             event.id, event.model = self.id, self.model
 
     def added(self, name: TextName, piece: str, part: object) -> Event:
