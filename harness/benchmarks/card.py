@@ -28,7 +28,7 @@ from harness.benchmarks.judge_forms import SUFFIXES as FORM_SUFFIXES
 from harness.benchmarks.judge_forms import form_named
 from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.benchmarks.row_forms import RowForm
-from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS, TOOLS_COLUMNS
+from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS, IMAGE_COLUMNS, TOOLS_COLUMNS
 from harness.core import codec, plugins
 from harness.core.errors import UsageError, misspelt, near_names
 from harness.core.inert import quoted
@@ -173,14 +173,15 @@ class Columns(_Part):
     """The names of the data's columns, by what they hold.
 
     question: a text, or a conversation: a list of messages `{role, content}`, also as JSON in a text, whose last
-    message is the question. answer: the reference. more_answers: further accepted references; empty cells are skipped.
-    context: text to put before the question. multiple: whether a question has several answers. tolerance: absolute
-    tolerance for the row's answer. unit: unit of the reference. rubric: what a judge gives points for, a text or a list
-    of `criterion` with `points`. tools: those that the question offers, for `kind: calls`. metadata: columns by which
-    scores can be broken down.
+    message is the question; left out where `images` show it. answer: the reference. more_answers: further accepted
+    references; empty cells are skipped. context: text to put before the question. multiple: whether a question has
+    several answers. tolerance: absolute tolerance for the row's answer. unit: unit of the reference. rubric: what a
+    judge gives points for, a text or a list of `criterion` with `points`. tools: those that the question offers, for
+    `kind: calls`. images: in their order, each with an image or a list of them (`harness.benchmarks.sources.images`).
+    metadata: columns by which scores can be broken down.
     """
 
-    question: Names
+    question: Names = ()
     answer: Names = ()
     more_answers: Names = ()
     id: Names = ()
@@ -190,6 +191,7 @@ class Columns(_Part):
     unit: Names = ()
     rubric: Names = ()
     tools: Names = ()
+    images: Names = ()
     metadata: Names = ()
 
 
@@ -325,6 +327,12 @@ class Card(_Part):
     program: ProgramTests | None = None
     """For `kind: program`: how the rows state the tests, which run in a sandbox."""
 
+    image_mark: Annotated[str, Field(min_length=1)] = "<image {n}>"
+    """The text in whose place an image is sent. `{n}` is its number, from 1; without it, the images come in turn. An
+    image without a mark is sent at the end."""
+    images: Literal["in_place", "first"] = "in_place"
+    """first: all images are sent before the text, which keeps its marks."""
+
     prompt: str = "boxed"
     prompts: Annotated[tuple[Prompt, ...], Field(strict=False)] = ()
     variants: Annotated[tuple[Variant, ...], Field(strict=False)] = ()
@@ -395,6 +403,8 @@ class Card(_Part):
             raise ValueError("`cluster_after` needs a `cluster_key`")
         if self.original_until is not None and not self.original_key:
             raise ValueError("`original_until` needs an `original_key`")
+        if not (self.columns.question or self.columns.images):
+            raise ValueError("`columns` names no question: add `question` with the name of its column")
         if not isinstance(self.source, GymSource):
             has_answer = self.columns.answer or self.columns.rubric or (self.choices and self.choices.correct)
             if not has_answer and self.program is None:
@@ -533,6 +543,7 @@ def from_file(
                 "answer": answer_key or list(ANSWER_COLUMNS),
                 "id": [id_key] if id_key else list(ID_COLUMNS),
                 "tools": list(TOOLS_COLUMNS),
+                "images": list(IMAGE_COLUMNS),
             },
             "id_rule": "column" if id_key else "auto",
             "kind": "choice" if choices_key else "auto",

@@ -33,7 +33,7 @@ from harness.core import codec, plugins
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
-from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, Message, OfferedTool, Question, metadata_of
+from harness.core.records import CHECKSUM_ID_CHARS, AnswerKind, ImagePart, Message, OfferedTool, Question, metadata_of
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import AnswerForm, Card, CardKind, Names
@@ -318,7 +318,7 @@ def _form_rows(card: Card, rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
         try:
             for value in [row.value] if card.row_form is None else rows_of(card.row_form, row.value):
-                yield Row(row.where, value)
+                yield row._replace(value=value)
         except ValueError as error:
             raise UsageError(f"{row.where} {error}") from error
 
@@ -371,7 +371,10 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     `UsageError`.
     """
     columns = card.columns
-    turns, asked = conversation(row, _require_column(row, columns.question, "the question"))
+    turns: tuple[Message, ...] = ()
+    asked = Message("user", "")
+    if columns.question:
+        turns, asked = conversation(row, _require_column(row, columns.question, "the question"))
     text = asked.content
     if card.literal_line_breaks:
         text = _LINE_BREAK.sub("\n", text)
@@ -412,7 +415,7 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
     question = Question(
         benchmark=card.name,
         question_id=question_id,
-        messages=(*turns, asked if text == asked.content else Message("user", text)),
+        messages=(*turns, _with_images(asked if text == asked.content else Message("user", text), row)),
         references=answers,
         kind=kind,
         rules=rules,
@@ -425,6 +428,12 @@ def _draft(card: Card, row: Row, question_id: str, row_digest: str) -> Draft:
         prompt_digest="",
     )
     return Draft(row, question, form, index)
+
+
+def _with_images(message: Message, row: Row) -> Message:
+    """The question itself with the images of the row, which have no places yet."""
+    parts = tuple(ImagePart(sha256=name, start=0, end=0) for name in row.images if name)
+    return msgspec.structs.replace(message, images=parts) if parts else message
 
 
 def _tools(card: Card, row: Row) -> tuple[OfferedTool, ...]:

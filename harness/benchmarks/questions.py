@@ -27,7 +27,7 @@ from harness.benchmarks import drafts, prompts, usual_columns
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import Draft
 from harness.benchmarks.prompts import Prompt
-from harness.benchmarks.sources import chooser
+from harness.benchmarks.sources import chooser, images
 from harness.benchmarks.sources.tables import Rows, links_picture, refuse_picture
 from harness.core.choices import Api
 from harness.core.codec import digest, digest_of_each
@@ -35,7 +35,7 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Packed
-from harness.core.records import Question
+from harness.core.records import Message, Question
 from harness.presets.sampling import Sampling
 
 
@@ -169,9 +169,11 @@ def _from_source(card: Card, selection: _Selection, own: Prompt | None, system: 
             n_with_instruction += had_instruction
         n_with_link += links_picture(text)
         if selection.takes(draft):
+            if draft.row.problem:
+                raise UsageError(draft.row.problem)
             if card.address is not None or card.given_data is not None:  # the rows of a shipped card are known
-                refuse_picture(draft.row)
-            selected.append(_question(draft, text, prompt, system, api))
+                refuse_picture(draft.row, card.columns.images, images.marks(card.image_mark))
+            selected.append(_question(card, draft, text, prompt, system, api))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source)]
     selection.check(seen.ids)
@@ -275,7 +277,7 @@ def _notes(card: Card, seen: _Seen, n_all: int, n_with_instruction: int, n_with_
         )
 
 
-def _question(draft: Draft, text: str, prompt: Prompt, system: str | None, api: Api) -> Question:
+def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str | None, api: Api) -> Question:
     """The question that is sent for a draft: its text and choices put into the prompt.
 
     system: the system prompt; None: the prompt's own.
@@ -286,11 +288,29 @@ def _question(draft: Draft, text: str, prompt: Prompt, system: str | None, api: 
         messages, raw = prompts.render(prompt, text, listed, api, system, tuple(turns))
         if messages and (messages[-1].role, messages[-1].content) == (asked.role, asked.content):
             messages = (*messages[:-1], asked)  # with its list of texts, which no prompt has changed
+        if card.columns.images:
+            messages = _with_images(messages, raw, draft.row.images, card)
     except ValueError as error:
         raise UsageError(f"{draft.row.where} {error}") from error
     said = [message.identity for message in messages] if messages else raw
     prompt_digest = digest([said, draft.question.calling] if draft.question.calling else said)
     return msgspec.structs.replace(draft.question, messages=messages, prompt=raw, prompt_digest=prompt_digest)
+
+
+def _with_images(
+    messages: tuple[Message, ...], raw: str, shown: Sequence[str | None], card: Card
+) -> tuple[Message, ...]:
+    """The messages with the row's images in their places in the last one, or in the raw text.
+
+    Raises `ValueError` with the end of a sentence.
+    """
+    text = messages[-1].content if messages else raw
+    parts = images.placed(text, shown, card.image_mark, first=card.images == "first")
+    if not parts:
+        return messages
+    if not messages or messages[-1].role != "user":
+        raise ValueError("shows images, which only a user's message can hold: use the chat, responses or messages API")
+    return (*messages[:-1], msgspec.structs.replace(messages[-1], images=parts))
 
 
 def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> list[str]:

@@ -21,6 +21,8 @@ ANSWER_COLUMNS = ("answer", "expected_answer", "final_answer", "correct_answer",
 """Columns of the reference answer."""
 TOOLS_COLUMNS = ("tools",)
 """Columns of the tools that a question offers."""
+IMAGE_COLUMNS = ("images", "image", *(f"image_{number}" for number in range(1, 8)))
+"""Columns of the images that a question shows; each holds one or a list."""
 ID_COLUMNS = ("id",)
 """Columns of the question's id."""
 

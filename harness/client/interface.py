@@ -84,6 +84,15 @@ class Arriving:
     written: WrittenTokens | None = None
 
 
+Body = bytes | Callable[[], bytes]
+"""Encoded JSON; or what writes it, if it is long: called each time that it is sent, once there is a connection."""
+
+
+def written(body: Body) -> bytes:
+    """The encoded JSON. Raises what its writer raises."""
+    return body if isinstance(body, bytes) else body()
+
+
 @dataclass(slots=True)
 class Post:
     """One request. body: encoded JSON, sent to the path of `wire` below the endpoint's URL. max_body_bytes: longest
@@ -92,7 +101,7 @@ class Post:
 
     endpoint: Endpoint
     wire: Wire
-    body: bytes = field(repr=False)  # it may hold a key
+    body: Body = field(repr=False)  # it may hold a key
     deadlines: Deadlines
     max_body_bytes: int
     arriving: Arriving = field(default_factory=Arriving)

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 import openai
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
-from harness.client.interface import ERROR_BODY_S, Deadlines, Post, wire_headers
+from harness.client.interface import ERROR_BODY_S, Deadlines, Post, wire_headers, written
 from harness.client.protocol.failures import RequestFailed, failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply
 from harness.core import codec
@@ -150,7 +150,8 @@ async def _posted(client: openai.AsyncOpenAI, post: Post) -> AsyncIterator[Any]:
     """The response to a request, not read yet, by the package's road for APIs that it may not know."""
     headers = {"X-Stainless-Raw-Response": "stream", **wire_headers(post.endpoint, post.wire)}
     options: Any = {"headers": headers}
-    response: Any = await client.post(post.wire.path, cast_to=object, body=codec.decode(post.body), options=options)
+    body: Any = codec.decode(written(post.body))
+    response: Any = await client.post(post.wire.path, cast_to=object, body=body, options=options)
     try:
         yield response
     finally:

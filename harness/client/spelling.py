@@ -12,11 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from harness.client.wires.table import wire_of
 from harness.client.wires.wire import Wire
 from harness.core import codec
 from harness.core.choices import Api
 from harness.core.errors import UsageError
+from harness.core.images import ImageFolder
 from harness.core.records import Message, OfferedTool, Question
 from harness.core.secret import Secret, reveal_secrets, seal_secrets, secrets_in
 
@@ -175,6 +178,15 @@ class RequestTemplate:
     def _head(self) -> bytes:
         # The shared fields are encoded once; each request appends its own. They end in a comma in place of the brace.
         return codec.encode(self._shared())[:-1] + b","
+
+
+def loaded(question: Question, images: ImageFolder) -> Question:
+    """The question with the bytes of its images, as its request needs it. Raises `StoreError`."""
+    messages = []
+    for message in question.messages:
+        parts = tuple(msgspec.structs.replace(part, url=images.url(part.sha256)) for part in message.images or ())
+        messages.append(msgspec.structs.replace(message, images=parts or msgspec.UNSET))
+    return msgspec.structs.replace(question, messages=tuple(messages))
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

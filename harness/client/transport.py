@@ -25,7 +25,7 @@ import base64
 import socket
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -57,6 +57,9 @@ LOOK_S = 0.25
 
 MAX_OPENING = 128
 """Largest number of connections to one server that are opened at the same time: the shortest usual listen queue."""
+
+MAX_UNSENT_BYTES = 128 * 1024 * 1024
+"""Bytes of requests that wait in this process for their connections; beyond them no long body is written."""
 
 RESOLVE_S = 60.0
 """Seconds for which a host's addresses are remembered."""
@@ -331,15 +334,17 @@ class Transport:
         self._lookups: dict[tuple[str, int], tuple[float, asyncio.Task[_Addresses]]] = {}
         self._active: set[Request] = set()
         self._looking: asyncio.TimerHandle | None = None
+        self._writing = asyncio.Lock()
         self._closed = False
 
     async def complete(self, post: Post) -> Reply:
         """Send a request and return its reply; see `interface.Transport.complete`."""
-        endpoint, wire, body = post.endpoint, post.wire, post.body
+        endpoint, wire = post.endpoint, post.wire
         _, server, head, secrets = self._routes.get((id(endpoint), wire.path)) or self._route(endpoint, wire)
         while True:
             kept = bool(server.idle)
             connection = server.idle.pop() if kept else await self._open(server, post.deadlines.connect)
+            body = post.body if isinstance(post.body, bytes) else await self._written(connection, post.body)
             if self._closed:  # while this one was opened
                 connection.transport.abort()
                 raise RequestFailed("connect", "the client is closed", sent=False)
@@ -347,6 +352,7 @@ class Transport:
             post.arriving.count, post.arriving.so_far = request.count, request.so_far
             self._watch(request)
             connection.transport.write(b"%b%d\r\n\r\n%b" % (head, len(body), body))
+            del body  # the connection holds it until it is sent
             try:
                 return await request.reply
             except RequestFailed as failure:
@@ -359,6 +365,28 @@ class Transport:
                 if connection.request is request:  # the caller was cancelled
                     connection.request = None
                     connection.transport.abort()
+
+    async def _written(self, connection: Connection, write: Callable[[], bytes]) -> bytes:
+        """A long body, written once enough of the bodies before it have left for their servers.
+
+        Raises `RequestFailed` if the connection is closed meanwhile.
+        """
+        try:
+            async with self._writing:
+                while self._unsent() > MAX_UNSENT_BYTES:
+                    await asyncio.sleep(LOOK_S)
+                body = await asyncio.to_thread(write)
+        except BaseException:
+            connection.transport.abort()
+            raise
+        if connection.closed:
+            message = f"{connection.server.address} closed the connection before a request was sent"
+            raise RequestFailed("connect", message, sent=False)
+        return body
+
+    def _unsent(self) -> int:
+        """Bytes of requests that their connections hold still."""
+        return sum(request.connection.transport.get_write_buffer_size() for request in self._active)
 
     async def close(self) -> None:
         """Close all connections; requests that have none yet get none."""

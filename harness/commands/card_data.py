@@ -24,8 +24,8 @@ class Fetched(NamedTuple):
     """The result of `fetch`: all questions, and what a machine without a network needs.
 
     to_copy: the one file that holds the rows, or the data set's folder in the hub's cache if they are too many for one
-    file or the card lies there, too, or the folder of several files of addresses; None for data that are no set of the
-    hub and no URL's.
+    file, hold images, or the card lies there, too, or the folder of several files of addresses; None for data that are
+    no set of the hub and no URL's.
     """
 
     questions: QuestionSet
@@ -53,7 +53,8 @@ def fetch(card: Card) -> Fetched:
     to_copy = None
     if isinstance(source, HubSource):
         file = chooser.copied_file(card, source)
-        is_enough = not chooser.is_of_its_set(card) and _write_rows(file, rows)
+        has_images = bool(card.columns.images)  # whose bytes no line of JSON holds
+        is_enough = not has_images and not chooser.is_of_its_set(card) and _write_rows(file, rows)
         to_copy = file if is_enough else hub.repository_folder(source)
     elif isinstance(source, UrlSource):
         from harness.benchmarks.sources import web

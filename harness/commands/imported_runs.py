@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.benchmarks.sources.images import shared_folder
 from harness.core import channel
 from harness.core.about import __version__
 from harness.core.errors import InUse, StoreError
@@ -136,6 +137,7 @@ def _write(
     with contextlib.ExitStack() as opened:
         journals = {name: opened.enter_context(Journal.open(folder.benchmark(name))) for name in in_file}
         for name, by_id in in_file.items():
+            questions.take_images(folder.benchmark(name), by_id.values(), shared_folder())
             questions.write(folder.benchmark(name), [*by_id.values()])
         for question, sample in pairs:
             if sample is not None:

@@ -53,6 +53,23 @@ def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
         file.writelines((data,) if isinstance(data, bytes) else data)
 
 
+def write_unsynced(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, whose content a reader checks: a power cut may leave it empty. Raises
+    `StoreError`.
+    """
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary, handle = _new_temporary(path)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                temporary.replace(path)  # before the file is closed: closing gives up the lock
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 """Names of temporary files."""
 

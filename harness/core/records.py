@@ -2,11 +2,13 @@
 
 Fields are written in the order in which they stand here. The key (benchmark, question_id, sample_index) comes first, so
 that a reader finds it at the start of a line without decoding the text. All records are frozen.
+
+Long: the records are one vocabulary, and nearly all of their lines say what a field means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -128,6 +130,17 @@ class SentCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: str
 
 
+class ImagePart(msgspec.Struct, frozen=True, kw_only=True):
+    """An image in a message, which is sent in place of the characters `start` to `end` of the content."""
+
+    sha256: str
+    """The checksum of its bytes, by which a run names its file (`harness.core.images`)."""
+    start: int
+    end: int
+    url: str | msgspec.UnsetType = msgspec.UNSET
+    """Its bytes as a data URL, in a message that is about to be sent; never stored."""
+
+
 class Message(msgspec.Struct, frozen=True):
     """A chat message as it is sent. role: "system", "user", "assistant" or "tool"."""
 
@@ -139,19 +152,34 @@ class Message(msgspec.Struct, frozen=True):
     """The id of the call whose result this message of a tool is."""
     breaks: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
     """Where the line breaks are between the texts of a content that is sent as a list; unset for a plain text."""
+    images: tuple[ImagePart, ...] | msgspec.UnsetType = msgspec.UNSET
+    """The images that it shows, in order; unset without any."""
 
     @property
     def identity(self) -> list[Any]:
         """What its digest is made of."""
         calls = [[call.id, call.name, call.arguments] for call in self.calls or ()]
         breaks = {"breaks": self.breaks} if self.breaks else None
-        return [self.role, self.content, *filter(None, (calls, self.call_id, breaks))]
+        images = {"images": [[image.sha256, image.start, image.end] for image in self.images or ()]}
+        return [self.role, self.content, *filter(None, (calls, self.call_id, breaks, self.images and images))]
 
     @property
     def texts(self) -> list[str]:
         """The texts of which its content is made."""
         ends = (*(self.breaks or ()), len(self.content))
         return [self.content[start:end] for start, end in zip((0, *(each + 1 for each in ends)), ends, strict=False)]
+
+    @property
+    def parts(self) -> Iterator[str | ImagePart]:
+        """The content as it is sent: texts, and the images between them. Blank texts beside an image are left out."""
+        at = 0
+        for image in self.images or ():
+            if (text := self.content[at : image.start]).strip():
+                yield text
+            yield image
+            at = max(at, image.end)
+        if (text := self.content[at:]).strip():
+            yield text
 
     @property
     def shown(self) -> str:
@@ -193,6 +221,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         reader.
         """
         return not self.row_digest or not self.question_id.startswith(self.row_digest[:CHECKSUM_ID_CHARS])
+
+    @property
+    def images(self) -> tuple[ImagePart, ...]:
+        """The images of all messages, in order; one that is shown twice counts twice."""
+        return tuple(image for message in self.messages for image in message.images or ())
 
     @property
     def last_turn(self) -> str:

@@ -497,7 +497,7 @@ def recognise(row: Row) -> Format:
 def by_tool(rows: Iterable[Row], tool: ToolRows) -> Iterator[OutputRow]:
     """Read the rows of a tool of the table. Raises `UsageError`."""
     seen = set()  # values of `tool.once`
-    for where, value in rows:
+    for where, value, *_ in rows:
         cells.require_columns(Row(where, value), tool.marks.split(), tool.name)
         row = Row(where, dict(tool.transform(value)))
         holder, nested, reply = tool.reply.rpartition(".")

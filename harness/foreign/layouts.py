@@ -50,7 +50,7 @@ def numbered_rows(path: Path) -> Iterator[Row]:
     files = numbered_files(path) if path.is_dir() else [(_sample_number(path), path)]
     for number, file in files:
         positions = set()
-        for where, value in tables.stream(file, responses=True):
+        for where, value, *_ in tables.stream(file, responses=True):
             # A resumed generation may have written a row of its unfinished file again.
             position = value.get("_async_position", where)
             if position not in positions:

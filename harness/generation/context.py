@@ -30,6 +30,9 @@ A common Chinese word of two characters is one token; a rare character may be sp
 TEMPLATE_TOKENS = 64
 """Largest number of tokens that a chat template adds to a short conversation."""
 
+MIN_IMAGE_TOKENS, MAX_IMAGE_TOKENS = 64, 4096
+"""Smallest and usual largest number of tokens of an image; a server that scales images up may need more."""
+
 FIT_STEPS = 16
 """A fitted max_tokens is a multiple of one sixteenth of the context, so that a few more questions do not change it.
 
@@ -49,7 +52,8 @@ class PromptTokens(msgspec.Struct, frozen=True):
 
 def prompt_tokens(question: Question) -> PromptTokens:
     """Bounds of the length of the question's prompt, in tokens."""
-    return turn_tokens(question.prompt or "".join(m.shown for m in question.messages))
+    text, n = turn_tokens(question.prompt or "".join(m.shown for m in question.messages)), len(question.images)
+    return PromptTokens(text.least + n * MIN_IMAGE_TOKENS, text.most + n * MAX_IMAGE_TOKENS)
 
 
 def turn_tokens(text: str) -> PromptTokens:

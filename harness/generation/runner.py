@@ -272,7 +272,7 @@ class Runner:
         settings, session, on_event = self.settings, self.session, self.log.write
         if session.spent_on_fingerprints != Spent():
             dispatcher.bill(session.spent_on_fingerprints)
-        requests = Requests(settings, session.questions, clock)
+        requests = Requests(settings, session.questions, self.folder, clock)
         if settings.batching is not None:
             from harness.generation.batching.loop import BatchLoop  # few runs need it
 

@@ -23,6 +23,7 @@ import msgspec
 
 from harness.benchmarks.catalogue import CARD, DATA, WITHOUT_CARD
 from harness.benchmarks.questions import QuestionsById, QuestionSet
+from harness.benchmarks.sources.images import shared_folder
 from harness.client.address.endpoint import Endpoint
 from harness.client.spelling import prompt_bytes
 from harness.core import codec
@@ -170,6 +171,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             self._check_context({o.benchmark for o in rows}, self._smallest_context(contexts, down))
         for name, question_set in self._question_sets.items():
             self._note_questions(name, question_set)
+            stored_questions.take_images(self._folder.benchmark(name), question_set.questions, shared_folder())
         self._unwritten = [*self._question_sets]
         if taken or not self._bound:
             self.adopt()

@@ -3,7 +3,7 @@
 results/<run>/manifest.json  run.lock  log.jsonl  log.<joined>.jsonl  inflight.jsonl  batches.jsonl  engine.jsonl
                 report.html
 results/<run>/shards/2-of-8/ (the run folder of one of several clients; `join_shards` adds its samples to the run)
-results/<run>/<benchmark>/questions.jsonl  samples.jsonl
+results/<run>/<benchmark>/questions.jsonl  samples.jsonl  images/<SHA-256>
                           grades.jsonl  opinions.jsonl  overrides.jsonl  scores.json
                           grades.partial.jsonl, grades.fresh.jsonl (of a grading that has not ended)
 
@@ -37,10 +37,8 @@ from harness.runs.line_file import LineFile, make_folder
 
 RACE_PLAN = "race.json"
 """Name of the file that fixes the looks of a race; it lies beside the candidates' run folders."""
-
 GATE_PLAN = "gate.plan.json"
 """Name of the file that fixes the looks of a gate; it lies in the gate's run folder."""
-
 T = TypeVar("T")
 RESULTS = Path("results")
 """The folder of runs that are given no other."""
@@ -107,6 +105,8 @@ class BenchmarkFolder:
     """The file of verdicts that a person corrected."""
     opinions = _FolderFile("opinions.jsonl")
     """The file of opinions of second graders."""
+    images = _FolderFile("images")
+    """The folder of the images that questions show (`core.images.ImageFolder`)."""
 
     def has_samples(self) -> bool:
         """Whether `samples` holds anything."""

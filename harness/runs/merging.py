@@ -26,6 +26,7 @@ import msgspec
 from harness.core import channel
 from harness.core.errors import InUse, StoreError, UsageError
 from harness.core.files import open_untrusted, write_atomically
+from harness.core.images import ImageFolder
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.nouns import count_noun
 from harness.core.packed import Packed
@@ -120,6 +121,9 @@ def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change:
         manifest.save(out)
         joined = []
         for name, all_questions in question_sets.items():
+            for folder in folders:
+                theirs = ImageFolder(folder.benchmark(name).images)
+                questions.take_images(out.benchmark(name), all_questions, theirs)
             questions.write(out.benchmark(name), all_questions)
             joined.append(_join(out.benchmark(name), manifest.benchmarks[name], all_questions, sources, log))
         _copy_logs(out, folders)

@@ -11,11 +11,12 @@ from itertools import chain, zip_longest
 from harness.core import codec
 from harness.core.codec import digest_of_each
 from harness.core.errors import StoreError
+from harness.core.images import ImageFolder
 from harness.core.inert import quoted, safe_name, visible
 from harness.core.packed import Packed
 from harness.core.records import Question
 from harness.runs.layout import TRY_SECONDS, BenchmarkFolder, RunFolder
-from harness.runs.line_file import iterate_lines, write_lines
+from harness.runs.line_file import iterate_lines, make_folder, write_lines
 from harness.runs.manifest import BenchmarkRecord, Manifest
 
 DIGEST = "questions_digest"
@@ -68,6 +69,16 @@ def write(folder: BenchmarkFolder, questions: Sequence[Question]) -> None:
     together = merge(folder, questions)
     if not folder.questions.exists() or not _same(together, iterate(folder)):
         write_lines(folder.questions, together)
+
+
+def take_images(folder: BenchmarkFolder, questions: Iterable[Question], source: ImageFolder) -> None:
+    """Store the images of these questions that the run lacks. Raises `StoreError`, also where `folder.images` is
+    a link.
+    """
+    names = dict.fromkeys(image.sha256 for question in questions for image in question.images)
+    if names:
+        make_folder(folder.images)
+        ImageFolder(folder.images).take(names, source)
 
 
 def grading_anew(folder: BenchmarkFolder, source: str) -> str:

@@ -336,7 +336,7 @@ def test_a_row_with_a_picture_is_refused_with_its_column_unless_it_is_left_out(
     plain = {"problem": "Area of a square?", "answer": "1", "kind": "text"}
     (column,) = row
     data = write_rows([plain, {**plain, **row, "kind": "picture"}])
-    with pytest.raises(UsageError, match=rf"set\.jsonl:2: the column '{column}' holds a picture"):
+    with pytest.raises(UsageError, match=rf"set\.jsonl:2: the (column|image in the column) '{column}' "):
         built(data)
     selected = questions.build(from_file(str(data)), filters=["kind=text"])
     assert (len(selected.questions), built(write_rows([{**plain, **twin}])).notes) == (1, ())

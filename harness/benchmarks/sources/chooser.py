@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from harness.benchmarks.card import Card, FileSource, HubSource, UrlSource
-from harness.benchmarks.sources import gym, hub, tables
+from harness.benchmarks.sources import gym, hub, images, tables
 from harness.benchmarks.sources.tables import Rows
 from harness.core import about, plugins
 from harness.core.codec import digest
@@ -16,18 +17,28 @@ from harness.core.inert import safe_name, visible
 
 
 def read_source(card: Card) -> Rows:
-    """The rows of the card's source. Raises `UsageError`."""
+    """The rows of the card's source, their images stored. Raises `UsageError`."""
+    rows, columns = _rows(card), card.columns.images
+    if not columns:
+        return rows
     source = card.source
+    folder = local_path(card, source).parent if isinstance(source, FileSource) and reads_a_file(card) else None
+    return replace(rows, rows=images.stored(rows.rows, columns, folder))
+
+
+def _rows(card: Card) -> Rows:
+    """The rows of the card's source as they are. Raises `UsageError`."""
+    source, shown = card.source, card.columns.images
     # Tests of programs may be as long as a model's outputs, and hold any characters.
     has_tests = card.program is not None
     if isinstance(source, FileSource):
         if source.path.startswith("hf://"):
-            return hub.read(hub.from_url(source.path, source.split), long_fields=has_tests)
+            return hub.read(hub.from_url(source.path, source.split), long_fields=has_tests, images=shown)
         scheme, separator, _ = source.path.partition("://")
         if separator:
             return _of_plugin(scheme, source)
         path = local_path(card, source)
-        rows = tables.stream(path, source.split, shown=source.path, responses=has_tests)
+        rows = tables.stream(path, source.split, shown=source.path, responses=has_tests, images=shown)
         answers = path.parent / "possible_answer" / path.name
         if card.row_form == "bfcl" and answers.is_file():
             rows = tables.joined(chain(rows, tables.stream(answers)))
@@ -51,7 +62,7 @@ def read_source(card: Card) -> Rows:
 def read_hub(card: Card, source: HubSource) -> Rows:
     """The rows of a card's data set of the hub, not those of a copied file. Raises `UsageError`."""
     try:
-        return hub.read(source, long_fields=card.program is not None)
+        return hub.read(source, long_fields=card.program is not None, images=card.columns.images)
     except hub.NoNetworkError as error:
         if is_of_its_set(card):
             raise

@@ -12,10 +12,13 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, BinaryIO
 
+from harness.core import about
+from harness.core.images import ImageFolder
 from server_launchers import isolated
 
 FREE_MEMORY_BYTES = 1024**3
@@ -24,8 +27,8 @@ FREE_MEMORY_BYTES = 1024**3
 MAX_CPU_SECONDS = 1800
 """Longest processor time of the child."""
 
-BATCH_ROWS = 128
-"""Rows of a Parquet file that are unpacked at a time; an Arrow file has its own batches."""
+BATCH_ROWS, IMAGE_ROWS = 128, 8
+"""Rows of a Parquet file that are unpacked at a time, without and with images; an Arrow file has its own batches."""
 
 
 class DamagedError(Exception):
@@ -36,14 +39,16 @@ class TooLargeError(Exception):
     """The file unpacks to more than the caller allows."""
 
 
-def lines(file: BinaryIO, form: str, max_bytes: int) -> Iterator[bytes]:
+def lines(file: BinaryIO, form: str, max_bytes: int, images: Sequence[str] = ()) -> Iterator[bytes]:
     """Each row of the open file as a line of JSON. Raises `DamagedError`, and `TooLargeError` beyond `max_bytes`.
 
     form: parquet; arrow, a file of Arrow (Feather); arrow_stream, which `save_to_disk` of `datasets` writes.
-    Dates and decimals are text, bytes are `<3 bytes>`.
+    Dates and decimals are text, bytes are `<3 bytes>`. images: columns whose bytes are put into the folder of images of
+    the cache; in place of them stands their checksum, {"sha256": …}, or why they are none, {"refused": …}.
     """
+    folder = [str(about.cache_folder() / "images"), *images] if images else []
     with subprocess.Popen(
-        isolated.command(__name__, form, str(max_bytes)),
+        isolated.command(__name__, form, str(max_bytes), *folder),
         stdin=file,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -69,8 +74,8 @@ def lines(file: BinaryIO, form: str, max_bytes: int) -> Iterator[bytes]:
             child.kill()
 
 
-def _write_rows(form: str, max_bytes: int) -> None:
-    """Write the rows of standard input to standard output: the child's part."""
+def _write_rows(form: str, max_bytes: int, folder: str = "", *images: str) -> None:
+    """Write the rows of standard input to standard output: the child's part. folder, images: see `lines`."""
     from arro3.io import read_ipc, read_ipc_stream, read_parquet
 
     memory = FREE_MEMORY_BYTES + max_bytes
@@ -78,7 +83,10 @@ def _write_rows(form: str, max_bytes: int) -> None:
         _, hard = resource.getrlimit(limit)
         resource.setrlimit(limit, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
     os.lseek(0, 0, os.SEEK_SET)  # where /dev/fd/0 shares the parent's place in the file
-    readers: dict[str, Any] = {"parquet": partial(read_parquet, batch_size=BATCH_ROWS), "arrow": read_ipc}
+    readers: dict[str, Any] = {
+        "parquet": partial(read_parquet, batch_size=IMAGE_ROWS if images else BATCH_ROWS),
+        "arrow": read_ipc,
+    }
     batches = readers.get(form, read_ipc_stream)("/dev/fd/0")
     names = batches.schema.names
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -86,7 +94,23 @@ def _write_rows(form: str, max_bytes: int) -> None:
         raise ValueError(f"it has the column {twice} twice")
     for batch in batches:
         rows: Any = batch.to_struct_array()
-        sys.stdout.writelines(json.dumps(row.as_py(), ensure_ascii=False, default=_plain) + "\n" for row in rows)
+        for row in rows:
+            value = row.as_py()
+            value |= {column: _stored(value[column], ImageFolder(Path(folder))) for column in images if column in value}
+            sys.stdout.write(json.dumps(value, ensure_ascii=False, default=_plain) + "\n")
+
+
+def _stored(cell: Any, folder: ImageFolder) -> Any:
+    """A cell with the checksums of its images in place of their bytes."""
+    if isinstance(cell, list):
+        return [_stored(each, folder) for each in cell]
+    data = cell.get("bytes") if isinstance(cell, dict) else cell
+    if not isinstance(data, bytes):
+        return cell
+    try:
+        return {"sha256": folder.add(data)}
+    except ValueError as error:
+        return {"refused": str(error)}
 
 
 def _plain(value: Any) -> str:
@@ -97,6 +121,6 @@ def _plain(value: Any) -> str:
 if __name__ == "__main__":
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
     try:
-        _write_rows(sys.argv[1], int(sys.argv[2]))
+        _write_rows(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
     except BaseException as error:  # noqa: BLE001 - a panic of the library is none of the others
         sys.stdout.write(json.dumps(str(error)[:500]) + "\n")

@@ -18,7 +18,7 @@ import tempfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -72,10 +72,11 @@ def from_url(url: str, split: str | None) -> HubSource:
     return HubSource(kind="hub", id=name, revision=revision, split=split or "train", files=(file,) if file else ())
 
 
-def read(source: HubSource, *, long_fields: bool) -> Rows:
+def read(source: HubSource, *, long_fields: bool, images: Sequence[str] = ()) -> Rows:
     """The rows of a hub data set; files that are not in the cache are downloaded. Raises `UsageError`.
 
-    long_fields: whether fields may have megabytes of any characters (the tests of programs).
+    long_fields: whether fields may have megabytes of any characters (the tests of programs). images: the columns of
+    images.
     """
     notes: list[str] = []
     listing = _listing(source, notes)
@@ -83,7 +84,7 @@ def read(source: HubSource, *, long_fields: bool) -> Rows:
     # All files are downloaded before the first row is read.
     paths = _paths(source, listing, [split_path(file)[0] for _, file in files])
     rows: Iterable[Row] = chain.from_iterable(
-        _rows_of_file(source, config, file, path, long_fields=long_fields)
+        _rows_of_file(source, config, file, path, long_fields=long_fields, images=images)
         for (config, file), path in zip(files, paths, strict=True)
     )
     if source.documents is not None:
@@ -94,14 +95,19 @@ def read(source: HubSource, *, long_fields: bool) -> Rows:
     return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
 
 
-def _rows_of_file(source: HubSource, config: str | None, file: str, path: Path, *, long_fields: bool) -> Iterator[Row]:
+def _rows_of_file(
+    source: HubSource, config: str | None, file: str, path: Path, *, long_fields: bool, images: Sequence[str]
+) -> Iterator[Row]:
     """The rows of one file, one at a time if its format allows.
 
     long_fields: fields may be as long as a model's outputs.
     """
     _, member = split_path(file)
     shown, column = f"{source.id}:{file}", source.config_column
-    rows = iter(read_member(path, member, shown)) if member else tables.stream(path, shown=shown, responses=long_fields)
+    if member:
+        rows = iter(read_member(path, member, shown))
+    else:
+        rows = tables.stream(path, shown=shown, responses=long_fields, images=images)
     return rows if column is None else (Row(row.where, {**row.value, column: config}) for row in rows)
 
 

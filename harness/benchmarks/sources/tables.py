@@ -7,7 +7,7 @@ Lines are split at line feeds only (a text may hold U+2028), a byte-order mark a
 are accepted. Refused: other encodings than UTF-8, NaN and infinities in questions, numbers of thousands of digits,
 deep nesting, files and fields over the bounds below. Of two equal keys of an object, the last one counts.
 
-A request holds text only, so a row that needs a picture is refused (`refuse_picture`), and a link is told. A row has a
+A row with a picture outside the card's columns of images is refused (`refuse_picture`), and a link is told. It has a
 picture if any cell, or a part of one, is a data URL, a part of a message of such a type, or the `bytes` and `path` of
 the hub's image columns; if a text has a mark such as `<image 1>`; or if a column named as pictures are holds anything.
 A link in a text (`![](https://…)`) stays: statements of programming tasks have many.
@@ -29,7 +29,7 @@ import re
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -66,10 +66,16 @@ MAX_ROWS = 5_000_000
 
 
 class Row(NamedTuple):
-    """A row of the data. where: its file and line, for messages. value: column → cell."""
+    """A row of the data. where: its file and line, for messages. value: column → cell.
+
+    images: the checksums of the images in the card's columns of images, in their order; None for a number without one.
+    problem: why one of them cannot be read, as a sentence.
+    """
 
     where: str
     value: dict[str, Any]
+    images: tuple[str | None, ...] = ()
+    problem: str = ""
 
     def cell(self, column: str) -> Any:
         """The cell of a column, or the value at a path (`usual_columns.cell_at`). Raises `KeyError`."""
@@ -107,6 +113,7 @@ def stream(
     responses: bool = False,
     damaged_rows: int = 0,
     half_done: bool = False,
+    images: Sequence[str] = (),
 ) -> Iterator[Row]:
     """The rows of a file, one at a time if the format allows. Raises `UsageError`.
 
@@ -114,11 +121,11 @@ def stream(
     shown: the file's name in messages; None: its path. responses: whether the file holds replies of models. Their texts
     may be long and have lone surrogates, and tools write NaN beside them; in questions all of this is refused.
     damaged_rows: see `harness.benchmarks.card.UrlSource`. half_done: whether to leave out an unfinished last line,
-    whose writer was killed.
+    whose writer was killed. images: columns of a Parquet or Arrow file whose bytes are stored as images.
     """
     if path.is_dir():
         for part in _split_files(path, split):
-            yield from stream(part, responses=responses)
+            yield from stream(part, responses=responses, images=images)
         return
     shown = visible(shown or str(path))
     refuse_unread(path, shown)
@@ -126,7 +133,7 @@ def stream(
         if form != "json":
             _refuse_split(split, f"{shown} is one file")
         if form in _COLUMNAR:
-            rows = _columnar_rows(file, form, shown)
+            rows = _columnar_rows(file, form, shown, images)
         elif form in ("csv", "tsv"):
             # Excel saves semicolons where a comma is the decimal mark, and names the file .csv all the same.
             rows = _csv_rows(_text(file, shown), shown, "\t,;" if form == "tsv" else ",\t;", damaged_rows)
@@ -433,16 +440,16 @@ def _csv_rows(text: str, shown: str, signs: str, damaged_rows: int) -> Iterator[
         raise UsageError(f"{shown}:{read_to + 1} is no valid CSV: {quoted(str(error))}") from error
 
 
-def _columnar_rows(file: BinaryIO, form: str, shown: str) -> Iterator[Row]:
+def _columnar_rows(file: BinaryIO, form: str, shown: str, images: Sequence[str]) -> Iterator[Row]:
     """The rows of a Parquet or Arrow file, which a process of its own turns into lines of JSON. Raises `UsageError`.
 
-    form: of `_COLUMNAR`. shown: the file's name in messages.
+    form: of `_COLUMNAR`. shown: the file's name in messages. images: as of `stream`.
     """
     from harness.benchmarks.sources import columnar
 
     most, name = _max_unpacked_bytes(file), "Parquet" if form == "parquet" else "Arrow"
     try:
-        for number, line in enumerate(columnar.lines(file, form, most), 1):
+        for number, line in enumerate(columnar.lines(file, form, most, images), 1):
             where = f"row {number} of {shown}"
             # The careful parser reads what the fast one cannot, such as NaN, or says what is wrong.
             yield Row(where, _decode_fast(line) or parse_json(line.decode(), where))
@@ -508,15 +515,23 @@ _PICTURE_COLUMN = re.compile(
 _PICTURE_PART = re.compile(r"(?:input_)?(?:image|video|audio)(?:_url)?")
 
 
-def refuse_picture(row: Row) -> None:
-    """Raise `UsageError` for a row that holds a picture, or has a place for one."""
+_NO_MARK = re.compile(r"(?!)")
+
+
+def refuse_picture(row: Row, shown: Container[str] = (), mark: re.Pattern[str] = _NO_MARK) -> None:
+    """Raise `UsageError` for a row that holds a picture, or has a place for one, besides those that its question shows.
+
+    shown: the columns of these. mark: their places in a text.
+    """
     for column, cell in row.value.items():
+        if column in shown:
+            continue
         named = _PICTURE_COLUMN.fullmatch(re.sub(r"[\s_-]", "", column)) is not None
-        if (sign := _picture_sign(cell)) or (named and _holds_anything(cell)):
-            shown = f" ({sign})" if sign else ""
+        if (sign := _picture_sign(cell, mark)) or (named and _holds_anything(cell)):
+            what = f" ({sign})" if sign else ""
             raise UsageError(
-                f"{row.where}: the column {visible(column, 100)!r} holds a picture{shown}, and requests hold text "
-                "only: leave out the rows with pictures, or this column if no question needs it"
+                f"{row.where}: the column {visible(column, 100)!r} holds a picture{what}, and images are read from the "
+                "columns `images` of a card only: name it there, or leave out these rows, or this column"
             )
 
 
@@ -525,13 +540,13 @@ def links_picture(text: str) -> bool:
     return _PICTURE_LINK.search(text) is not None
 
 
-def _picture_sign(cell: Any) -> str:
+def _picture_sign(cell: Any, mark: re.Pattern[str]) -> str:
     """What shows that a cell, or a part of it, is a picture or has a mark for one; empty if nothing does."""
     if isinstance(cell, str):
-        match = _PICTURE_IN_TEXT.search(cell)
+        match = _PICTURE_IN_TEXT.search(mark.sub("", cell))
         return visible(match[0], 60) if match else ""
     if isinstance(cell, list):
-        return next(filter(None, map(_picture_sign, cell)), "")
+        return next(filter(None, (_picture_sign(each, mark) for each in cell)), "")
     if not isinstance(cell, dict):
         return ""
     if cell.keys() == {"bytes", "path"} and _holds_anything([*cell.values()]):
@@ -539,7 +554,7 @@ def _picture_sign(cell: Any) -> str:
     kind = cell.get("type")
     if isinstance(kind, str) and _PICTURE_PART.fullmatch(kind) and len(cell) > 1:
         return f"a part of the type {kind}"
-    return _picture_sign([*cell.values()])
+    return _picture_sign([*cell.values()], mark)
 
 
 def _holds_anything(cell: Any) -> bool:

@@ -31,6 +31,7 @@ from harness.client.wires.wire import (
     is_error,
     object_of,
     objects_of,
+    parts_of,
     sendable,
     string_of,
     string_or_none,
@@ -370,13 +371,19 @@ def _called(calls: Iterable[Call | SentCall]) -> list[Any]:
 
 
 def _turn(message: Message) -> Message | dict[str, Any]:
-    """A message as it is sent; its calls, or the call that it answers, have names of their own."""
+    """A message as it is sent; its images, its calls, or the call that it answers, have names of their own."""
+    if message.images:
+        return {"role": message.role, "content": parts_of(message, "text", _image)}
     content = content_of(message)
     if message.calls:
         return {"role": message.role, "content": content or None, "tool_calls": _called(message.calls)}
     if message.call_id:
         return {"role": message.role, "tool_call_id": message.call_id, "content": content}
     return {"role": message.role, "content": content} if message.breaks else message
+
+
+def _image(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:

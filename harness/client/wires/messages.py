@@ -28,6 +28,7 @@ from harness.client.wires.wire import (
     is_error,
     object_of,
     objects_of,
+    parts_of,
     piece_of,
     prompt_of,
     sendable,
@@ -239,8 +240,12 @@ def _prompt(messages: Sequence[Message], _text: str) -> dict[str, Any]:
 
 
 def _turn(message: Message) -> list[dict[str, Any]]:
-    """The turn of a message with calls, with a list of texts, or with the result of a call, which is the user's."""
+    """The turn of a message with images, with calls, with a list of texts, or with the result of a call, which is the
+    user's.
+    """
     blocks: list[dict[str, Any]]
+    if message.images:
+        return [{"role": message.role, "content": parts_of(message, "text", _image)}]
     if message.call_id:
         blocks = [{"type": "tool_result", "tool_use_id": message.call_id, "content": content_of(message)}]
         return [{"role": "user", "content": blocks}]
@@ -249,6 +254,12 @@ def _turn(message: Message) -> list[dict[str, Any]]:
         given = codec.decode_loosely(sendable(call.arguments or "{}").encode())
         blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
     return [{"role": message.role, "content": blocks}]
+
+
+def _image(url: str) -> dict[str, Any]:
+    head, _, data = url.partition(",")
+    media_type = head.removeprefix("data:").partition(";")[0]
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
 def _calling(fields: Mapping[str, Any]) -> dict[str, Any]:

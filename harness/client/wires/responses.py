@@ -32,6 +32,7 @@ from harness.client.wires.wire import (
     is_error,
     object_of,
     objects_of,
+    parts_of,
     piece_of,
     prompt_of,
     sendable,
@@ -334,7 +335,9 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _turn(message: Message) -> list[dict[str, Any]]:
-    """The items of a message with calls, with the result of one, or with a list of texts."""
+    """The items of a message with images, with calls, with the result of one, or with a list of texts."""
+    if message.images:
+        return [{"role": message.role, "content": parts_of(message, "input_text", _image)}]
     if message.call_id:
         return [{"type": "function_call_output", "call_id": message.call_id, "output": message.content}]
     content = content_of(message, "output_text" if message.role == "assistant" else "input_text")
@@ -343,6 +346,10 @@ def _turn(message: Message) -> list[dict[str, Any]]:
         {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": sendable(call.arguments)}
         for call in message.calls or ()
     ]
+
+
+def _image(url: str) -> dict[str, Any]:
+    return {"type": "input_image", "image_url": url}
 
 
 def _calling(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -318,14 +318,26 @@ def prompt_of(
 ) -> dict[str, Any]:
     """The fields of a prompt: the first message, if it is the system's, as `system`, and all others as `turns`.
 
-    turn: the turns of a message with calls, with the result of one, or with a list of texts.
+    turn: the turns of a message with calls, with the result of one, with a list of texts, or with images.
     """
     first = {system: messages[0].content} if messages[0].role == "system" else {}
     said = (
-        turn(each) if each.calls or each.call_id or each.breaks else [{"role": each.role, "content": each.content}]
+        turn(each)
+        if each.calls or each.call_id or each.breaks or each.images
+        else [{"role": each.role, "content": each.content}]
         for each in messages[len(first) :]
     )
     return {**first, turns: [*chain.from_iterable(said)]}
+
+
+def parts_of(message: Message, text: str, image: Callable[[str], dict[str, Any]]) -> list[dict[str, Any]]:
+    """The content of a message with images. text: the type of a text's part. image: the part of an image, by its URL;
+    one that is not loaded has its checksum in place of it.
+    """
+    return [
+        {"type": text, "text": part} if isinstance(part, str) else image(part.url or f"sha256:{part.sha256}")
+        for part in message.parts
+    ]
 
 
 def string_of(value: object, name: str) -> str:

@@ -20,6 +20,7 @@ from functools import partial
 
 from harness.client.address.endpoint import secrets_of
 from harness.client.batch_service import BatchService
+from harness.client.interface import written
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.core.errors import ServerError
@@ -168,7 +169,7 @@ class BatchLoop(NetworkThread):
             asks: dict[str, bytes] = {}
             n_bytes = 0
             for ask in self._waiting[: provider.facts.most_requests]:
-                body = self._asks[ask][1].body
+                body = written(self._asks[ask][1].body)
                 n_bytes += len(body) + LINE_BYTES
                 if n_bytes > provider.facts.most_bytes:
                     break

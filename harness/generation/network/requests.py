@@ -17,31 +17,34 @@ import msgspec
 from harness.benchmarks.questions import QuestionsById
 from harness.client.address.endpoint import Endpoint
 from harness.client.facts.tokens import Tokenizer
-from harness.client.interface import Arriving, Post, Transport
+from harness.client.interface import Arriving, Body, Post, Transport, written
 from harness.client.loop import current_lag
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.client.spelling import RequestTemplate
+from harness.client.spelling import RequestTemplate, loaded
 from harness.client.wires.wire import Wire
 from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
+from harness.core.images import ImageFolder
 from harness.core.records import Question, Sample, Seam, SentCall
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
 from harness.generation.network.keeping import CONTINUABLE, REFUSALS, Keeper, Partial
 from harness.generation.settings import RunSettings
+from harness.runs.layout import RunFolder
 from harness.runs.missing import Task
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """The request for one sample. body: JSON, encoded. queued: seconds from the plan of the session to this request."""
+    """The request for one sample. queued: seconds from the plan of the session to this request."""
 
     task: Task
     question: Question
     template: RequestTemplate
     seed: int | None
-    body: bytes
+    body: Body
+    """JSON, encoded; of a question with images, the function that writes it, so that no image stays in memory."""
     queued: float
 
     @property
@@ -57,6 +60,7 @@ class Requests:
 
     settings: RunSettings
     questions: QuestionsById
+    folder: RunFolder
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
@@ -69,9 +73,19 @@ class Requests:
         question = self.questions[task.benchmark, task.question_id]
         seed = None if run_seed is None else sample_seed(run_seed, task.question_id, task.sample_index)
         template = self._templates[task.benchmark].offering(question.tools or (), question.calling or {})
-        return SampleRequest(
-            task, question, template, seed, template.body(question, seed), self.clock() - self._planned_at
-        )
+        body: Body
+        if question.images:  # written when it is sent, so that the images of waiting requests are not in memory
+            body = partial(_body, template, question, seed, self._images(task))
+        else:
+            body = template.body(question, seed)
+        return SampleRequest(task, question, template, seed, body, self.clock() - self._planned_at)
+
+    def loaded(self, request: SampleRequest) -> Question:
+        """The question of a request, with the bytes of its images. Raises `StoreError`."""
+        return loaded(request.question, self._images(request.task))
+
+    def _images(self, task: Task) -> ImageFolder:
+        return ImageFolder(self.folder.benchmark(task.benchmark).images)
 
     def record(self, request: SampleRequest, flight: Flight, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
         """Make the sample of `reply`. seams: where the reply continues a part that an earlier request wrote."""
@@ -96,6 +110,11 @@ class Requests:
             refusal=reply.refusal or msgspec.UNSET,
             calls=_sent(reply) if request.question.tools else msgspec.UNSET,
         )
+
+
+def _body(template: RequestTemplate, question: Question, seed: int | None, images: ImageFolder) -> bytes:
+    """The body of a request whose question shows images. Raises `StoreError`."""
+    return template.body(loaded(question, images), seed)
 
 
 def _sent(reply: Reply) -> tuple[SentCall, ...]:
@@ -131,7 +150,8 @@ class OneByOne:
         """Send a request; return its sample with the reply that it was made from. Raises `RequestFailed`."""
         task, arriving = flight.task, flight.arriving
         request = self.requests.write(task)
-        checksum = digest(request.body.decode("utf-8", "surrogatepass")) if self.keeper is not None else ""
+        is_kept = self.keeper is not None and isinstance(request.body, bytes)
+        checksum = digest(written(request.body).decode("utf-8", "surrogatepass")) if is_kept else ""
         onward = await self._continuation(flight, request, checksum)
         try:
             flight.continues = onward is not None
@@ -159,7 +179,7 @@ class OneByOne:
         """Close the transport's connections."""
         await self.transport.close()
 
-    async def send(self, endpoint: Endpoint, wire: Wire, body: bytes, arriving: Arriving) -> Reply:
+    async def send(self, endpoint: Endpoint, wire: Wire, body: Body, arriving: Arriving) -> Reply:
         """Send a request by the session's deadlines and bounds. Raises `RequestFailed`."""
         deadlines, bound = self.settings.deadlines, self.settings.max_body_bytes
         return await self.transport.complete(Post(endpoint, wire, body, deadlines, bound, arriving))
@@ -179,7 +199,9 @@ class OneByOne:
         A part that cannot be continued is dropped. checksum: that of the whole request's body.
         """
         task, salvage = request.task, self.settings.salvage
-        if self.keeper is None or request.question.tools or (part := self.keeper.to_continue(flight)) is None:
+        if self.keeper is None or not checksum or request.question.tools:
+            return None
+        if (part := self.keeper.to_continue(flight)) is None:
             return None
         tokens_of = Tokenizer(flight.endpoint, salvage.engine, self.settings.model).tokens_of
         try:

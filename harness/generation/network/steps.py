@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from harness.client.interface import Arriving
+from harness.client.interface import Arriving, Body, written
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.client.wires.wire import Call
@@ -131,7 +131,7 @@ class StepByStep:
         assert form is not None
         most_steps, most_calls = (min(tool.limits[name] for tool in tools) for name in ("steps", "calls"))
         while True:
-            body = self._body(talk)
+            body: Body = partial(self._body, talk) if talk.request.question.images else self._body(talk)
             arriving, before = Arriving(), flight.arriving.count()
             flight.arriving.count = lambda arriving=arriving, before=before: before + arriving.count()  # type: ignore[misc]
             try:
@@ -163,16 +163,21 @@ class StepByStep:
             talk.steps.append(talk.step(is_last=False))
             talk.turns += form.answered(reply.turn, [call.output for call in talk.calls])
             talk.refused = None
-            if not self._step(flight, reply.usage, len(self._body(talk))):
+            if not self._step(flight, reply.usage, len(self._body(talk, with_images=False))):
                 self.forget(flight.task)
                 raise OutOfBudget
 
-    def _body(self, talk: _Talk) -> bytes:
-        """The body of the next request, which bounds its new tokens by what is left of those of the sample."""
+    def _body(self, talk: _Talk, *, with_images: bool = True) -> bytes:
+        """The body of the next request, which bounds its new tokens by what is left of those of the sample.
+
+        with_images: False: its length is wanted, as far as it is text.
+        """
         request, template = talk.request, talk.request.template
         if not talk.steps:
-            return request.body
+            return written(request.body)
         question, number = request.question, len(talk.steps) + 1
+        if with_images and question.images:
+            question = self._plain.requests.loaded(request)
         if template.max_tokens is not None:
             left = template.max_tokens - talk.tokens
             talk.bound = self._bound(talk, left)

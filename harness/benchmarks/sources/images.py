@@ -1,0 +1,117 @@
+"""Images of a row: read from its columns, and placed in the text of its question.
+
+    cell of an image column                       is
+    {bytes, path} of a Parquet file               the bytes, which the reader has stored
+    data:image/png;base64,…                       the bytes
+    figures/a.png                                 the file below the folder of a local data file
+    null, ""                                      no image; its number stays free
+
+A row names its images by their checksums. The bytes lie in a folder of the cache (`shared_folder`), from which a run
+takes those that its questions show.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from harness.benchmarks.sources.tables import Row
+from harness.core import about
+from harness.core.files import read_named
+from harness.core.images import CHECKSUM, MAX_IMAGE_BYTES, ImageFolder
+from harness.core.inert import quoted, visible
+from harness.core.records import ImagePart
+
+_DATA_URL = re.compile(r"data:[\w.+/-]{0,100};base64,", re.IGNORECASE)
+
+
+def shared_folder() -> ImageFolder:
+    """The folder of the cache with the images of all rows that were read."""
+    return ImageFolder(about.cache_folder() / "images")
+
+
+def stored(rows: Iterable[Row], columns: Sequence[str], folder: Path | None) -> Iterator[Row]:
+    """The rows with the checksums of their images, which are then in `shared_folder`; or why one cannot be read, since
+    its row may not be asked. Raises `StoreError`.
+
+    columns: those of images. folder: that of the data file, below which a cell may name a file; None: none may.
+    """
+    images = shared_folder()
+    for row in rows:
+        checksums: list[str | None] = []
+        problem = ""
+        for column in filter(row.value.__contains__, columns):
+            cell = row.value[column]
+            try:
+                checksums += [_checksum(each, images, folder) for each in (cell if isinstance(cell, list) else [cell])]
+            except ValueError as error:
+                problem = problem or f"{row.where}: the image in the column {visible(column, 100)!r} {error}"
+        yield row._replace(images=tuple(checksums) if any(checksums) else (), problem=problem)
+
+
+def _checksum(cell: Any, images: ImageFolder, folder: Path | None) -> str | None:
+    """The checksum of the image in a cell, which `images` then holds; None without one. Raises `ValueError` with the
+    end of a sentence.
+    """
+    if cell in (None, "") or cell == {"bytes": None, "path": None}:
+        return None
+    if isinstance(cell, dict):
+        if set(cell) == {"refused"}:
+            raise ValueError(cell["refused"])
+        name = cell.get("sha256")
+        if set(cell) == {"sha256"} and isinstance(name, str) and CHECKSUM.fullmatch(name) and name in images:
+            return name
+        cell = cell.get("path") if cell.keys() == {"bytes", "path"} and cell["bytes"] is None else cell
+    if not isinstance(cell, str):
+        raise ValueError(f"must be bytes, a data URL or the path of a file, found {quoted(repr(cell))}")
+    if (head := _DATA_URL.match(cell)) is None:
+        return images.add(_file(cell, folder))
+    try:
+        return images.add(base64.b64decode(cell[head.end() :], validate=True))
+    except binascii.Error as error:
+        raise ValueError(f"is no valid base64: {error}") from error
+
+
+def _file(name: str, folder: Path | None) -> bytes:
+    """The bytes of the file that a cell names. Raises `ValueError` with the end of a sentence."""
+    shown, path = quoted(name), PurePosixPath(name)
+    if folder is None:
+        raise ValueError(f"is {shown}, no data URL; only a data file on this machine may name files")
+    if path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise ValueError(f"is {shown}; a path must lead into the folder of the data file, without `..`")
+    file = folder / path
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"is {shown}, a link that leads out of the folder of the data file")
+    try:
+        return read_named(file, MAX_IMAGE_BYTES)
+    except OSError as error:
+        raise ValueError(f"is {shown}, which cannot be read: {error.strerror or error}") from error
+
+
+def marks(mark: str) -> re.Pattern[str]:
+    """What finds a card's `image_mark` in a text; its group is the number, if the mark has one."""
+    return re.compile(re.escape(mark).replace(r"\{n\}", "([0-9]{1,2})"))
+
+
+def placed(text: str, images: Sequence[str | None], mark: str, *, first: bool) -> tuple[ImagePart, ...]:
+    """The images in the places of their marks; at the end those that no mark names. Raises `ValueError` with the end of
+    a sentence for a mark without an image.
+
+    images: as a `Row` has them. first: whether all come before the text, which keeps its marks.
+    """
+    parts, named = [], set()
+    for number, match in enumerate(marks(mark).finditer(text), 1):
+        number = int(match[1]) if match.re.groups else number
+        image = images[number - 1] if 1 <= number <= len(images) else None
+        if image is None:
+            raise ValueError(f"has the mark {match[0]!r} in its text, and no image {number}")
+        named.add(number)
+        parts.append(ImagePart(sha256=image, start=match.start(), end=match.end()))
+    if first:
+        return tuple(ImagePart(sha256=image, start=0, end=0) for image in images if image)
+    rest = [image for number, image in enumerate(images, 1) if image and number not in named]
+    return (*parts, *(ImagePart(sha256=image, start=len(text), end=len(text)) for image in rest))

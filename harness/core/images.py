@@ -1,0 +1,134 @@
+"""Images that questions show: what their first bytes say, and the folders that hold them by their checksums.
+
+No image is decoded, scaled or encoded anew: requests send the bytes that the data hold. The kind of an image is read
+from its first bytes, never from a name, and only the four kinds that servers take are accepted.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import re
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from harness.core.errors import StoreError
+from harness.core.files import disk_errors, read_untrusted, write_unsynced
+
+MAX_IMAGE_BYTES = 20 * 1024**2
+"""Longest image, in bytes."""
+
+CHECKSUM = re.compile(r"[0-9a-f]{64}")
+"""The name of an image's file."""
+
+_SIGNS = re.compile(
+    rb"(?P<png>\x89PNG\r\n\x1a\n)|(?P<jpeg>\xff\xd8\xff)|(?P<webp>RIFF....WEBP)|(?P<gif>GIF8[79]a)", re.DOTALL
+)
+"""How the images begin that are sent; the groups are the kinds."""
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+"""JPEG's markers of a frame, whose header has the size."""
+
+
+def media_type(data: bytes) -> str:
+    """The media type of an image, by its first bytes. Raises `ValueError` with the end of a sentence if it is too long,
+    or no PNG, JPEG, WebP or GIF.
+    """
+    if len(data) > MAX_IMAGE_BYTES:
+        raise ValueError(f"has {len(data)} bytes; an image may have {MAX_IMAGE_BYTES}")
+    if (sign := _SIGNS.match(data)) is None:
+        raise ValueError("is no PNG, JPEG, WebP or GIF by its first bytes")
+    return f"image/{sign.lastgroup}"
+
+
+def pixels(data: bytes) -> tuple[int, int] | None:
+    """The width and height that an image's header states; None if it states none that can be read."""
+    sign = _SIGNS.match(data)
+    kind, head = sign and sign.lastgroup, data[:32]
+    try:
+        if kind == "png":
+            return struct.unpack(">II", head[16:24])
+        if kind == "gif":
+            return struct.unpack("<HH", head[6:10])
+        if kind == "webp" and head[12:16] == b"VP8X":
+            return int.from_bytes(head[24:27], "little") + 1, int.from_bytes(head[27:30], "little") + 1
+        if kind == "webp" and head[12:16] == b"VP8L":
+            bits = int.from_bytes(head[21:25], "little")
+            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        if kind == "webp":
+            width, height = struct.unpack("<HH", head[26:30])
+            return width & 0x3FFF, height & 0x3FFF
+        return _jpeg_pixels(data) if kind == "jpeg" else None
+    except struct.error:
+        return None
+
+
+def _jpeg_pixels(data: bytes) -> tuple[int, int] | None:
+    """The size in the first frame of a JPEG. Raises `struct.error` where the file ends before it."""
+    at = 2
+    while True:
+        sign, marker, length = struct.unpack_from(">BBH", data, at)
+        if sign != 0xFF or length < 2:
+            return None
+        if marker in _JPEG_FRAMES:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return width, height
+        at += 2 + length
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFolder:
+    """A folder of images, each a file that is named by its SHA-256 and written once, whole."""
+
+    path: Path
+
+    def __contains__(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def add(self, data: bytes) -> str:
+        """Store an image, unless it is here; return its checksum. Raises `ValueError` as `media_type` does, and
+        `StoreError`.
+        """
+        media_type(data)
+        name = sha256(data).hexdigest()
+        # Not synced: a file that a power cut has emptied does not fit its name, and is refused when it is read.
+        if name not in self:
+            write_unsynced(self.path / name, data)
+        return name
+
+    def take(self, names: Iterable[str], source: ImageFolder) -> None:
+        """Take the images that are missing here from another folder; one that it lacks, too, stays missing. Raises
+        `StoreError`.
+        """
+        for name in names:
+            if name in self or name not in source:
+                continue
+            with disk_errors(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(OSError):  # another file system, or one without hard links: copied
+                os.link(source.path / name, self.path / name, follow_symlinks=False)
+                continue
+            write_unsynced(self.path / name, source.read(name))
+
+    def read(self, name: str) -> bytes:
+        """The bytes of an image. Raises `StoreError` if it is missing, or not the one that has this checksum."""
+        path = self.path / name
+        try:
+            data = read_untrusted(path, MAX_IMAGE_BYTES, ": no image of this run.") if CHECKSUM.fullmatch(name) else b""
+        except FileNotFoundError:
+            data = b""
+        if sha256(data).hexdigest() != name:
+            what = "was changed" if data else "is missing"
+            raise StoreError(f"the image {path} {what}: remove it, and give the run's command again.")
+        return data
+
+    def url(self, name: str) -> str:
+        """An image as a data URL. Raises `StoreError` as `read` does."""
+        data = self.read(name)
+        try:
+            return f"data:{media_type(data)};base64,{base64.b64encode(data).decode()}"
+        except ValueError as error:
+            raise StoreError(f"the image {self.path / name} {error}.") from error

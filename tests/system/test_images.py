@@ -1,0 +1,160 @@
+"""Runs whose questions show images: what a server gets, what the folder holds, and what reads it afterwards.
+
+For: harness.client.wires, harness.core.images, harness.generation.network.requests.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness.core.images import media_type
+from harness.runs import RunFolder
+from harness.testing import FakeServer, Pause, Request, Said, Step, serving
+from tests.budget import rounds
+from tests.patience import PATIENCE_SECONDS
+from tests.pictures import picture
+from tests.system.command import harness as command
+from tests.system.command import start
+
+N = 6
+
+
+def shown(number: int) -> list[bytes]:
+    """The images of a question: one of its own, one that all show, and one that no mark names."""
+    return [picture(number + 1), picture(99, 3000), picture(50 + number)]
+
+
+def expected(number: int) -> list[str | bytes]:
+    """What the request of a question says and shows, in order."""
+    own, common, unnamed = shown(number)
+    return [f"q{number}: what of ", common, " and ", own, "?", unnamed]
+
+
+def sent(request: Request) -> list[str | bytes]:
+    """What a request says and shows, by the form of its API."""
+    body = request.json
+    (turn,) = body["input"] if request.api == "responses" else body["messages"]
+    parts: list[str | bytes] = []
+    for part in turn["content"]:
+        url = part.get("image_url")
+        if request.api == "messages" and part["type"] == "image":
+            assert part["source"]["type"] == "base64"
+            url = f"data:{part['source']['media_type']};base64,{part['source']['data']}"
+        elif request.api == "chat" and url:
+            url = url["url"]
+        if url:
+            kind, _, data = url.partition(";base64,")
+            image = base64.b64decode(data, validate=True)
+            assert kind == f"data:{media_type(image)}"
+            parts.append(image)
+        else:
+            parts.append(part["text"])
+    return parts
+
+
+def number_of(request: Request) -> int:
+    return int(str(sent(request)[0])[1])
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of questions that name their images, which lie next to it."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    rows = []
+    for number in range(N):
+        names = [f"{sha256(image).hexdigest()[:8]}.bin" for image in shown(number)]
+        for name, image in zip(names, shown(number), strict=True):
+            (tmp_path / name).write_bytes(image)
+        text = f"q{number}: what of <image 2> and <image 1>?"
+        rows.append({"id": f"q{number}", "question": text, "answer": "4", "images": names})
+    (tmp_path / "seen.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return tmp_path / "seen.jsonl"
+
+
+def asked(data: Path, server: FakeServer, **more: Any) -> dict[str, Any]:
+    settings = {"samples": 2, "model": "m", "base_url": server.base_url, "prompt": "none", "canary": False}
+    return {"data": data, **settings, "max_tokens": 100, **more}
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+def test_each_request_shows_the_bytes_of_the_row_in_their_places(data: Path, tmp_path: Path, api: str) -> None:
+    with FakeServer(serving("so 4", "m")) as server:
+        run = harness.run(out=tmp_path / "run", **asked(data, server, api=api))
+        posts = [request for request in server.requests if request.method == "POST"]
+    assert run.complete
+    assert Counter(map(number_of, posts)) == dict.fromkeys(range(N), 2)
+    assert all(sent(request) == expected(number_of(request)) for request in posts)
+    stored = {file.name: file.read_bytes() for file in (tmp_path / "run" / "seen" / "images").iterdir()}
+    assert {sha256(image).hexdigest(): image for n in range(N) for image in shown(n)} == stored
+    assert b"base64" not in (tmp_path / "run" / "seen" / "questions.jsonl").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_again_and_again_sends_each_image_whole(data: Path, tmp_path: Path) -> None:
+    words = ["run", "--data", str(data), "--out", "run", "--samples", "2", "--model", "m", "--prompt", "none",
+             "--no-canary", "--max-tokens", "100", "--id-key", "id", "--concurrency", "2"]  # fmt: skip
+    bodies, due, reached = [], 0, threading.Event()
+
+    def reply(request: Request) -> Iterator[Step]:
+        bodies.append(sent(request))
+        if len(bodies) >= due:
+            reached.set()
+        yield Pause(0.2)
+        yield from Said("so 4").steps()
+
+    with FakeServer(serving(reply, "m")) as server:
+        for moment in (1, *range(3, 3 + 2 * rounds(2), 2)):
+            due = len(bodies) + moment
+            reached.clear()
+            process = start(tmp_path, [*words, "--base-url", server.base_url])
+            assert reached.wait(PATIENCE_SECONDS)
+            process.kill()
+            process.communicate()
+        ended = command(tmp_path, *words, "--base-url", server.base_url)
+    assert ended.code == 0, ended.err
+    assert all(body == expected(int(str(body[0])[1])) for body in bodies)
+    assert "12/12 samples" in command(tmp_path, "status", "run").out
+
+
+def test_other_images_are_refused_and_lost_ones_are_stored_again(data: Path, tmp_path: Path) -> None:
+    with FakeServer(serving("so 4", "m")) as server:
+        harness.run(out=tmp_path / "run", **asked(data, server))
+        folder = RunFolder(tmp_path / "run").benchmark("seen")
+        shutil.rmtree(folder.images)
+        more = harness.run(out=tmp_path / "run", **asked(data, server, samples=3))
+        assert more.outcome.tally.finished == N
+        name = sha256(shown(0)[0]).hexdigest()
+        (tmp_path / f"{name[:8]}.bin").write_bytes(picture(17))
+        with pytest.raises(harness.StoreError, match="q0 of seen has changed since this run began"):
+            harness.run(out=tmp_path / "run", **asked(data, server, samples=4))
+        # A file that no longer fits its name ends the run before its request.
+        (tmp_path / f"{name[:8]}.bin").write_bytes(shown(0)[0])
+        (folder.images / name).unlink()
+        (folder.images / name).write_bytes(picture(18))
+        with pytest.raises(harness.HarnessError, match=f"{name} was changed: remove it"):
+            harness.run(out=tmp_path / "run", **asked(data, server, samples=4))
+
+
+def test_shards_copy_their_own_images_and_a_merge_has_all(data: Path, tmp_path: Path) -> None:
+    with FakeServer(serving("so 4", "m")) as server:
+        parts = [harness.run(out=tmp_path / f"part{k}", shard=f"{k}/2", **asked(data, server)) for k in (1, 2)]
+        whole = harness.run(out=tmp_path / "whole", **asked(data, server))
+    images = [{file.name for file in (part.path / "seen" / "images").iterdir()} for part in (*parts, whole)]
+    assert len(images[0] & images[1]) == 1
+    assert images[0] | images[1] == images[2]
+    merged = harness.merge([part.path for part in parts], out=tmp_path / "merged")
+    assert merged.complete
+    assert {file.name for file in (tmp_path / "merged" / "seen" / "images").iterdir()} == images[2]
