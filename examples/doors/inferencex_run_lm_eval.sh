@@ -19,11 +19,13 @@ run_lm_eval() {
     shift 2
   done
   export EVAL_RESULT_DIR=$out
-  local benchmark run
+  local benchmark run prompt=()
   benchmark=$(basename "$task" .yaml) # theirs is a file, such as utils/evals/gsm8k.yaml
+  case $benchmark in gsm8k | gpqa_diamond) prompt=(--prompt inferencex) ;; esac
   run="$PWD/harness_runs/${benchmark}_conc$concurrency"
-  harness run "$benchmark" --base-url "http://127.0.0.1:$port" --model "${MODEL_NAME:-$MODEL}" --temperature "$temperature" \
-    --top-p "$top_p" --max-tokens "$tokens" --fit-context --concurrency "$concurrency" --out "$run" --quiet &&
+  harness run "$benchmark" "${prompt[@]}" --base-url "http://127.0.0.1:$port" --model "${MODEL_NAME:-$MODEL}" \
+    --temperature "$temperature" --top-p "$top_p" --max-tokens "$tokens" --fit-context \
+    --concurrency "$concurrency" --out "$run" --quiet &&
     harness score "$run" &&
     harness export "$run" --to lm_eval --out "$out"
 }

@@ -6,6 +6,7 @@
 run_lm_eval() {
   local model=$1 base_url=$2 task=$3 model_args=$5 outdir=$6 run="$6/runs/$3" pair
   local options=(--temperature 0 --top-p 1 --fit-context)
+  case $task,$4 in gsm8k*,5) options+=(--prompt lm_eval) ;; esac # lm-eval's examples, as chat messages
   for pair in ${model_args//,/ }; do
     case $pair in
       num_concurrent=*) options+=(--concurrency "${pair#*=}") ;;

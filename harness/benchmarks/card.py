@@ -335,6 +335,8 @@ class Card(_Part):
 
     prompt: str = "boxed"
     prompts: Annotated[tuple[Prompt, ...], Field(strict=False)] = ()
+    examples: HubSource | None = None
+    """Rows in the form of the source's, from which prompts with `drawn` take worked examples."""
     variants: Annotated[tuple[Variant, ...], Field(strict=False)] = ()
     samples: Annotated[int, Field(ge=1)] = 1
     sampling: Sampling = Sampling()
@@ -383,6 +385,8 @@ class Card(_Part):
         own_names = {prompt.name for prompt in self.prompts}
         if len(own_names) < len(self.prompts):
             raise ValueError("two prompt variants have the same name")
+        if self.examples is None and any(prompt.drawn for prompt in self.prompts):
+            raise ValueError("a prompt with `drawn` needs `examples`: the rows to draw from")
         names = PROMPTS.keys() | own_names
         for name in (self.prompt, *(variant.prompt for variant in self.variants)):
             if name in names:

@@ -58,7 +58,9 @@ class Prompt(Part):
 
     template: of the user's message. system: the system message; None: none is sent. examples: worked examples, as
     earlier messages (chat) or as text before the question (completions); their questions go through the same template.
-    mark: stands behind the letter of a choice. used_by: who publishes scores with this prompt.
+    drawn: number of further examples, which are drawn for each question from the rows that the card names by
+    `examples`, with the generator that Python's `random.Random(seed)` is. mark: stands behind the letter of a choice;
+    "()" around it. used_by: who publishes scores with this prompt.
     """
 
     model_config = ConfigDict(strict=True)
@@ -67,19 +69,27 @@ class Prompt(Part):
     template: _Template = "{question}"
     system: _Text | None = None
     examples: Annotated[tuple[Example, ...], Field(strict=False)] = ()
-    mark: Literal[")", "."] = ")"
+    drawn: Annotated[int, Field(ge=0, le=100)] = 0
+    seed: int = 0
+    mark: Literal[")", ".", "()"] = ")"
     used_by: str = ""
 
     @property
     def template_digest(self) -> str:
         """SHA-256 of everything that the prompt adds to a question."""
         mark = [] if self.mark == ")" else [self.mark]  # stored runs know no other
-        return digest([self.template, self.system, [[e.question, e.answer] for e in self.examples], *mark])
+        drawn = [{"drawn": self.drawn, "seed": self.seed}] if self.drawn else []
+        return digest([self.template, self.system, [[e.question, e.answer] for e in self.examples], *mark, *drawn])
+
+    @property
+    def n_examples(self) -> int:
+        """Number of worked examples before each question."""
+        return len(self.examples) + self.drawn
 
     @property
     def instructs(self) -> bool:
         """Whether the prompt adds anything to the bare question."""
-        return bool(self.system or self.examples or self.template.strip() != "{question}")
+        return bool(self.system or self.n_examples or self.template.strip() != "{question}")
 
 
 def substitute(template: str, question: str, choices: str = "") -> str:
@@ -184,7 +194,9 @@ def bare_text(question: Question, prompt: Prompt | None = None) -> str:
 def list_choices(choices: Sequence[str], mark: str = ")") -> str:
     """The options of a question as a prompt shows them, one a line, with their letters and its `mark`."""
     # A question has at most 26 options; drafts refuses more.
-    return "\n".join(f"{letter}{mark} {option}" for letter, option in zip(ascii_uppercase, choices, strict=False))
+    before, behind = ("(", ")") if mark == "()" else ("", mark)
+    named = zip(ascii_uppercase, choices, strict=False)
+    return "\n".join(f"{before}{letter}{behind} {option}" for letter, option in named)
 
 
 def stem(question: Question, prompt: Prompt | None = None) -> str:

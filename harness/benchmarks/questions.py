@@ -15,6 +15,7 @@ Long: the set of questions, its making and its parts share one list of fields an
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,8 +27,8 @@ import msgspec
 from harness.benchmarks import drafts, prompts, usual_columns
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import Draft
-from harness.benchmarks.prompts import Prompt
-from harness.benchmarks.sources import chooser, images
+from harness.benchmarks.prompts import Example, Prompt
+from harness.benchmarks.sources import chooser, hub, images
 from harness.benchmarks.sources.tables import Rows, links_picture, refuse_picture
 from harness.core.choices import Api
 from harness.core.codec import digest, digest_of_each
@@ -152,6 +153,7 @@ def _from_source(card: Card, selection: _Selection, own: Prompt | None, system: 
     """
     source, usual = chooser.read_source(card), own or prompts.find_prompt(card.prompt, card.prompts)
     bare = prompts.PROMPTS["none"] if own is None and card.is_of_data else usual  # the usual one asks for a box
+    pool, generator = _examples(card, usual), random.Random(usual.seed)  # noqa: S311 - no secret
     selected: Packed[Question] = Packed(Question)
     # A card that states its number of questions knows its rows.
     seen = _Seen(with_answers=card.answers_checksum is not None, with_texts=card.questions is None)
@@ -161,6 +163,9 @@ def _from_source(card: Card, selection: _Selection, own: Prompt | None, system: 
         n_all += 1
         n_with_tools += bool(draft.question.tools)
         prompt = bare if draft.question.tools else usual
+        if pool:  # for each row, also one that is not selected: a question's examples follow from its place
+            drawn = generator.sample(pool, usual.drawn)
+            prompt = prompt.model_copy(update={"examples": (*prompt.examples, *drawn), "drawn": 0})
         columns = columns or tuple(draft.row.value)
         seen.add(draft)
         text = draft.question.messages[-1].content
@@ -193,7 +198,7 @@ def _from_source(card: Card, selection: _Selection, own: Prompt | None, system: 
         without_card=card.is_of_data,
         prompt=prompt.name,
         system_prompt=sent_system or None,
-        template_digest=digest([prompt.template_digest, sent_system, form]),
+        template_digest=digest([prompt.template_digest, sent_system, form, *(e.model_dump() for e in pool)]),
         questions=selected,
         n_all=n_all,
         rows_digest=rows_digest,
@@ -203,6 +208,22 @@ def _from_source(card: Card, selection: _Selection, own: Prompt | None, system: 
         notes=tuple(notes),
         columns=columns,
     )
+
+
+def _examples(card: Card, prompt: Prompt) -> list[Example]:
+    """The rows from which the prompt draws examples: questions with their whole answers. Raises `UsageError`."""
+    pool: list[Example] = []
+    if not prompt.drawn or card.examples is None:
+        return pool
+    for row in hub.read(card.examples, long_fields=False).rows:
+        columns = (usual_columns.find(names, row.value) for names in (card.columns.question, card.columns.answer))
+        question, answer = (None if column is None else row.cell(column) for column in columns)
+        if not (isinstance(question, str) and isinstance(answer, str)):
+            raise UsageError(f"{row.where} has no question or answer as text, and prompt {prompt.name} draws examples")
+        pool.append(Example.model_construct(question=question, answer=answer))
+    if len(pool) < prompt.drawn:
+        raise UsageError(f"{card.examples.id} has {count_noun(len(pool), 'row')} to draw {prompt.drawn} examples from")
+    return pool
 
 
 def _drafts(card: Card, source: Rows) -> Iterator[Draft]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 import time
@@ -12,7 +13,7 @@ from typing import Any
 import huggingface_hub
 import pytest
 
-from harness.benchmarks import questions
+from harness.benchmarks import catalogue, questions
 from harness.benchmarks.card import Card, HubSource, from_file, from_mapping
 from harness.benchmarks.sources import chooser, hub_files
 from harness.commands import card_data
@@ -337,3 +338,67 @@ def test_globs_stay_inside_their_folder_and_several_folders_are_never_mixed() ->
     ):
         with pytest.raises(UsageError, match=message):
             hub_files.choose(files, [], config, "test", "x/y")
+
+
+TRAIN = [{"question": f"{n} + 2?", "answer": f"It is {n + 2}.\n#### {n + 2}"} for n in range(60)]
+
+
+def asked(prompt: str, rows: Path, **selection: Any) -> dict[str, list[tuple[str, str]]]:
+    """Last turn → the messages before it, of GSM8K's card with these rows."""
+    built = questions.build(catalogue.load("gsm8k").with_data(str(rows)), prompt=prompt, **selection)
+    return {q.last_turn: [(m.role, m.content) for m in q.messages[:-1]] for q in built.questions}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "form"),
+    [
+        ("lm_eval", "Question: {}\nAnswer:"),
+        (
+            "inferencex",
+            "Question: {}\nEnd your response with the answer on the last line, formatted as: #### [number]\nAnswer:",
+        ),
+    ],
+)
+def test_examples_are_drawn_from_the_train_split_as_lm_eval_draws_them(
+    hub: Hub, tmp_path: Path, prompt: str, form: str
+) -> None:
+    source = catalogue.load("gsm8k").examples
+    assert source
+    assert source.revision
+    files = {"main/train-00000-of-00001.parquet": parquet(TRAIN)}
+    hub.datasets["openai/gsm8k"] = Dataset({source.revision: files})
+    (rows := tmp_path / "rows.jsonl").write_bytes(jsonl(TRAIN[:7]))
+    built = asked(prompt, rows)
+    # lm_eval/api/samplers.py, ContextSampler: one generator a task, five rows a question, in the order of the split.
+    generator = random.Random(1234)
+    for row in TRAIN[:7]:
+        drawn = generator.sample(TRAIN, 5)
+        turns = [turn for e in drawn for turn in (("user", form.format(e["question"])), ("assistant", e["answer"]))]
+        assert built[form.format(row["question"])] == turns
+    assert asked(prompt, rows, limit=2) == dict([*built.items()][:2])
+    last = questions.build(catalogue.load("gsm8k").with_data(str(rows))).ids[-1]
+    assert asked(prompt, rows, ids=[last]) == dict([*built.items()][-1:])
+
+
+def test_what_a_prompt_draws_from_is_part_of_a_run_and_must_be_enough(hub: Hub) -> None:
+    prompts = [{"name": "shots", "template": "{question}!", "drawn": 3}]
+    more = {"prompts": prompts, "prompt": "shots"}
+    examples = {"kind": "hub", "id": "someone/more", "split": "train", "revision": FIRST}
+    publish(hub, {"train.jsonl": jsonl(ROWS)})
+    texts = [{"problem": f"{n}?", "answer": str(n)} for n in range(4)]
+    digests = set()
+    for rows in (texts, texts[::-1]):
+        hub.datasets["someone/more"] = Dataset({FIRST: {"train.jsonl": jsonl(rows)}})
+        shutil.rmtree(hub_cache(), ignore_errors=True)
+        digests.add(questions.build(card(examples=examples, **more)).template_digest)
+    assert len(digests) == 2
+    for rows, reason in (
+        (texts[:2], "someone/more has 2 rows to draw 3 examples from"),
+        (ROWS, "no question or answer"),
+    ):
+        hub.datasets["someone/more"] = Dataset({FIRST: {"train.jsonl": jsonl(rows)}})
+        shutil.rmtree(hub_cache(), ignore_errors=True)
+        with pytest.raises(UsageError, match=reason):
+            questions.build(card(examples=examples, **more))
+    with pytest.raises(UsageError, match="a prompt with `drawn` needs `examples`"):
+        card(**more)

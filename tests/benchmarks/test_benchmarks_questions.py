@@ -383,6 +383,11 @@ def test_few_shot_turns_are_chat_messages_or_one_text(write_rows: Write) -> None
     assert raw.prompt_digest != chat.prompt_digest
 
 
+def test_the_letter_of_an_option_has_the_prompts_mark() -> None:
+    listed = {mark: prompts.list_choices(["x", "y"], mark) for mark in (")", ".", "()")}
+    assert listed == {")": "A) x\nB) y", ".": "A. x\nB. y", "()": "(A) x\n(B) y"}
+
+
 def test_each_api_has_a_wire_that_knows_its_questions_and_another_word_is_named(write_rows: Write) -> None:
     path = write_rows([{"q": "1 + 1?", "a": 2}])
     for api in get_args(Api):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.benchmarks import catalogue, prompts
+from harness.benchmarks.card import Card
 from harness.core import codec
 from harness.core.about import __version__
 from harness.core.codec import without_lone_surrogates
@@ -90,7 +91,7 @@ def _task(benchmark: ExportedBenchmark) -> dict[str, Any]:
         metrics |= {f"{key},none": estimate.value, f"{key}_stderr,none": UNKNOWN if error is None else error}
     if score.accuracy is not None:  # where a task has no filter, InferenceX reads `acc`
         metrics |= {"acc": score.accuracy.value, "acc_stderr": metrics[f"{METRIC}_stderr,none"]}
-    shots = _shots(benchmark)
+    shots = _shots(benchmark, card)
     in_data = None if card is None or own_data else card.questions
     return {
         "results": {"name": name, "alias": name, "sample_len": score.n_questions, **metrics},
@@ -112,10 +113,11 @@ def _task(benchmark: ExportedBenchmark) -> dict[str, Any]:
     }
 
 
-def _shots(benchmark: ExportedBenchmark) -> int | None:
-    """Number of worked examples in the prompt; None for a prompt that is not shipped, or of another tool's outputs."""
-    name = benchmark.record.identity.get("prompt")
-    return len(prompts.PROMPTS[name].examples) if name in prompts.PROMPTS and not benchmark.record.imported else None
+def _shots(benchmark: ExportedBenchmark, card: Card | None) -> int | None:
+    """Number of worked examples in the prompt; None for an unknown prompt, or of another tool's outputs."""
+    name, own = benchmark.record.identity.get("prompt"), () if card is None else card.prompts
+    known = prompts.PROMPTS | {prompt.name: prompt for prompt in own}
+    return known[name].n_examples if name in known and not benchmark.record.imported else None
 
 
 def _sampling(benchmark: ExportedBenchmark) -> dict[str, Any]:
