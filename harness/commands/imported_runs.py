@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 from harness.benchmarks.sources.images import shared_folder
 from harness.core import channel
 from harness.core.about import __version__
-from harness.core.errors import InUse, StoreError
+from harness.core.errors import InUse, StoreError, UsageError
 from harness.core.files import disk_errors
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.options import options_of
 from harness.core.records import Question
 from harness.foreign import outputs
+from harness.foreign.verdicts import GivenVerdicts
 from harness.grading.processes.pool import grader_names
 from harness.options.score import OutputsOptions, ScoreOptions
 from harness.runs import BenchmarkRecord, Journal, Manifest, Plan, RunFolder, questions
@@ -41,6 +42,9 @@ _READING_OPTIONS = (
     "id_key",
     "written_by",
     "repeats",
+    "sample_key",
+    "verdict_key",
+    "errors",
 )
 """Options that say how a file is read. They are stored with its scores, in this order, so that a later message can
 repeat the command.
@@ -196,11 +200,16 @@ def _read(
     prompt, card_questions: as `_questions_of` returns them. The questions of the pairs are the benchmark's; without
     one, they are the file's own. Raises `UsageError`.
     """
-    columns = {name: getattr(options, name) for name in ("response_key", "answer_key", "question_key", "id_key")}
-    benchmark = options.benchmark
-    read = outputs.read(path, format=options.tool, questions=card_questions, repeats=options.repeats, **columns)
+    names = ("response_key", "answer_key", "question_key", "id_key", "sample_key")
+    columns = {name: getattr(options, name) for name in names}
+    benchmark, judged = options.benchmark, GivenVerdicts(options.verdict_key, options.errors)
+    read = outputs.read(
+        path, judged=judged, format=options.tool, questions=card_questions, repeats=options.repeats, **columns
+    )
     if not benchmark:
         return read, read
+    if read.are_judged:
+        raise UsageError("FILE states its own verdicts, so nothing is graded: leave it out", field="benchmark")
     # Imported late: it loads the prompts, which most files do not need.
     from harness.foreign.recognising import Recognised
 

@@ -32,6 +32,10 @@ OutputsFormat = Literal[
     "sgl_eval",
     "opencompass",
     "evalscope",
+    "verdicts",
+    "swe_bench",
+    "tau2_bench",
+    "harbor",
 ]
 """The layout of a file of outputs: columns that the user names, or the layout of the tool of that name."""
 

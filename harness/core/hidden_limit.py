@@ -57,7 +57,11 @@ def reply_checksum(text: str, reasoning: str = "") -> int:
 
 
 def checksum_of(sample: Sample) -> int:
-    """The checksum of a sample: of its texts, and of the earlier steps and their calls if it has a tool."""
+    """The checksum of a sample: of its texts, and of the earlier steps and their calls if it has a tool; of its key if
+    it has a verdict in place of a text, so that no two are copies.
+    """
+    if sample.has_verdict_only:
+        return reply_checksum("", f"{sample.question_id}\0{sample.sample_index}\0{sample.verdict}")
     before = "".join(
         text
         for step in sample.steps or ()

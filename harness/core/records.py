@@ -60,6 +60,9 @@ FROM_FILE = "file:"
 UNSTATED_REASON = "unknown"
 """`Sample.finish_reason` of a sample whose file does not say why it ended."""
 
+NO_REPLY = "the file states the verdict only, so there is no reply"
+"""The words in place of the text of a sample that `has_verdict_only`."""
+
 
 class Key(NamedTuple):
     """The identity of a sample within a benchmark. sample_index: counts a question's samples from 0."""
@@ -71,8 +74,9 @@ class Key(NamedTuple):
 class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When an answer equals its reference, as the card says. Stored in each question: grading never reads the card.
 
-    grader: "rules" (ours), "package.module:function" (the benchmark's own verifier) or "program" (an extension runs
-    the answer). relative_tolerance, absolute_tolerance: largest accepted distance of a number from the reference;
+    grader: "rules" (ours), "package.module:function" (the benchmark's own verifier), "program" (an extension runs
+    the answer) or "given" (the file of another tool states the verdicts).
+    relative_tolerance, absolute_tolerance: largest accepted distance of a number from the reference;
     0 = exact. round_to_reference: whether a decimal is accepted that rounds to the reference at the reference's digits.
     several_boxes: whether all boxes of the last sentence together are the answer. ordered: whether the parts of an
     answer must come in the reference's order; None: they need not, but the grader leaves another order undecided beside
@@ -363,12 +367,20 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     provider: str | msgspec.UnsetType = msgspec.UNSET
     steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
+    verdict: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
+    """The share of the task that the file of another tool calls right, 1 or 0 for right or wrong; unset where the reply
+    is graded here. A sample with a verdict may have no text."""
     schema: int = SCHEMA_VERSION
 
     @property
     def foreign(self) -> bool:
         """Whether another tool made the sample, so that its settings and its time are unknown."""
         return self.endpoint.startswith(FROM_FILE)
+
+    @property
+    def has_verdict_only(self) -> bool:
+        """Whether another tool's file states the verdict and has no reply."""
+        return self.verdict is not msgspec.UNSET and self.text is None
 
     @property
     def truncated(self) -> bool:

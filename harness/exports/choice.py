@@ -171,6 +171,8 @@ class ExportedBenchmark:
         seen: digests of the replies taken so far, if each is taken once.
         """
         choice, grade = self.choice, self.grades.get(sample.key)
+        if sample.has_verdict_only and not choice.empty:
+            return "without a reply, since their file states the verdict only"
         if choice.take == "correct" and (grade is None or grade.verdict != "correct"):
             return "not graded yet" if grade is None else "not correct"
         if choice.finish_reasons and sample.finish_reason not in choice.finish_reasons:

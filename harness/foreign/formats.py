@@ -35,7 +35,8 @@ from harness.core.files import open_named
 from harness.core.inert import quoted, visible
 from harness.core.records import UNSTATED_REASON, OfferedTool, Question, SentCall
 from harness.core.token_counts import stated_usage
-from harness.foreign import cells
+from harness.foreign import cells, verdicts
+from harness.foreign.verdicts import GivenVerdicts
 
 RESPONSE_COLUMNS = (
     "gen",
@@ -59,8 +60,25 @@ REASONING_COLUMNS = ("reasoning", "reasoning_content", "thinking")
 GOLD_COLUMNS = ("gold_answer", "gold", "answer", "ground_truth", "expected_answer", "reference", "target", "gt")
 """Usual names of columns with a reference answer."""
 
-Keys = tuple[str | None, str | None, str | None, str | None]
-"""The columns of response, reference, question and the question's id that the user names; None: the usual names."""
+
+class Keys(NamedTuple):
+    """The columns of response, reference, question, the question's id and the sample's number that the user names;
+    None: the usual names.
+    """
+
+    response: str | None = None
+    answer: str | None = None
+    question: str | None = None
+    question_id: str | None = None
+    sample: str | None = None
+
+
+GRADED = GivenVerdicts()
+"""How a file is read whose replies are graded here."""
+_MAX_SECONDS = 1e9
+"""A longer time of a reply counts as unknown."""
+_MARKS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Inspect's marks: correct, partly correct, incorrect, no answer."""
 
 MAX_MEMBER_BYTES = 256 * 1024 * 1024
 """Longest sample of an `.eval` log, after decompression."""
@@ -71,6 +89,8 @@ class ToolReply:
     """A completion as a tool stored it. A field is None if the tool did not store it.
 
     index: the number of the sample among those of its question, from 0. calls: unset unless its question asks for some.
+    verdict: the share that is right, as the tool states it; unset where it states none, or the reply is graded here.
+    failed: whether the tool states no verdict, and the user has such an attempt count as wrong.
     """
 
     text: str | None
@@ -80,11 +100,15 @@ class ToolReply:
     prompt_tokens: int | None = None
     index: int | None = None
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
+    verdict: float | msgspec.UnsetType = msgspec.UNSET
+    seconds: float = 0.0
+    failed: bool = False
 
     @property
     def is_missing(self) -> bool:
         """Whether the tool stored null (or nothing beside an error), and nothing that says that the model replied."""
-        return self.text is None and self.reasoning is None and self.finish_reason == UNSTATED_REASON
+        has_text = self.text is not None or self.reasoning is not None
+        return not has_text and self.finish_reason == UNSTATED_REASON and self.verdict is msgspec.UNSET
 
 
 @dataclass(slots=True)
@@ -95,7 +119,7 @@ class OutputRow:
     the file states none (`states_reference`), it comes from the benchmark whose questions the file answers.
     card_question: the same question in a card, for formats that need the questions; else None. usual_id: the value in a
     column that is usually the question's id, where the user names no column; it may be a sample's. model: the name of
-    the model that replied.
+    the model that replied. is_judged: whether the tool states the verdicts, so that no reply is graded.
     """
 
     where: str
@@ -109,6 +133,7 @@ class OutputRow:
     states_reference: bool = True
     model: str | None = None
     tools: tuple[OfferedTool, ...] = ()
+    is_judged: bool = False
 
 
 def of_calls(rows: Iterable[Row], *, in_benchmark: bool) -> Iterator[OutputRow]:
@@ -140,30 +165,76 @@ def of_calls(rows: Iterable[Row], *, in_benchmark: bool) -> Iterator[OutputRow]:
         )
 
 
-def by_columns(rows: Iterable[Row], keys: Keys, *, questions: Sequence[Question] = ()) -> Iterator[OutputRow]:
+def by_columns(
+    rows: Iterable[Row], keys: Keys, judged: GivenVerdicts = GRADED, *, questions: Sequence[Question] = ()
+) -> Iterator[OutputRow]:
     """Read any file by its columns.
 
     questions: of the benchmark, which has their references. Raises `UsageError` if a column is missing.
     """
     ahead = iter(rows)
-    first = next(ahead)
-    columns = _find_columns(first, keys, in_benchmark=bool(questions))
+    if (first := next(ahead, None)) is None:
+        return
+    columns = _find_columns(first, keys, judged, in_benchmark=bool(questions))
     for row in chain([first], ahead):
+        failed = judged.key is not None and row.value.get("error")
         for column in (columns.response, columns.answer):
-            if column is not None and usual_columns.find((column,), row.value) != column:
+            if column is not None and not failed and usual_columns.find((column,), row.value) != column:
                 raise UsageError(f"{row.where} has no column {visible(column)!r}, which earlier rows have")
         others = row
         if columns.named:  # a column that the user named is no finish reason or token count
             others = Row(row.where, {name: cell for name, cell in row.value.items() if name not in columns.named})
+        replies = responses_of(others, _cell(row, columns.response), columns.response or "")
+        if keys.sample is not None and len(replies) == 1:
+            replies[0].index = _number_of(row, keys.sample)
+        question_id = cells.id_of(_cell(row, columns.question_id))
+        if judged.key is not None:
+            replies = _with_verdicts(row, replies, judged)
+            id_column = columns.question_id or columns.usual_id
+            question_id = _id_of_task(row, id_column) if id_column or not columns.question else None
         yield OutputRow(
             row.where,
-            responses_of(others, row.cell(columns.response), columns.response),
+            replies,
             question=cells.as_text(_cell(row, columns.question)),
             answer=_cell(row, columns.answer),
-            question_id=cells.id_of(_cell(row, columns.question_id)),
+            question_id=question_id,
             usual_id=cells.id_of(_cell(row, columns.usual_id)),
             states_reference=columns.answer is not None,
+            is_judged=judged.key is not None,
         )
+
+
+def _with_verdicts(row: Row, replies: Sequence[ToolReply], judged: GivenVerdicts) -> list[ToolReply]:
+    """The replies with the verdicts that the row states, one or a list; without one, a reply is missing or wrong.
+
+    A row with an `error` has a verdict only if that is above 0. Raises `UsageError`.
+    """
+    key, error = str(judged.key), row.value.get("error")
+    if not error and _find_column(row, key, (), ()) is None:
+        raise _column_error(row, key, "the verdict", "verdict_key")
+    stated = _cell(row, key)
+    values = stated if isinstance(stated, list) else [stated]
+    if len(replies) == 1 and replies[0].text is None:
+        replies = [*replies] * len(values)
+    if len(values) != len(replies):
+        raise UsageError(f"{row.where}: {key!r} has {len(values)} verdicts for {len(replies)} replies; give one each")
+    with_verdicts = []
+    for reply, value in zip(replies, values, strict=True):
+        share = verdicts.share_of(value, row.where, key)
+        failed = share is None or bool(error and not share)
+        is_missing = failed and judged.errors != "wrong"
+        given = replace(reply, verdict=share or 0.0, failed=failed)
+        with_verdicts.append(ToolReply(None) if is_missing else given)
+    return with_verdicts
+
+
+def _id_of_task(row: Row, column: str | None) -> str:
+    """The id of the task that a row has a verdict on. Raises `UsageError` if it has none."""
+    value = _cell(row, column)
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        found = "name its column with id_key" if column is None else f"found {quoted(repr(value)[:400])} in {column!r}"
+        raise UsageError(f"{row.where} has no id of its task; expected text or a whole number: {found}")
+    return str(value)
 
 
 class _Columns(NamedTuple):
@@ -172,7 +243,7 @@ class _Columns(NamedTuple):
     usual_id: the column that is usually the question's id, if the user names none. named: those that the user names.
     """
 
-    response: str
+    response: str | None
     answer: str | None
     question: str | None
     question_id: str | None
@@ -180,19 +251,19 @@ class _Columns(NamedTuple):
     named: frozenset[str | None]
 
 
-def _find_columns(first: Row, keys: Keys, *, in_benchmark: bool) -> _Columns:
-    """The columns of the first row. Raises `UsageError` for a missing one.
+def _find_columns(first: Row, keys: Keys, judged: GivenVerdicts, *, in_benchmark: bool) -> _Columns:
+    """The columns of the first row. Raises `UsageError` for a missing one; with verdicts, only for one that is named.
 
     A column has one use: one that is named is never guessed for another, nor is the response for the reference.
     in_benchmark: whether a benchmark has the references, so that the file may lack them.
     """
-    response, answer, question, question_id = keys
-    named = frozenset(usual_columns.find((name,), first.value) for name in keys if name is not None)
+    response, answer, question, question_id, sample = keys
+    named = frozenset(usual_columns.find((name,), first.value) for name in (*keys, judged.key) if name is not None)
     response_column = _find_column(first, response, RESPONSE_COLUMNS, named)
     answer_column = _find_column(first, answer, (*GOLD_COLUMNS, *ANSWER_COLUMNS), named | {response_column})
-    if response_column is None:
+    if response_column is None and (response is not None or judged.key is None):
         raise _column_error(first, response, "the response", "response_key", answer_column if in_benchmark else None)
-    if answer_column is None and (answer is not None or not in_benchmark):
+    if answer_column is None and (answer is not None or not (in_benchmark or judged.key)):
         raise _column_error(first, answer, "the reference", "answer_key")
     question_column = _find_column(first, question, QUESTION_COLUMNS, named)
     if question_column is None and question is not None:
@@ -200,7 +271,10 @@ def _find_columns(first: Row, keys: Keys, *, in_benchmark: bool) -> _Columns:
     id_column = _find_column(first, question_id, (), named)
     if id_column is None and question_id is not None:
         raise _column_error(first, question_id, "the id", "id_key")
-    usual_id = None if question_id else _find_column(first, None, ID_COLUMNS, named)
+    if sample is not None and _find_column(first, sample, (), ()) is None:
+        raise _column_error(first, sample, "the sample's number", "sample_key")
+    usual_ids = ID_COLUMNS if judged.key is None else verdicts.ID_COLUMNS
+    usual_id = None if question_id else _find_column(first, None, usual_ids, named)
     return _Columns(response_column, answer_column, question_column, id_column, usual_id, named)
 
 
@@ -209,7 +283,7 @@ def _cell(row: Row, column: str | None) -> Any:
     return None if column is None or usual_columns.find((column,), row.value) != column else row.cell(column)
 
 
-def inspect(path: Path) -> Iterator[OutputRow]:
+def inspect(path: Path, judged: GivenVerdicts = GRADED) -> Iterator[OutputRow]:
     """Read an `.eval` log of Inspect: a zip archive with a JSON file for each sample and epoch. Raises `UsageError`."""
     shown = visible(str(path))
     try:
@@ -226,7 +300,7 @@ def inspect(path: Path) -> Iterator[OutputRow]:
                 with archive.open(info) as file:
                     # The archive only claims the size in its directory, so the read is bounded as well.
                     data = file.read(MAX_MEMBER_BYTES + 1)
-                yield _inspect_sample(tables.parse_json(data.decode("utf-8"), where), where)
+                yield _inspect_sample(tables.parse_json(data.decode("utf-8"), where), where, judged)
     except NotImplementedError as error:
         raise UsageError(f"{shown} is compressed in a way this Python cannot read: {quoted(str(error))}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
@@ -242,7 +316,7 @@ def _by_epoch(name: str) -> tuple[str, int]:
     return question, int(epoch) if epoch.isdecimal() and len(epoch) < 10 else 0
 
 
-def _inspect_sample(sample: Any, where: str) -> OutputRow:
+def _inspect_sample(sample: Any, where: str, judged: GivenVerdicts) -> OutputRow:
     """One sample of an Inspect log. where: its place in the file, for messages. Raises `UsageError`."""
     if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
         raise UsageError(f"{where} is no sample of an Inspect log")
@@ -251,17 +325,28 @@ def _inspect_sample(sample: Any, where: str) -> OutputRow:
     responses = _of_choices(output, ("output_tokens", "input_tokens"))
     if epoch and len(responses) == 1:  # an epoch numbers a sample only if it holds a single choice
         responses[0].index = epoch - 1
+    responses = responses or [ToolReply(None)]
+    if judged.key is not None:
+        scores = {name: _mark_of(score) for name, score in cells.mapping_or_empty(sample.get("scores")).items()}
+        responses = _with_verdicts(Row(where, {**scores, "error": sample.get("error")}), responses, judged)
     target = sample["target"]
     if isinstance(target, list) and len(target) == 1:
         target = target[0]
     return OutputRow(
         where,
-        responses or [ToolReply(None)],
+        responses,
         question=cells.as_text(sample.get("input")),
         answer=target,
         question_id=cells.id_of(sample.get("id")),
         metadata={k: v for k, v in cells.mapping_or_empty(sample.get("metadata")).items() if isinstance(v, str | int)},
+        is_judged=judged.key is not None,
     )
+
+
+def _mark_of(score: Any) -> Any:
+    """The value of a score of Inspect, whose letters stand for shares."""
+    value = cells.mapping_or_empty(score).get("value")
+    return _MARKS.get(value, value) if isinstance(value, str) else value
 
 
 def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator[OutputRow]:
@@ -364,7 +449,10 @@ def responses_of(row: Row, value: Any, column: str) -> list[ToolReply]:
         texts[0] = None
     reasoning = next((row.value[n] for n in REASONING_COLUMNS if isinstance(row.value.get(n), str)), None)
     usage = row.value["usage"] if isinstance(row.value.get("usage"), dict) else row.value
-    stated = stated_usage({"completion_tokens": usage.get("num_generated_tokens"), **usage})
+    stated, seconds = (
+        stated_usage({"completion_tokens": usage.get("num_generated_tokens"), **usage}),
+        row.value.get("seconds"),
+    )
     return [
         ToolReply(
             texts[0],
@@ -373,8 +461,18 @@ def responses_of(row: Row, value: Any, column: str) -> list[ToolReply]:
             stated.completion_tokens,
             stated.prompt_tokens,
             cells.count_or_none(row.value.get("sample_index")),
+            seconds=seconds if isinstance(seconds, int | float) and 0 <= seconds < _MAX_SECONDS else 0.0,
         )
     ]
+
+
+def _number_of(row: Row, column: str) -> int | None:
+    """The sample's number in a column; None for null. Raises `UsageError` for anything but a whole number."""
+    value = _cell(row, column)
+    number = int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) else value
+    if number is not None and cells.count_or_none(number) is None:
+        raise UsageError(f"{row.where}: {column!r} must be a whole number from 0, found {quoted(repr(value)[:400])}")
+    return number
 
 
 def _find_column(row: Row, column: str | None, usual: Iterable[str], taken: Collection[str | None]) -> str | None:
@@ -412,7 +510,8 @@ class ToolRows(NamedTuple):
     name: in messages. marks: the columns that all rows have. question, reply, answer, question_id: places in a row,
     such as `doc.problem|doc.question`: the keys that lead to the value, with other ways to it behind a |. once: the
     place whose value belongs to one row; further rows with it are copies. model: the column with the name of the model.
-    transform: a row → one with places as above.
+    transform: a row → one with places as above. verdicts: the place of the object with the tool's own verdicts; empty:
+    the row. filter: the column that tells copies with other verdicts apart; `verdict_key` is then METRIC,FILTER.
     """
 
     name: str
@@ -424,6 +523,8 @@ class ToolRows(NamedTuple):
     once: str = ""
     model: str = ""
     transform: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    verdicts: str = ""
+    filter: str = ""
 
 
 def _of_lm_eval(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -463,6 +564,7 @@ TOOLS: dict[Format, ToolRows] = {
         "doc.question_id|doc_id",
         "doc_id",
         transform=_of_lm_eval,
+        filter="filter",
     ),
     "nemo_skills": _NEMO,
     "sgl_eval": _NEMO,
@@ -479,6 +581,7 @@ TOOLS: dict[Format, ToolRows] = {
         "sample_score.group_id|index",
         "index",
         transform=_of_evalscope,
+        verdicts="sample_score.score.value",
     ),
 }
 """Tools whose outputs are rows of one question each."""
@@ -494,10 +597,20 @@ def recognise(row: Row) -> Format:
     return next((tool for tool in _RECOGNISED if {*TOOLS[tool].marks.split()} <= row.value.keys()), "columns")
 
 
-def by_tool(rows: Iterable[Row], tool: ToolRows) -> Iterator[OutputRow]:
+def by_tool(rows: Iterable[Row], tool: ToolRows, judged: GivenVerdicts = GRADED) -> Iterator[OutputRow]:
     """Read the rows of a tool of the table. Raises `UsageError`."""
     seen = set()  # values of `tool.once`
+    only, filters = "", dict[str, None]()
+    if judged.key is not None and tool.filter:
+        key, _, only = judged.key.partition(",")
+        judged = judged._replace(key=key)
     for where, value, *_ in rows:
+        filters[name := str(value.get(tool.filter))] = None
+        if judged.key is not None and not only and len(filters) > 1:
+            both = " or ".join(visible(f"{judged.key},{each}", 100) for each in filters)
+            raise UsageError(f"{where} has another filter than earlier rows: give {both} as verdict_key")
+        if only not in ("", name):
+            continue
         cells.require_columns(Row(where, value), tool.marks.split(), tool.name)
         row = Row(where, dict(tool.transform(value)))
         holder, nested, reply = tool.reply.rpartition(".")
@@ -510,14 +623,22 @@ def by_tool(rows: Iterable[Row], tool: ToolRows) -> Iterator[OutputRow]:
         once = _value_at(row, tool.once) if tool.once else None
         repeats = once is not None and str(once) in seen
         seen.add(str(once))
+        replies = [] if repeats else responses_of(row, _value_at(row, tool.reply), tool.reply)
+        if judged.key is not None and replies:
+            stated = cells.mapping_or_empty(_value_at(row, tool.verdicts)) if tool.verdicts else row.value
+            replies = _with_verdicts(Row(where, {**stated, "error": value.get("error")}), replies, judged)
         yield OutputRow(
             where,
-            [] if repeats else responses_of(row, _value_at(row, tool.reply), tool.reply),
+            replies,
             question=cells.as_text(_value_at(row, tool.question)),
             answer=answer,
             question_id=cells.id_of(_value_at(row, tool.question_id)),
             model=cells.text_or_none(row.value.get(tool.model)) if tool.model else None,
+            is_judged=judged.key is not None,
         )
+    if only and only not in filters:
+        have = ", ".join(visible(each, 60) for each in filters)
+        raise UsageError(f"no row has the filter {visible(only, 100)!r}; there are {have}", field="verdict_key")
 
 
 def _value_at(row: Row, places: str) -> Any:

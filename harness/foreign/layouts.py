@@ -5,6 +5,8 @@ nemo_skills, sgl_eval    a folder with `output-rs0.jsonl`, `output-rs1.jsonl` â€
 opencompass              `predictions/<model>/<set>.json`, a mapping by number
 inspect                  a log `.eval`
 sglang                   `tmp_output_*.txt`
+
+`verdicts` knows the files of suites that grade themselves.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from harness.core.choices import OutputsFormat as Format
 from harness.core.errors import UsageError
 from harness.core.files import open_named
 from harness.core.inert import visible
-from harness.foreign import cells
+from harness.core.nouns import count_noun
+from harness.foreign import cells, verdicts
 
 _RS = re.compile(r"output-rs(\d{1,6})\.jsonl(-async)?")
 """The name of a file of NeMo-Skills; an unfinished file ends in -async, and its rows are in the order of their end."""
@@ -32,7 +35,7 @@ _BY_NUMBER = re.compile(rb'\s*\{\s*"\d{1,9}"\s*:\s*\{')
 
 
 def format_of(path: Path) -> Format | None:
-    """The format that the name of a file or folder tells, or how the file begins; None if the rows must tell it.
+    """The format that the name of a file or folder tells, or its contents; None if the rows must tell it.
 
     Files of sgl_eval count as those of nemo_skills: both have the same names and the same columns.
     """
@@ -42,7 +45,7 @@ def format_of(path: Path) -> Format | None:
         return "sglang"
     if is_numbered(path):
         return "nemo_skills"
-    return "opencompass" if is_by_number(path) else None  # by how the file begins; its name says nothing
+    return "opencompass" if is_by_number(path) else verdicts.form_of(path)  # by contents; the name says nothing
 
 
 def numbered_rows(path: Path) -> Iterator[Row]:
@@ -98,11 +101,22 @@ def lacks(path: Path) -> list[str]:
     if len(parts) > 1:
         listed = ", ".join(visible(name, 60) for name in sorted(parts)[:20])
         sentences.append(f"the set is in {len(parts)} parts ({listed}), and only {visible(path.name, 60)} is read")
-    files = [file for _, file in numbered_files(path)] if path.is_dir() else [path]
+    files = files_of(path)
     unfinished = [visible(file.name, 60) for file in files if file.name.endswith("-async")]
     if unfinished:
         sentences.append(f"NeMo-Skills has not finished {', '.join(unfinished)}: samples are missing")
+    if path.is_dir() and not is_numbered(path):
+        ended = {file.parent for file in files}
+        if n := sum(each.is_dir() and each not in ended for each in path.iterdir()):
+            sentences.append(f"{count_noun(n, 'folder')} of the job without a result.json left out")
     return sentences
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files with the outputs at `path`, a file or a folder. Raises `UsageError` for another folder."""
+    if not path.is_dir():
+        return [path]
+    return [file for _, file in numbered_files(path)] if is_numbered(path) else verdicts.trials(path)
 
 
 def numbered_files(folder: Path) -> list[tuple[int | None, Path]]:

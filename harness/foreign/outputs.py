@@ -22,10 +22,12 @@ from harness.core.errors import UsageError, near_names
 from harness.core.files import open_named
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
-from harness.core.records import FROM_FILE, Message, Question, Sample, Timing, Usage, metadata_of
-from harness.foreign import formats, layouts
-from harness.foreign.formats import OutputRow, ToolReply
-from harness.foreign.row_ids import Repeats, RowIdentities, SampleNumbers, reference_of, row_ids
+from harness.core.records import FROM_FILE, GradeRules, Message, Question, Sample, Timing, Usage, metadata_of
+from harness.foreign import formats, layouts, verdicts
+from harness.foreign.formats import Keys, OutputRow, ToolReply
+from harness.foreign.row_ids import MAX_INDEX, Repeats, RowIdentities, SampleNumbers, reference_of, row_ids
+from harness.foreign.verdicts import GivenVerdicts
+from harness.grading.verifier import GIVEN
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 """The names of all formats."""
@@ -45,8 +47,8 @@ class Outputs:
 
     digest: of the file as it was before it was read (`digest_of`). read: begins an iteration. doubts: sentences on rows
     whose question is not certain. notes: sentences on samples that the file lacks. model: the one model that all rows
-    name; None if they do not. only_ids: whether each row has its question's id and none has a text of it. numbers:
-    those that the latest iteration has given to samples.
+    name; None if they do not. only_ids: whether each row has its question's id and none has a text of it. are_judged:
+    whether the file states the verdicts. numbers: those that the latest iteration has given to samples.
     """
 
     digest: str
@@ -55,6 +57,7 @@ class Outputs:
     notes: tuple[str, ...] = ()
     model: str | None = None
     only_ids: bool = False
+    are_judged: bool = False
     numbers: SampleNumbers = field(default_factory=SampleNumbers, init=False)
 
     def __iter__(self) -> Iterator[tuple[Question, Sample | None]]:
@@ -69,6 +72,8 @@ def read(
     answer_key: str | None = None,
     question_key: str | None = None,
     id_key: str | None = None,
+    sample_key: str | None = None,
+    judged: GivenVerdicts = formats.GRADED,
     format: str | None = None,
     questions: Sequence[Question] = (),
     repeats: Repeats = "auto",
@@ -79,14 +84,15 @@ def read(
     The call reads the whole file for its questions; each iteration over the result reads it again, so that memory holds
     few responses at a time.
 
-    response_key, answer_key, question_key, id_key: names of columns; they imply the format "columns". format: None
-    recognises the tool. questions: those of a card, which has the reference answers if the file has none.
+    response_key, answer_key, question_key, id_key, sample_key: names of columns; they imply the format "columns".
+    judged: whether the file's own verdicts are taken. format: None recognises the tool. questions: those of a card,
+    which has the reference answers if the file has none.
     repeats: the meaning of equal questions in a file without ids (`Repeats`). half_done: leave out an unfinished
     last line, whose writer was killed.
     """
     path = Path(path)
     name = path.name.split(".")[0] or "outputs"
-    keys = (response_key, answer_key, question_key, id_key)
+    keys = Keys(response_key, answer_key, question_key, id_key, sample_key)
     if format is not None and format not in FORMATS:
         raise UsageError(
             f"unknown format; there are {', '.join(FORMATS)}.{near_names(format, FORMATS)}", field="tool", value=format
@@ -98,31 +104,53 @@ def read(
     seen = RowIdentities()
     # Before the rows: what a writer adds meanwhile must change the digest that the next reading compares.
     file_digest = digest_of(path) if are_outputs(path) else ""
-    for row in _read_rows(path, format, keys, questions, half_done=half_done):
+    for row in _read_rows(path, format, keys, judged, questions, half_done=half_done):
         seen.add(row)
+    if judged.errors is not None and not seen.are_judged:
+        raise UsageError(
+            "it is for files that state verdicts, and the replies of this one are graded: name the field of its "
+            "verdicts with `verdict_key`",
+            field="errors",
+        )
     if not seen.n_replies:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
     ids = row_ids(seen, repeats, listed=bool(questions))
 
     def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample | None]]:
-        again = _read_rows(path, format, keys, questions, half_done=half_done)
+        again = _read_rows(path, format, keys, judged, questions, half_done=half_done)
         return _pairs(again, ids, name, visible(f"{path.parent}/"), numbers)
 
     only_ids = seen.all_named and not any(identity.content for identity in seen.distinct)
     doubts = (seen.doubt,) if seen.doubt and not seen.all_named else ()
-    notes = layouts.lacks(path)
+    notes = tuple(_notes(path, seen, judged))
+    return Outputs(file_digest, pairs, doubts, notes, seen.model, only_ids, seen.are_judged)
+
+
+def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[str]:
+    """Sentences on what the outputs lack and what counts in its place."""
+    yield from layouts.lacks(path)
     if seen.n_missing:
         lost = count_noun(seen.n_missing, "sample")
-        notes.append(f"{lost} of the file {are(seen.n_missing)} null or failed: missing, not wrong")
+        remedy = "; `errors=wrong` counts them as wrong" if seen.are_judged else ""
+        yield f"{lost} of the file {are(seen.n_missing)} null or failed: missing, not wrong{remedy}"
+    if seen.n_failed:
+        failed = (
+            f"{count_noun(seen.n_failed, 'sample')} without a verdict {'counts' if seen.n_failed == 1 else 'count'}"
+        )
+        by_form = ", as SWE-bench counts them; `errors=missing` leaves them out" if judged.errors is None else ""
+        yield f"{failed} as wrong{by_form}"
+    if seen.are_judged:
+        yield f"{visible(path.name, 80)} states the verdicts: nothing was graded here"
     if seen.n_repeated:
         repeat = "repeats" if seen.n_repeated == 1 else "repeat"
-        notes.append(f"{count_noun(seen.n_repeated, 'row')} of the file {repeat} an earlier one, which counts")
-    return Outputs(file_digest, pairs, doubts, tuple(notes), seen.model, only_ids)
+        yield f"{count_noun(seen.n_repeated, 'row')} of the file {repeat} an earlier one, which counts"
 
 
 def are_outputs(path: Path) -> bool:
-    """Whether `path` can be a tool's outputs: a file, or a folder of `output-rs*.jsonl`. Contents are not checked."""
-    return path.is_file() or (path.is_dir() and layouts.is_numbered(path))
+    """Whether `path` can be a tool's outputs: a file, a folder of `output-rs*.jsonl`, or of trials of Harbor. Contents
+    are not checked.
+    """
+    return path.is_file() or (path.is_dir() and layouts.format_of(path) is not None)
 
 
 def digest_of(path: Path) -> str:
@@ -130,15 +158,14 @@ def digest_of(path: Path) -> str:
 
     It takes half the time of a SHA-256, which matters for files of hundreds of megabytes.
     """
-    files = [file for _, file in layouts.numbered_files(path)] if path.is_dir() else [path]
     sums = []
-    for file in files:
+    for file in layouts.files_of(path):
         try:
             with open_named(file) as stream:
                 size = crc = 0
                 while piece := stream.read(_PIECE_BYTES):
                     size, crc = size + len(piece), zlib.crc32(piece, crc)
-            sums.append([file.name, size, crc])
+            sums.append([file.name if file.parent in (path, path.parent) else str(file.relative_to(path)), size, crc])
         except OSError as error:
             raise UsageError(f"cannot read {visible(str(file))}: {error.strerror or error}") from error
     return digest(sums)
@@ -147,22 +174,31 @@ def digest_of(path: Path) -> str:
 def _read_rows(
     path: Path,
     format: Format | None,
-    keys: formats.Keys,
+    keys: Keys,
+    judged: GivenVerdicts,
     questions: Sequence[Question],
     *,
     half_done: bool = False,
 ) -> Iterable[OutputRow]:
     """The rows of a file of outputs. format: None recognises it. Raises `UsageError`.
 
-    keys: the columns that the user names. half_done: leave out an unfinished
-    last line.
+    keys: the columns that the user names. judged: whether the file's own verdicts are taken. half_done: leave out an
+    unfinished last line.
     """
     format = format or ("columns" if any(keys) else layouts.format_of(path))
+    if format in verdicts.FORMATS:
+        read = verdicts.rows(path, format, judged.key)
+        errors = judged.errors or ("wrong" if format == "swe_bench" else None)
+        return formats.by_columns(
+            read,
+            Keys(question_id="id", sample="trial" if format == "tau2_bench" else None),
+            GivenVerdicts("verdict", errors),
+        )
     numbered = format in ("nemo_skills", "sgl_eval")
     if path.is_dir() and not numbered:
         raise UsageError(f"{visible(str(path))} is a folder; expected a file of outputs")
     if format == "inspect":
-        return formats.inspect(path)
+        return formats.inspect(path, judged)
     if format == "sglang":
         return formats.sglang(path, _needed(questions, path, format))
     rows: Iterator[Row]
@@ -178,9 +214,9 @@ def _read_rows(
     if format == "columns" and {"tools", "tool_calls"} <= first.value.keys():
         return formats.of_calls(rows, in_benchmark=bool(questions))
     if format == "columns":
-        return formats.by_columns(rows, keys, questions=questions)
+        return formats.by_columns(rows, keys, judged, questions=questions)
     if tool := formats.TOOLS.get(format):
-        return formats.by_tool(rows, tool)
+        return formats.by_tool(rows, tool, judged)
     return formats.openai_batch(rows, _needed(questions, path, format))
 
 
@@ -214,12 +250,18 @@ def _pairs(
                 yield question, None
                 continue
             index = numbers.give(question_id, response.index, row.where)
+            if row.is_judged and response.index not in (None, index):
+                raise UsageError(
+                    f"{row.where}: sample {response.index} of {visible(question_id, 100)!r} has the number of an "
+                    f"earlier row, or one that is not below {MAX_INDEX:,}"
+                )
             yield question, _sample(question, index, response, row.where.removeprefix(folder))
 
 
 def _question(row: OutputRow, name: str, question_id: str) -> Question:
     """The question that a row states itself, without a card. name: the benchmark's name, for scores."""
     accepted, kind = reference_of(row)
+    known_by = [row.question, row.answer] if row.question or not row.is_judged else question_id
     return Question(
         benchmark=name,
         question_id=question_id,
@@ -228,7 +270,8 @@ def _question(row: OutputRow, name: str, question_id: str) -> Question:
         kind=kind,
         metadata=metadata_of(row.metadata),
         tools=row.tools or msgspec.UNSET,
-        row_digest=digest([row.question, row.answer]),
+        rules=GradeRules(grader=GIVEN) if row.is_judged else GradeRules(),
+        row_digest=digest(known_by),
         prompt_digest=digest(row.question),
     )
 
@@ -244,7 +287,8 @@ def _sample(question: Question, index: int, response: ToolReply, where: str) -> 
         reasoning=response.reasoning,
         finish_reason=response.finish_reason,
         usage=Usage(prompt_tokens=response.prompt_tokens, completion_tokens=response.completion_tokens),
-        timing=Timing(started=0.0, total=0.0),
+        timing=Timing(started=0.0, total=response.seconds),
         endpoint=FROM_FILE + where,
+        verdict=response.verdict,
         prompt_digest=question.prompt_digest,
     )

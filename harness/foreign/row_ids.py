@@ -74,7 +74,8 @@ class RowIdentities:
     or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
     sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
     all rows name; None if they do not. n_replies, n_missing, n_repeated: numbers of replies, of those that are null or
-    failed, and of rows without any, which repeat an earlier one.
+    failed, and of rows without any, which repeat an earlier one. are_judged: whether the file states verdicts.
+    n_failed: number of replies that are wrong for want of one.
     """
 
     def __init__(self) -> None:
@@ -85,7 +86,8 @@ class RowIdentities:
         self.conflict: UsageError | None = None
         self.doubt = ""
         self.model: str | None = None
-        self.n_replies = self.n_missing = self.n_repeated = 0
+        self.n_replies = self.n_missing = self.n_repeated = self.n_failed = 0
+        self.are_judged = False
 
     @property
     def all_named(self) -> bool:
@@ -99,6 +101,8 @@ class RowIdentities:
         self.n_missing += n_missing
         self.n_repeated += not row.responses
         self.n_replies += len(row.responses) - n_missing
+        self.n_failed += sum(response.failed for response in row.responses)
+        self.are_judged |= row.is_judged
         self.model = row.model if row.model == self.model or not self.rows else None
         number = self.distinct.setdefault(identity, len(self.distinct))
         self.rows.append(number)
@@ -204,6 +208,8 @@ def reference_of(row: OutputRow) -> AcceptedAnswers:
     """The reference answers that a row states; none if it states none. Raises `UsageError` if they cannot be read."""
     if not row.states_reference:
         return AcceptedAnswers((), "text")
+    if row.is_judged:  # nothing is compared with it
+        return AcceptedAnswers((row.answer,) if isinstance(row.answer, str) else (), "text")
     if row.tools:
         return AcceptedAnswers((row.answer,), "calls")
     try:

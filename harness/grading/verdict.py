@@ -129,6 +129,7 @@ _RULES = {
     "value": "a value that is not accepted",
     UNSTATED: "the reply leaves its answer open",
     JUDGE_RULE: "a judge decided",
+    verifier.GIVEN: "the file states the verdict; nothing was graded here",
 }
 """Rule of a grade → its meaning in words."""
 
@@ -202,7 +203,8 @@ class Verdict(_Explained):
     right answer, the extracted one is wrong. steps: how the verdict came about, a sentence a step, safe to print, the
     outcome last; empty unless requested. near_miss: how a wrong answer misses a right one by little. grader: the rules'
     version, or the benchmark's own verifier with the digest of its file. parts: how many parts of the answer are right;
-    None where the grader states none. call_signs: as in `Grade`; None where the question asks for no calls.
+    None where the grader states none. call_signs: as in `Grade`; None where the question asks for no calls. points: as
+    in `Grade`; None without them.
     """
 
     outcome: VerdictName
@@ -216,6 +218,7 @@ class Verdict(_Explained):
     grader: str = GRADER
     parts: verifier.Parts | None = None
     call_signs: tuple[CallSign, ...] | None = None
+    points: tuple[float, float] | None = None
 
     def explained_by(self, explain: Callable[[], tuple[str, ...]]) -> Verdict:
         """This verdict with `explain`, a function that makes its steps; it is called when the steps are first read."""
@@ -258,7 +261,23 @@ class Verdict(_Explained):
             completion_tokens=sample.usage.completion_tokens,
             parts=msgspec.UNSET if self.parts is None else self.parts,
             call_signs=msgspec.UNSET if self.call_signs is None else self.call_signs,
+            points=msgspec.UNSET if self.points is None else self.points,
         )
+
+
+def given(sample: Sample) -> Verdict:
+    """The verdict that the file of another tool states on a sample, whose reply is not graded; a share counts as so
+    much of one point. Undecided if the sample has none.
+    """
+    if sample.verdict is msgspec.UNSET:
+        return Verdict("undecided", verifier.GIVEN, grader=verifier.GIVEN)
+    return Verdict(
+        "correct" if sample.verdict == 1 else "wrong",
+        verifier.GIVEN,
+        grader=verifier.GIVEN,
+        steps=(f"the file states the verdict, a share of {sample.verdict:g}; nothing was graded here",),
+        points=None if sample.verdict in (0, 1) else (sample.verdict, 1.0),
+    )
 
 
 def grade(question: Question, sample: Sample, *, answer_from_reasoning: bool = False) -> Grade:

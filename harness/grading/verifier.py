@@ -24,6 +24,9 @@ from harness.core.records import Question
 RULES = "rules"
 """The `grader` of a question that the rules of `harness.grading` decide, not a verifier."""
 
+GIVEN = "given"
+"""The `grader` of a question whose verdicts the file of another tool states, and the name that their grades record."""
+
 TRUST_VARIABLE = "HARNESS_GRADERS"
 """Environment variable that lists trusted modules, separated by commas."""
 
@@ -87,9 +90,18 @@ def require_trusted(questions: Iterable[Question]) -> None:
             )
 
 
+def refuse_given(questions: Iterable[Question]) -> None:
+    """Raise `UsageError` if the file of another tool states the verdicts, which no further grader may then give."""
+    if any(question.rules.grader == GIVEN for question in questions):
+        raise UsageError(
+            "the file states its verdicts, so a judge or another grader has nothing to decide: to grade its replies, "
+            "score it without `verdict_key`"
+        )
+
+
 def names_of(questions: Iterable[Question]) -> list[str]:
     """Return the verifiers that the questions name, each once, in alphabetical order."""
-    return sorted({question.rules.grader for question in questions} - {RULES})
+    return sorted({question.rules.grader for question in questions} - {RULES, GIVEN})
 
 
 def load(grader: str) -> Verifier:

@@ -622,6 +622,7 @@ class Cases:
 
 def cases_of(graded: GradedBenchmark, judge: JudgeSettings) -> Cases:
     """The distinct (question, answer) pairs that the judge is to rule on, undecided ones first."""
+    verifier.refuse_given(graded.questions)
     by_id = {question.question_id: question for question in graded.questions}
     in_words = {name for name, question in by_id.items() if question.kind != "calls"}
     to_judge = [grade for grade in graded.grades if grade.question_id in in_words and in_scope(grade, judge.scope)]

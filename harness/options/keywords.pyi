@@ -95,6 +95,9 @@ class ScoreKeywords(TypedDict, total=False):
     answer_key: str | None
     question_key: str | None
     id_key: str | None
+    sample_key: str | None
+    verdict_key: str | None
+    errors: Literal["missing", "wrong"] | None
     tool: OutputsFormat | None
     benchmark: str | None
     written_by: str | None

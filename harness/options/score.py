@@ -28,9 +28,18 @@ class OutputsOptions(Options):
     """Column of the question's id in FILE. Default: `id`, if each question has one. If you name it and FILE has no
     texts of questions, rows are matched with `benchmark` by it.
     """
+    sample_key: Annotated[str | None, Option(under=OUTPUTS)] = None
+    """Column of the number of the sample, or attempt, in FILE. Default: `sample_index`, else the order of the rows."""
+    verdict_key: Annotated[str | None, Option(under=OUTPUTS)] = None
+    """Field of FILE's own verdicts, which are taken in place of grading: a column; of lm_eval a metric, also as
+    METRIC,FILTER; of evalscope a metric; of inspect a scorer; of harbor a reward.
+    """
+    errors: Annotated[Literal["missing", "wrong"] | None, Option(under=OUTPUTS)] = None
+    """Whether attempts without a verdict in FILE are missing or wrong. Default: missing; of swe_bench wrong."""
     tool: Annotated[str | None, Option(under=OUTPUTS, flag="from", kind=TOOL)] = None
     """The tool that wrote FILE: llmeval, limo, lm_eval, inspect, openai_batch, sglang, nemo_skills and sgl_eval (also a
-    folder of output-rs*.jsonl), opencompass, evalscope.
+    folder of output-rs*.jsonl), opencompass, evalscope; of verdicts only: verdicts (a JSON object of ids), swe_bench,
+    tau2_bench, harbor (a job's folder).
     """
     benchmark: Annotated[str | None, Option(under=OUTPUTS)] = None
     """The benchmark that FILE answers, or a file of questions: rows are matched by the question's text (without texts:
@@ -89,6 +98,7 @@ class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
     harness score results/qwq-32b
     harness score outputs.jsonl --response-key gen --answer-key answer
     harness score samples_aime24.jsonl --from lm_eval
+    harness score agent_runs.csv --id-key task --verdict-key resolved
     harness score results/qwq-32b aime24_bz64.jsonl --benchmark aime24
     harness score results/qwq-32b --k 10
     harness score results/qwq-32b --follow

@@ -104,6 +104,8 @@ def anomalies(shown: Mapping[Anomaly, NDArray[np.bool_]]) -> Anomalies | None:
 
 def signs_of(sample: Sample) -> frozenset[Anomaly]:
     """The signs that a sample shows in its text and its reasoning."""
+    if sample.has_verdict_only:
+        return frozenset()
     # A reply that a limit cut may have spent its tokens on a reasoning that the server hides.
     if not sample.truncated and not ((sample.text or "").strip() or sample.reasoning or sample.calls):
         return frozenset({"no text"})

@@ -28,7 +28,7 @@ from harness.core.nouns import are, count_noun, in_percent
 from harness.core.records import Grade, GradeRules, NearMiss, Question
 from harness.grading.second.judge_messages import prompt_of
 from harness.grading.verdict import EXHAUSTED, NEAR_MISSES
-from harness.grading.verifier import LEFT_OPEN, failure, is_late
+from harness.grading.verifier import GIVEN, LEFT_OPEN, failure, is_late
 from harness.runs.layout import BenchmarkFolder
 from harness.runs.line_file import refuse_link
 from harness.scoring.anomalies import Anomalies, Copies
@@ -354,10 +354,11 @@ def _over_k(
 ) -> dict[str, Any]:
     """The fields of a score over k samples.
 
-    With points no sample is right or wrong unless the card states a threshold, and no answer has a majority.
+    With points no sample is right or wrong unless the card states a threshold. With points or stated verdicts no answer
+    has a majority.
     """
     every_k = [] if has_points and rules.right_from is None else sorted(ks)
-    majorities = maj_at(items, [] if has_points else every_k)
+    majorities = maj_at(items, [] if has_points or rules.grader == GIVEN else every_k)
     return {
         "pass_at": {k: pass_at(items, k).estimate for k in every_k},
         "pass_hat": {k: pass_hat(items, k).estimate for k in every_k},
@@ -407,12 +408,11 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
         within += f"{in_percent(bounds.high)} %"
         yield ScoreWarning("missing", f"unfinished: the score covers {of}; {missing}: {how}; {within}")
     if score.points_of and score.accuracy is not None:
-        over_k = "it has no pass@k, since its card states no points from which a sample is right"
+        over_k = "it has no pass@k, since no points are stated from which a sample is right"
         if score.right_from:
             over_k = f"pass@k counts samples from {score.right_from:g} points on as right"
-        text = (
-            f"{in_percent(score.accuracy.value)} % is the mean of a judge's points (of {score.points_of:g}), no share"
-        )
+        whose = "a judge's points" if score.graders != (GIVEN,) else "the shares that the file states"
+        text = f"{in_percent(score.accuracy.value)} % is the mean of {whose} (of {score.points_of:g}), no share"
         yield ScoreWarning("points", f"{text} of right answers; {over_k}")
     yield from warned("verifier", score.verifier_errors)
     yield from _undecided_warnings(score, tallies.kinds)

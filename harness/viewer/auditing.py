@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from harness.core.errors import StoreError
+from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
-from harness.core.records import Key, SampleRecord, VerdictName
+from harness.core.records import NO_REPLY, Key, SampleRecord, VerdictName
 from harness.scoring.by_hand import with_verdicts_by_hand
 from harness.scoring.judging import rubric_of
 from harness.scoring.opened import OpenBenchmark
@@ -40,7 +40,9 @@ class AuditItem(SampleRecord, frozen=True, kw_only=True):
 
 def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> AuditItem:
     """Return the sample `key` to judge. Raises `UsageError` and `StoreError`. undecided: as in `AuditItem`."""
-    question, grade = benchmark.question(key.question_id), benchmark.grade(key)
+    question, grade, sample = benchmark.question(key.question_id), benchmark.grade(key), benchmark.offsets.read(key)
+    if sample.has_verdict_only:
+        raise UsageError(f"{visible(key.question_id, 100)}:{key.sample_index} cannot be judged: {NO_REPLY}")
     given = msgspec.UNSET if grade is None else grade.points
     return AuditItem(
         benchmark=benchmark.name,
@@ -49,7 +51,7 @@ def item(benchmark: OpenBenchmark, key: Key, *, undecided: bool = False) -> Audi
         question=shown_text(benchmark, question),
         references=question.references,
         answer=None if grade is None else grade.extracted,
-        text=benchmark.offsets.read(key).text or "",
+        text=sample.text or "",
         undecided=undecided or msgspec.UNSET,
         rubric=question.rubric,
         points=msgspec.UNSET if given is msgspec.UNSET else None,

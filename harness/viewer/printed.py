@@ -20,7 +20,7 @@ from harness.core.errors import StoreError, UsageError
 from harness.core.hidden_limit import checksum_of
 from harness.core.inert import visible, visible_json
 from harness.core.nouns import count_noun
-from harness.core.records import FROM_FILE, Grade, Key, Question, Sample, VerdictName
+from harness.core.records import FROM_FILE, NO_REPLY, Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
 from harness.grading.processes import pool
 from harness.grading.second.judge_messages import JudgeRuling, without_judge
@@ -73,7 +73,7 @@ def question_text(benchmark: OpenBenchmark, question: Question, style: Style, *,
             f"{visible(str(name))} {visible(str(value), 200)}" for name, value in question.metadata.items()
         )
         yield style.quiet(words) + "\n"
-    yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question))}\n"
+    yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question)) or '–'}\n"
 
 
 def sample_list(rows: Sequence[ListedSample], style: Style) -> Iterator[str]:
@@ -113,7 +113,7 @@ def sample_text(
     if grade is not None:
         by = f" ({visible(grade.grader, MAX_GRADER_CHARS)})" if grade.rule == JUDGE_RULE else ""
         yield f"answer: {_short(grade.extracted)}   rule: {visible(grade.rule, 60)}{by}   "
-    yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question))}\n"
+    yield f"reference: {' or '.join(visible(reference, 400) for reference in shown_references(question)) or '–'}\n"
     if grade is not None and grade.verdict == "undecided":
         graded = benchmark.as_graded(question, grade)
         yield f"undecided because {UNKNOWN_RULES if graded is None else why_undecided(graded, sample, grade)}\n"
@@ -125,7 +125,7 @@ def sample_text(
     elif sample.reasoning:
         how = "reasoning (--reasoning) shows it"
         yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
-    yield f"{_highlight(sample.text, grade, style)}\n"
+    yield f"{style.quiet(f'[{NO_REPLY}]') if sample.has_verdict_only else _highlight(sample.text, grade, style)}\n"
     if sample.refusal:
         yield f"{style.quiet('[refusal]')} {lines(sample.refusal)}\n"
 
@@ -152,7 +152,7 @@ def question_line(row: QuestionRow, style: Style) -> str:
     strip = "".join(style.verdicts(verdicts[sign], sign) for sign in row.verdicts)
     fraction = f"{row.percent:>4} % {row.n_correct}/{row.n_graded}" if row.percent else "     –    "
     majority = "" if row.majority is None else f"   majority {_short(row.majority.answer)}"
-    reference = " or ".join(visible(reference, MAX_ANSWER_CHARS) for reference in row.references)
+    reference = " or ".join(visible(reference, MAX_ANSWER_CHARS) for reference in row.references) or "–"
     name = "  ".join(filter(None, (visible(row.id, 60), visible(" ".join(row.title.split()), 40))))
     return f"{fraction:<12} {strip}  {name}   reference {reference}{majority}\n"
 

@@ -318,7 +318,7 @@ def test_a_column_that_is_named_for_one_use_is_guessed_for_no_other() -> None:
             # The response, which each row needs, is named, too, so that only this one can be guessed.
             named = dict.fromkeys(("response", "answer", "question", "question_id")) | {"response": "r", use: column}
             rows = [Row("t.csv:2", {"r": "so 5", "a": "6", "q": "p", "i": "1", column: "7"})]
-            (row,) = formats.by_columns(rows, (*named.values(),), questions=CARD)
+            (row,) = formats.by_columns(rows, formats.Keys(**named), questions=CARD)
             (reply,) = row.responses
             uses = {
                 "response": reply.text,
@@ -368,16 +368,16 @@ print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1], score
 
 
 def test_a_column_of_replies_is_no_reference() -> None:
-    (row,) = formats.by_columns([Row("t.csv:2", {"response": "5"})], (None,) * 4, questions=CARD)
+    (row,) = formats.by_columns([Row("t.csv:2", {"response": "5"})], formats.Keys(), questions=CARD)
     assert (row.responses[0].text, row.states_reference) == ("5", False)
     for cells, message in (
         ({"no": "1", "answer": "5"}, r"response_key=answer if answer is that of the replies"),
         ({"no": "1", "name": "5"}, r"the response with response_key$"),
     ):
         with pytest.raises(UsageError, match=message):
-            next(iter(formats.by_columns([Row("t.csv:2", cells)], (None,) * 4, questions=CARD)))
+            next(iter(formats.by_columns([Row("t.csv:2", cells)], formats.Keys(), questions=CARD)))
     with pytest.raises(UsageError, match="no usual column for the reference"):  # else each reply is its own reference
-        next(iter(formats.by_columns([Row("t.csv:2", {"question": "1", "response": "5"})], (None,) * 4)))
+        next(iter(formats.by_columns([Row("t.csv:2", {"question": "1", "response": "5"})], formats.Keys())))
 
 
 @pytest.mark.parametrize(

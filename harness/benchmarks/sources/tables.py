@@ -29,7 +29,7 @@ import re
 import sys
 import tempfile
 import zlib
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -459,10 +459,13 @@ def _columnar_rows(file: BinaryIO, form: str, shown: str, images: Sequence[str])
         raise UsageError(f"{shown} cannot be read as {name}: {quoted(str(error))}") from error
 
 
-def parse_json(text: str, where: str) -> Any:
-    """The JSON value in `text`, also NaN and infinities. Raises `UsageError` that begins with `where`."""
+def parse_json(text: str, where: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """The JSON value in `text`, also NaN and infinities. Raises `UsageError` that begins with `where`.
+
+    hook: makes an object of its members.
+    """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=hook)
     except json.JSONDecodeError as error:
         line = f" (line {error.lineno})" if error.lineno > 1 else ""
         raise UsageError(f"{where}{line} is broken JSON: {error.msg} at column {error.colno}") from error
@@ -470,6 +473,13 @@ def parse_json(text: str, where: str) -> Any:
         raise UsageError(f"{where} holds a number that is too long: {quoted(str(error))}") from error
     except RecursionError as error:
         raise UsageError(f"{where} is nested too deeply") from error
+
+
+def whole_json(path: Path, hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """The JSON value of a whole file. hook: makes an object of its members. Raises `UsageError`."""
+    shown = visible(str(path))
+    with _opened(path, shown) as (file, _):
+        return parse_json(_text(file, shown), shown, hook)
 
 
 def _row_of(value: Any, where: str) -> Row:

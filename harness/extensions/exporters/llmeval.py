@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.core.errors import UsageError
+from harness.core.records import NO_REPLY
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import conversation, lines_file
 
@@ -23,6 +25,8 @@ def llmeval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 def _generation(row: SampleRow, model: str) -> dict[str, Any]:
     """One sample as a line of LLMEval's generations. model: the run's."""
     question, sample = row.question, row.sample
+    if sample.has_verdict_only:
+        raise UsageError(f"a file of llmeval holds replies, and {NO_REPLY}: take csv, parquet or every-eval-ever")
     usage = {"prompt_tokens": sample.usage.prompt_tokens, "completion_tokens": sample.usage.completion_tokens}
     return {
         "doc_id": question.question_id,

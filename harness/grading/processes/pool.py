@@ -65,6 +65,7 @@ from harness.grading.verdict import (
     Verdict,
     conclude,
     find,
+    given,
     search,
     simple_outcome,
     texts_to_decide,
@@ -146,7 +147,9 @@ def grade_all(
             if grader not in names:  # `questions` may grow while samples are read
                 names |= grader_names([question], sandbox)
             # The cheap test first: most questions are decided by the rules, and need no list of the extensions.
-            if grader != verifier.RULES and is_elsewhere(grader):
+            if grader == verifier.GIVEN:
+                pending = _Pending(_without_text(sample), lambda: True, partial(given, sample))
+            elif grader != verifier.RULES and is_elsewhere(grader):
                 if grader not in deciders:
                     deciders[grader] = require_extension(grader).start(workers, sandbox)
                     opened.callback(deciders[grader].close)
@@ -168,6 +171,8 @@ def verdict_on(question: Question, sample: Sample, *, deadline_s: float = DEADLI
     Raises `UsageError`: a verifier is not trusted, or this machine cannot decide such answers.
     """
     grader = question.rules.grader
+    if grader == verifier.GIVEN:
+        return given(sample)
     name = grader_names([question])[grader]
     if grader != verifier.RULES and is_elsewhere(grader):
         with contextlib.closing(require_extension(grader).start(1, None)) as decider:
@@ -271,7 +276,7 @@ def grader_names(questions: Iterable[Question], sandbox: str | None = None) -> d
     sandbox: where programs are run (`harness.presets.grading`). It is part of the name, so that grades of different
     sandboxes are not mixed.
     """
-    names = {verifier.RULES: GRADER}
+    names = {verifier.RULES: GRADER, verifier.GIVEN: verifier.GIVEN}
     of_grader = {question.rules.grader: question for question in questions if question.rules.grader not in names}
     extended = [grader for grader in of_grader if is_elsewhere(grader)]
     verifier.require_trusted(question for grader, question in of_grader.items() if grader not in extended)

@@ -25,6 +25,7 @@ from harness.core.errors import UsageError
 from harness.core.inert import quoted
 from harness.core.records import Grade, Key, Question, Sample
 from harness.grading.find.reference import with_stated
+from harness.grading.verifier import refuse_given
 from server_launchers import isolated
 
 DEADLINE_SECONDS = 15.0
@@ -88,6 +89,7 @@ def second_verdicts(
     library: a key of `SECOND_GRADERS`. python: the interpreter that runs the grader. deadline_s: processor seconds for
     one answer. Raises `UsageError` if the interpreter cannot import the grader.
     """
+    refuse_given(questions.values())
     verdicts = {} if verdicts is None else verdicts
     keys: dict[tuple[str, str], list[Key]] = defaultdict(list)  # of the samples of one question with one final part
     for sample in samples:

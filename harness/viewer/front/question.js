@@ -109,7 +109,7 @@ export function sampleText(value, { maths, where, who, refresh }) {
     h("h2", {}, `Sample ${row.index} `, chip(row.verdict), Object.values(row.marks).map((mark) => h("span", { class: "chip none" }, foreign(mark)))),
     value.steps ? h("details", { "data-key": "steps" }, h("summary", {}, "Earlier steps and their calls"), lazily(() => h("pre", { tabindex: 0, "aria-label": "Earlier steps and their calls" }, excerpt(value.steps, MAX_STEPS)))) : null,
     value.reasoning ? h("details", { "data-key": "reasoning" }, h("summary", {}, `Reasoning, ${count(value.reasoning.n)} characters`), lazily(() => rendered(value.reasoning, maths))) : null,
-    value.text ? rendered(value.text, maths) : h("p", { class: "quiet" }, "No text came after the reasoning."),
+    value.text ? rendered(value.text, maths) : h("p", { class: "quiet" }, value.reasoning ? "No text came after the reasoning." : "There is no reply."),
     factsOf(value.facts),
     h("details", { "data-key": "why" }, h("summary", {}, "Why this verdict"), lazily(() => whyOf(where))),
     h("details", { "data-key": "request" }, h("summary", {}, "Request as curl"), lazily(() => h("div", {}, h("pre", { tabindex: 0, "aria-label": "Request as curl" }, excerpt(value.curl, MAX_REQUEST)), copyButton(value.curl)))),
