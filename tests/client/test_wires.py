@@ -18,6 +18,7 @@ from harness.client.protocol.sse import ReplyParser
 from harness.client.wires.table import wire_of
 from harness.client.wires.wire import Turn
 from harness.core.reply_notes import NO_TEXT, ODD_END, RESTATED
+from tests.generation.called_tools import calling
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "dialects"
 LINES = FOLDER / "expected.jsonl"
@@ -324,31 +325,9 @@ def test_the_last_statement_of_an_item_counts_and_a_call_may_come_as_deltas_only
         assert [each.arguments for each in got.calls] == [carry[1]["arguments"]]
 
 
-PIECES = {
-    "chat": (
-        {
-            "id": "c",
-            "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "t", "function": {"name": "f"}}]}}],
-        },
-        {
-            "id": "c",
-            "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]}}],
-        },
-    ),
-    "responses": (
-        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": ""},
-        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"},
-    ),
-    "messages": (
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "f"}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{}"}},
-    ),
-}
-
-
-@pytest.mark.parametrize("api", [*PIECES])
+@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 def test_a_piece_of_a_call_is_a_sign_that_the_model_works(api: str) -> None:
     parser = ReplyParser(wire_of(api).with_calls, started=0.0, started_utc=0.0, max_body_bytes=1 << 24)
-    for at, event in enumerate([*PIECES[api], PIECES[api][1], {"type": "ping", "choices": []}], start=1):
-        parser.feed(f"data: {json.dumps(event)}\n\n".encode(), float(at))
-        assert parser.last_token_at == min(at, 3)
+    for event in calling("{}", name="f").events(api):
+        parser.feed(event, 5.0)
+    assert (parser.n_tokens, parser.last_token_at) == (0, 5.0)
