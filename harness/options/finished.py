@@ -119,7 +119,7 @@ class ExportCommand(ExportOptions, CommandOptions):
     harness export limo --to alpaca --solution-key solution
     harness export results/limo --to trl --shortest 1
     harness export results/qwq-32b --to parquet --out tables
-    harness export results/gsm8k results/gpqa --to lm_eval --i-know
+    harness export results/gsm8k results/gpqa --to lm_eval
     """
 
     runs: Annotated[tuple[Path, ...], Option(argument=True)]

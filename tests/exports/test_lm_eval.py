@@ -103,6 +103,14 @@ def test_its_samples_come_back_with_their_verdicts(tmp_path: Path) -> None:
     assert sum(row["exact_match"] * len(row["resps"][0]) for row in rows) == verdicts.count("correct")
 
 
+def test_questions_that_may_not_be_shown_have_results_and_no_samples(tmp_path: Path) -> None:
+    run = gsm8k(tmp_path / "run", settings={"publish_questions": False})
+    written = harness.export([run, write_run(tmp_path / "b", varied())], "lm_eval", out=tmp_path / "out")
+    assert [re.sub("_20.*", "", file.path.name) for file in written.files] == ["results", "samples_own"]
+    assert written.left_out["gsm8k"] == {"of questions whose authors ask not to publish them": 30}
+    assert "What is 7 + 1" not in written.files[0].path.read_text("utf-8")
+
+
 def test_a_file_is_refused_that_would_mix_or_guess(tmp_path: Path) -> None:
     run = gsm8k(tmp_path / "run")
     other = write_run(tmp_path / "other", varied(), identity={"model": "org/model-8b"})

@@ -35,7 +35,10 @@ UNKNOWN = "N/A"
 
 
 def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
-    """Write the files into the folder of the model, as lm_eval names it. Raises `UsageError` for several models."""
+    """Write the files into the folder of the model, as lm_eval names it. Raises `UsageError` for several models.
+
+    A benchmark whose authors ask not to publish its questions has results and no samples.
+    """
     models = sorted({benchmark.manifest.model for benchmark in benchmarks})
     if len(models) > 1:
         listed = ", ".join(visible(model, 100) for model in models)
@@ -45,7 +48,12 @@ def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     started, ended = _times(benchmarks)
     moment = datetime.fromtimestamp(ended, UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
     ending = moment.replace(":", "-")
-    files = [_samples(each, out / sanitized / f"samples_{safe_name(each.name)}_{ending}.jsonl") for each in benchmarks]
+    files = []
+    for each in benchmarks:
+        if catalogue.may_publish(each.name, each.record.settings):
+            files.append(_samples(each, out / sanitized / f"samples_{safe_name(each.name)}_{ending}.jsonl"))
+        else:
+            each.left_out["of questions whose authors ask not to publish them"] = len(each.grades)
     record = {
         **_of_tasks(benchmarks),
         "config": _config(benchmarks[0]),
@@ -179,4 +187,4 @@ def _hash(text: str) -> str:
     return hashlib.sha256(without_lone_surrogates(text).encode()).hexdigest()
 
 
-EXPORTER = Exporter(kind="results", write=lm_eval)
+EXPORTER = Exporter(kind="results", write=lm_eval, withholds=False)
