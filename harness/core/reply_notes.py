@@ -207,12 +207,18 @@ _MARK_CHARS = 24
 """Characters of a lost call that are named."""
 
 
-def calls_remedy(model: str) -> str:
-    """What to start the server of a model with, so that it reads the model's calls."""
+PARSER_FLAGS = {
+    "vllm": "vLLM: --enable-auto-tool-choice --tool-call-parser {vllm}",
+    "sglang": "SGLang: --tool-call-parser {sglang}",
+    "llama.cpp": "llama.cpp: --jinja",
+}
+"""Engine → how it is started so that it reads calls. Where a call is forced, these engines decode under a grammar."""
+
+
+def calls_remedy(model: str, engine: str | None = None) -> str:
+    """What to start the server of a model with, so that it reads the model's calls. engine: if it is known."""
     name = model.casefold().replace("_", "-")
     entries = (entry.split() for entry in _PARSERS.split(","))
     vllm, sglang = next((parsers for part, *parsers in entries if part in name), ("the model's", "the model's"))
-    return (
-        f"start the server with its parser of calls (vLLM: --enable-auto-tool-choice --tool-call-parser {vllm}; "
-        f"SGLang: --tool-call-parser {sglang})"
-    )
+    flags = PARSER_FLAGS.get(engine or "", "; ".join(PARSER_FLAGS.values())).format(vllm=vllm, sglang=sglang)
+    return f"start the server with its parser of calls ({flags})"

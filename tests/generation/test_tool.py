@@ -485,7 +485,7 @@ def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) ->
     assert [w.text for w in score.warnings if w.kind == "calls"] == [
         "2 of 2 samples (100.0%) hold a call that the server has not read as one, and that was not run: start the "
         "server with its parser of calls (vLLM: --enable-auto-tool-choice --tool-call-parser hermes; SGLang: "
-        "--tool-call-parser qwen25)"
+        "--tool-call-parser qwen25; llama.cpp: --jinja)"
     ]
     parsers = {"openai/gpt-oss-120b": "openai", "Qwen/Qwen3-Coder-30B": "qwen3_coder", "x/unknown": "the model's"}
     for model, parser in parsers.items():

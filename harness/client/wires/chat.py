@@ -330,12 +330,16 @@ class _CallsReader(ChoicesReader):
             self._reasoning = named[0] if named else self._reasoning
             if not choice.get("index"):
                 for piece in objects_of(body.get("tool_calls")):
-                    self._take(piece)
+                    self._take(piece, begins=not choice.get("delta"))
                     read[0].has_call = True
         return read
 
-    def _take(self, piece: dict[str, Any]) -> None:
-        """Add a fragment to its call, or begin a call. Raises `BadEvent`."""
+    def _take(self, piece: dict[str, Any], *, begins: bool) -> None:
+        """Add a fragment to its call, or begin a call. Raises `BadEvent`.
+
+        begins: whether each is a call of its own, as in a whole message. In a stream, a name at a new index begins one,
+        also if an earlier call has the same id.
+        """
         call_id, function, index = string_of(piece.get("id"), "call's id"), object_of(piece.get("function")), None
         name, arguments = string_of(function.get("name"), "call's name"), function.get("arguments")
         if type(piece.get("index")) is int:
@@ -344,7 +348,9 @@ class _CallsReader(ChoicesReader):
             arguments = codec.encode(arguments).decode()
         arguments = string_of(arguments, "call's arguments")
         position = self._positions.get(call_id or index)
-        if position is None and not (call_id or name or index is not None):
+        if begins or (name and index is not None and index not in self._positions):
+            position = None
+        elif position is None and not (call_id or name or index is not None):
             position = len(self._calls) - 1  # of neither id nor index nor name: the latest call goes on
         if position is None:
             position = len(self._calls)

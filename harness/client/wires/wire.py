@@ -347,10 +347,13 @@ def string_of(value: object, name: str) -> str:
     return value or ""
 
 
+NO_CALL_ID = "a call of a tool has no id"
+
+
 def call_of(call_id: object, name: object, arguments: object) -> Call:
     """The call of a tool with these three. Raises `BadEvent` if the id is missing or one of them is no string."""
     if not (call_id and isinstance(call_id, str)):
-        raise BadEvent("a call of a tool has no id")
+        raise BadEvent(NO_CALL_ID)
     return Call(call_id, string_of(name, "call's name"), string_of(arguments, "call's arguments"))
 
 
