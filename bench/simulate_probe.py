@@ -1,5 +1,5 @@
 """Tests how often a probe accuses a sound server and how often it finds each fault, on a small language model in
-memory.
+memory, and for the checks of calls on a model that calls a tool.
 
     python bench/simulate_probe.py --repeats 75 --log trials.jsonl
 
@@ -24,6 +24,8 @@ import numpy as np
 
 from harness.probes import probe
 from harness.scoring.stats import wilson
+from tests.commands.calling_model import FAULTS as CALL_FAULTS
+from tests.commands.calling_model import HEALTHY, CallingServer
 from tests.commands.toy_faults import FAULTS
 from tests.commands.toy_faults import SOUND as ODD
 from tests.commands.toy_model import Toy, ToyAsker
@@ -32,8 +34,13 @@ NOISE = 0.003
 ODD_NOISE = 0.02
 """Noise of the logits of sound servers with noise, in nats: as much as a busy batch in 16 bits makes."""
 
-SOUND = "sound: "
-KINDS = [*(SOUND + name for name in ODD), *FAULTS]
+SOUND, CALLS = "sound: ", "calls: "
+KINDS = [
+    *(SOUND + name for name in ODD),
+    *(SOUND + CALLS + name for name in HEALTHY),
+    *FAULTS,
+    *(CALLS + name for name in CALL_FAULTS),
+]
 RATE = 0.95
 
 
@@ -73,7 +80,19 @@ def caught(name: str, n: int) -> Trial:
 
 def trial(kind: str, n: int, checks: Sequence[str] = ()) -> Trial:
     """One probe of server n of this kind. checks: of a sound server; a fault has its own."""
+    if CALLS in kind:
+        return of_calls(kind, n)
     return accused(kind.removeprefix(SOUND), n, checks) if kind.startswith(SOUND) else caught(kind, n)
+
+
+def of_calls(kind: str, n: int) -> Trial:
+    """One probe, of its calls alone, of server n of this kind. A sound one is accused by a warning, too."""
+    name = kind.removeprefix(SOUND).removeprefix(CALLS)
+    check, engine, change = ("", *HEALTHY[name]) if kind.startswith(SOUND) else CALL_FAULTS[name]
+    server = CallingServer(change=change, engine=engine, chance=random.Random(n))
+    report = probe.examine(server, probe.select(["calls"]), seed=10_000 * n)
+    odd = [finding.check for finding in report.findings if finding.outcome in ("spoils", "warns")]
+    return Trial(kind, n, odd, found=check in odd, named=odd == [check])
 
 
 def share(k: int, n: int) -> str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import re
 import socket
 import ssl
 import struct
@@ -315,7 +316,8 @@ def event_stream(*events: bytes, end: tuple[bytes, ...] = (DONE,)) -> Iterator[b
 class Said:
     """What a model says, to be written in any API.
 
-    tokens: as its usage states them. finish: the finish reason of the chat API. calls: (name, arguments) of each.
+    tokens, prompt_tokens: as its usage states them. finish: the finish reason of the chat API. calls: (name, arguments)
+    of each. ids: of the calls; by default call_0 and so on, from the first number that the request does not have.
     """
 
     text: str = "42"
@@ -324,6 +326,15 @@ class Said:
     finish: str = "stop"
     calls: tuple[tuple[str, str], ...] = ()
     model: str = "test-model"
+    ids: tuple[str, ...] = ()
+    prompt_tokens: int = 9
+
+    def after(self, request: bytes) -> Said:
+        """The same with other ids of calls than those in the body of the request."""
+        if self.ids or not self.calls:
+            return self
+        first = 1 + max(map(int, re.findall(rb'"call_(\d{1,9})"', request)), default=-1)
+        return replace(self, ids=tuple(f"call_{first + n}" for n in range(len(self.calls))))
 
     def whole(self, api: str = "chat") -> dict[str, Any]:
         """The reply as one value. api: chat, completions, responses or messages."""
@@ -348,7 +359,8 @@ def completion(text: str = "42", tokens: int = 3) -> Iterable[Step]:
 
 
 def _choice(said: Said, **choice: Any) -> dict[str, Any]:
-    usage = {"prompt_tokens": 9, "completion_tokens": said.tokens, "total_tokens": 9 + said.tokens}
+    total = said.prompt_tokens + said.tokens
+    usage = {"prompt_tokens": said.prompt_tokens, "completion_tokens": said.tokens, "total_tokens": total}
     choices = [{"index": 0, **choice, "finish_reason": said.finish}]
     return {"id": "chatcmpl-1", "object": "chat.completion", "model": said.model, "choices": choices, "usage": usage}
 
@@ -356,7 +368,9 @@ def _choice(said: Said, **choice: Any) -> dict[str, Any]:
 def _calls(said: Said) -> list[dict[str, Any]]:
     """The calls as the chat API has them."""
     functions = [{"name": name, "arguments": arguments} for name, arguments in said.calls]
-    return [{"index": n, "id": f"call_{n}", "type": "function", "function": each} for n, each in enumerate(functions)]
+    ids = said.ids or [f"call_{n}" for n in range(len(functions))]
+    called = enumerate(zip(ids, functions, strict=True))
+    return [{"index": n, "id": each, "type": "function", "function": function} for n, (each, function) in called]
 
 
 def _chat(said: Said) -> dict[str, Any]:
@@ -376,7 +390,7 @@ def _chat_events(said: Said, pieces: Iterable[str]) -> Iterator[bytes]:
         name, arguments = call["function"].values()
         yield delta(tool_calls=[call | {"function": {"name": name, "arguments": arguments[:5]}}], model=said.model)
         yield delta(tool_calls=[{"index": call["index"], "function": {"arguments": arguments[5:]}}], model=said.model)
-    usage = {"prompt_tokens": 9, "completion_tokens": said.tokens}
+    usage = {"prompt_tokens": said.prompt_tokens, "completion_tokens": said.tokens}
     yield delta(finish=said.finish, usage=usage, model=said.model)
     yield DONE
 
@@ -405,7 +419,8 @@ def _response(said: Said) -> dict[str, Any]:
     if said.reasoning or said.calls:
         output.insert(0, {"type": "reasoning", **thought})
     output += [{"type": "function_call", "call_id": call["id"], **call["function"]} for call in _calls(said)]
-    usage = {"input_tokens": 9, "output_tokens": said.tokens, "total_tokens": 9 + said.tokens}
+    total = said.prompt_tokens + said.tokens
+    usage = {"input_tokens": said.prompt_tokens, "output_tokens": said.tokens, "total_tokens": total}
     cut = {"incomplete_details": {"reason": "max_output_tokens"}} if said.finish == "length" else {}
     head = {"id": "resp_1", "object": "response", "status": status, "model": said.model}
     return {**head, **cut, "output": output, "usage": usage}
@@ -432,9 +447,19 @@ _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 def _message(said: Said) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "thinking", "thinking": said.reasoning}] if said.reasoning else []
     content.append({"type": "text", "text": said.text})
-    usage = {"input_tokens": 9, "output_tokens": said.tokens}
+    for call in _calls(said):
+        name, arguments = call["function"].values()
+        content.append({"type": "tool_use", "id": call["id"], "name": name, "input": _value_of(arguments)})
+    usage = {"input_tokens": said.prompt_tokens, "output_tokens": said.tokens}
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": said.model}
     return {**head, "stop_reason": _STOPS.get(said.finish, said.finish), "content": content, "usage": usage}
+
+
+def _value_of(arguments: str) -> Any:
+    """The arguments of a call as a value; those that are no JSON as they are."""
+    with contextlib.suppress(ValueError):
+        return json.loads(arguments)
+    return arguments
 
 
 def _message_events(said: Said, pieces: Iterable[str]) -> Iterator[bytes]:
@@ -516,7 +541,9 @@ def serving(
         said = reply(request) if callable(reply) else reply
         if isinstance(said, str):
             said = Said(said)
-        return said.steps(request.api, streamed=bool(request.json.get("stream"))) if isinstance(said, Said) else said
+        if not isinstance(said, Said):
+            return said
+        return said.after(request.body).steps(request.api, streamed=bool(request.json.get("stream")))
 
     return answer
 

@@ -189,6 +189,7 @@ class ProbeKeywords(TypedDict, total=False):
     read_tokens: int
     margin: float
     checks: Texts
+    api: Api
     context: int | None
     timeout: float
     quick: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from harness.core.choices import Api
 from harness.core.errors import UsageError
 from harness.core.options import COMMAS, Option, Options
 from harness.options.command import CommandOptions, prints
@@ -34,6 +35,8 @@ class ProbeRules(Options):
     """The smallest gap of `replies` that matters, in nats a token: below it they are the same. Default: 0.01."""
     checks: Annotated[tuple[str, ...], Option(metavar="NAME[,NAME...]", kind=COMMAS)] = ()
     """Only these checks, or groups of them. Default: all."""
+    api: Annotated[Api, Option()] = "chat"
+    """API by which function calls are checked. All other checks use chat and completions."""
     context: Annotated[int | None, Option(metavar="TOKENS", least=1024)] = None
     """Length of the longest prompt to try, with template and reply. Default: the stated context, at most 8,192 tokens
     or what the server reads in 20 s.
@@ -81,8 +84,8 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
 
 
 class ProbeCommand(ProbeOptions, CommandOptions):
-    """Examine the server at URL: protocol, sampling, context, template, load. Each check says what was sent, what came
-    back, why it matters for a score and how to mend it. With --replies: is the model still its base?
+    """Examine the server at URL: protocol, sampling, context, template, load, function calls. Each check says what was
+    sent, what came back, why it matters for a score and how to mend it. With --replies: is the model still its base?
 
     Exit code 0: nothing spoils a score. 4: something does. 2: the server (or the reference) cannot be asked, or stops
     answering, or no check could be made, or `replies` cannot tell.

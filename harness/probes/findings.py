@@ -26,7 +26,7 @@ Outcome = Literal["sound", "spoils", "warns", "untested"]
 warns: worth knowing, but a score stands. untested: the server does not show what the check needs.
 """
 
-Group = Literal["protocol", "sampling", "context", "template", "reference", "load"]
+Group = Literal["protocol", "sampling", "context", "template", "reference", "load", "calls"]
 """The subjects of checks; the option `checks` takes these names, too."""
 
 MAX_LOST = 0.1
@@ -137,8 +137,11 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def thorough(self) -> bool:
-        """Whether at least half of the checks were made, and none was left out because the server ended."""
-        return not self.ended and 2 * self.count("untested") <= len(self.findings)
+        """Whether at least half of the checks were made, and none was left out because the server ended. Those of
+        function calls do not count, since many servers offer no tools.
+        """
+        made = [finding.outcome != "untested" for finding in self.findings if finding.group != "calls"]
+        return not self.ended and 2 * sum(made) >= len(made)
 
     @property
     def differs(self) -> list[str]:

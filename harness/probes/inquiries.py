@@ -23,7 +23,7 @@ from harness.client.wires.wire import BadEvent, Delta, Wire
 from harness.core import codec
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
-from harness.core.records import Message, Usage
+from harness.core.records import Message, OfferedTool, Usage
 from harness.core.reply_notes import UNREAD_TEXT
 from harness.core.token_counts import stated_usage
 
@@ -42,12 +42,16 @@ class Inquiry:
     """One request of a check.
 
     text: the message, or the raw prompt. fields: request fields that the check is about, by the API's names; they
-    override those of a run.
+    override those of a run. tools: those that are offered, and choice the `tool_choice`, if it is sent. turns: the
+    turns of the API that follow the message.
     """
 
     text: str
     fields: Fields
     wire: Wire = CHAT
+    tools: Sequence[OfferedTool] = ()
+    choice: str | None = None
+    turns: Sequence[Any] = ()
 
     def body(self, asker: Asker, *, stream: bool = False) -> dict[str, Any]:
         """The request body that a run of this asker would send, changed only in the fields of the check.
@@ -67,9 +71,12 @@ class Inquiry:
             chat_template_kwargs={**own.chat_template_kwargs, **switches},
             # The run's extra fields would override the fields of the check, so those of the same name are left out.
             extra_body={name: value for name, value in own.extra_body.items() if name not in overruled},
+            calling={} if self.choice is None else {"tool_choice": self.choice},
         )
-        request = replace(asker, model=model, spelling=spelling).template(fields).body_of_text(self.text, seed)
-        body: dict[str, Any] = codec.decode(request)
+        template = replace(asker, model=model, spelling=spelling).template(fields).offering(self.tools)
+        body: dict[str, Any] = codec.decode(template.body_of_text(self.text, seed))
+        if self.turns and self.wire.tools is not None:
+            body[self.wire.tools.turns] += self.turns
         return body
 
 
@@ -197,8 +204,10 @@ class ProbedServer:
         """Send one request as it is; return its reply. Raises `Refused`."""
         raise NotImplementedError
 
-    def send_streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
-        """Send chat requests as they are; return their streams in order. A failure stands in place of its reply."""
+    def send_streams(self, bodies: Sequence[Fields], at_once: int, wire: Wire = CHAT) -> list[Reply | RequestFailed]:
+        """Send requests as they are; return their replies in order, read as a run reads them. A failure stands in place
+        of its reply.
+        """
         raise NotImplementedError
 
     def render(self, messages: Sequence[Message]) -> tuple[str, list[int]] | None:
@@ -265,10 +274,8 @@ class ProbedServer:
         """
         replies = self.send_streams([self._without_dropped(body) for body in bodies], at_once)
         for body, reply in zip(bodies, replies, strict=True):
-            if isinstance(reply, Reply):
-                self.answered = True
-                self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-            elif reply.kind in REFUSALS:
+            self._add_cost(reply)
+            if isinstance(reply, RequestFailed) and reply.kind in REFUSALS:
                 self.tally["refused"] += 1
                 self.refusal = reply.message
                 continue
@@ -280,6 +287,17 @@ class ProbedServer:
                 self._count(body, text_of(reply), reply.finish_reason)
                 self.unread = self.unread or next((note for note in reply.notes if note.startswith(UNREAD_TEXT)), "")
         return replies
+
+    def called(self, body: Fields, wire: Wire) -> Reply | RequestFailed:
+        """The reply to a request that offers tools, streamed or whole as its body says."""
+        (reply,) = self.send_streams([self._without_dropped(body)], 1, wire.with_calls)
+        self._add_cost(reply)
+        return reply
+
+    def _add_cost(self, reply: Reply | RequestFailed) -> None:
+        if isinstance(reply, Reply):
+            self.answered = True
+            self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
 
     def _without_dropped(self, body: Fields) -> Fields:
         """The body without the fields that `drop` names, as far as no check is about them with these values."""

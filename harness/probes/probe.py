@@ -11,6 +11,7 @@ from typing import Any
 from harness.client.facts.page import NoAnswer, SlowAnswer
 from harness.client.protocol.failures import RequestFailed
 from harness.core.about import __version__
+from harness.core.choices import Api
 from harness.core.errors import ServerError, UsageError, near_names
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
@@ -18,7 +19,7 @@ from harness.core.options import options_of
 from harness.generation.network.control import Signals
 from harness.options.probing import DROPPABLE, ProbeOptions
 from harness.preparing.prepare import Prepared
-from harness.probes import ends, load, prompts, protocol, reading, sampling
+from harness.probes import calls, ends, load, prompts, protocol, reading, sampling
 from harness.probes.findings import (
     Check,
     Finding,
@@ -43,6 +44,7 @@ CHECKS: tuple[Check, ...] = (
     *sampling.CHECKS,
     *prompts.CONTEXT_CHECKS,
     *load.CHECKS,
+    *calls.CHECKS,
     *protocol.LAST_CHECKS,
 )
 
@@ -76,16 +78,17 @@ def examine(
     address: str = "",
     seed: int | None = None,
     context: int | None = None,
+    api: Api = "chat",
     watcher: Watcher | None = None,
 ) -> ProbeReport:
     """Make the checks, one after the other.
 
-    seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. watcher:
-    is told each finding as it comes.
+    seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. api: by
+    which function calls are checked. watcher: is told each finding as it comes.
     """
     begun, first_seed = time.monotonic(), secrets.randbelow(MAX_SEED) if seed is None else seed
     watcher = watcher or Watcher()
-    subject, findings = Subject(server, first_seed, context), list[Finding]()
+    subject, findings = Subject(server, first_seed, context, api), list[Finding]()
 
     def report(why: str = "") -> ProbeReport:
         """The report with the findings so far. why: why the probe ended early; checks that were left are untested."""
@@ -178,4 +181,12 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
         n = sum(check.tokens for check in selected)
         address = server.endpoint.base_url
         watcher.probing(f"{address}: {count_noun(len(selected), 'check')}, about {n:,} tokens; this may take minutes")
-        return examine(server, selected, address=address, seed=options.seed, context=options.context, watcher=watcher)
+        return examine(
+            server,
+            selected,
+            address=address,
+            seed=options.seed,
+            context=options.context,
+            api=options.api,
+            watcher=watcher,
+        )

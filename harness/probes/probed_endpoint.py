@@ -71,9 +71,12 @@ class ReadTokens(NamedTuple):
 
 @dataclass(kw_only=True)
 class ProbedEndpoint(ProbedServer):
-    """A server reached over HTTP. facts: what it states of itself. seconds: to wait for a reply."""
+    """A server reached over HTTP. facts: what it states of itself. seconds: to wait for a reply. calls_endpoint: of the
+    API by which function calls are checked, which may have another address.
+    """
 
     endpoint: Endpoint
+    calls_endpoint: Endpoint
     facts: ServerFacts = NOTHING_TOLD
     seconds: float = SECONDS
 
@@ -125,17 +128,19 @@ class ProbedEndpoint(ProbedServer):
             raise Refused(answer.status, self.shown(error_words(answer.body)))
         return answer.body
 
-    def send_streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
-        """Send chat requests as they are; return their streams in order. A failure stands in place of its reply."""
+    def send_streams(self, bodies: Sequence[Fields], at_once: int, wire: Wire = CHAT) -> list[Reply | RequestFailed]:
+        """Send requests as they are; return their replies in order, read as a run reads them. A failure stands in place
+        of its reply.
+        """
         replies: list[Reply | RequestFailed] = []
         # A thread of its own, because the caller may run an event loop already. After Ctrl-C nobody waits for it.
-        send = partial(asyncio.run, self._streams(bodies, at_once))
+        send = partial(asyncio.run, self._streams(bodies, at_once, wire))
         thread = threading.Thread(target=lambda: replies.extend(send()), daemon=True)
         thread.start()
         thread.join()
         return replies
 
-    async def _streams(self, bodies: Sequence[Fields], at_once: int) -> list[Reply | RequestFailed]:
+    async def _streams(self, bodies: Sequence[Fields], at_once: int, wire: Wire) -> list[Reply | RequestFailed]:
         """The reply or failure of each request, in order; at most `at_once` are in flight.
 
         With at_once = 1, a request that a rate limit refuses is sent again, for `PATIENCE_SECONDS` in all.
@@ -143,6 +148,7 @@ class ProbedEndpoint(ProbedServer):
         transport = open_transport(secrets=self.asker.spelling.secrets)
         gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=self.seconds, idle=60)
+        endpoint = self.endpoint if wire.api == CHAT.api else self.calls_endpoint
 
         async def ask(body: Fields) -> Reply | RequestFailed:
             waited, pause = 0.0, PAUSE_SECONDS
@@ -150,7 +156,7 @@ class ProbedEndpoint(ProbedServer):
                 while True:
                     self._count_request()
                     try:
-                        post = Post(self.endpoint, CHAT, codec.encode(body), patience, MAX_BYTES)
+                        post = Post(endpoint, wire, codec.encode(body), patience, MAX_BYTES)
                         return await transport.complete(post)
                     except RequestFailed as failed:
                         wait = failed.retry_after or pause
@@ -190,9 +196,10 @@ def probed(
     written: the fields that all requests have, or lack, besides those of the checks. shared_key: as in `servers.find`.
     """
     addresses = servers.find(who, shared_key=shared_key)
+    for_calls = servers.find(who, shared_key=shared_key, api=written.api)
     looks = look_at(addresses, who, watcher)
     endpoints = []
-    for look in looks.each:
+    for look, calls_endpoint in zip(looks.each, for_calls.endpoints, strict=True):
         if look.failure is not None:
             raise look.failure
         asker = Looks(looks.model, (look,)).asker(addresses.provider)
@@ -203,6 +210,7 @@ def probed(
         endpoints.append(
             ProbedEndpoint(
                 endpoint=look.endpoint,
+                calls_endpoint=calls_endpoint,
                 asker=replace(asker, spelling=spelling, left_out=frozenset(written.drop)),
                 engine=look.facts.host.get("engine"),
                 facts=look.facts,

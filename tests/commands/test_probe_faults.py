@@ -62,12 +62,14 @@ def test_a_sound_server_passes_every_check() -> None:
     report = findings(Fault(), ())
     assert {check for check, one in report.items() if one.outcome in ("spoils", "warns")} == set()
     # The toy neither thinks nor shows its prompts, and its story is shorter than the largest limit of `ends`.
-    assert {check for check, one in report.items() if one.outcome == "untested"} <= {"reasoning", "prompt", "ends"}
+    untested = {check for check, one in report.items() if one.outcome == "untested" and one.group != "calls"}
+    assert untested <= {"reasoning", "prompt", "ends"}
+    assert {one.outcome for one in report.values() if one.group == "calls"} == {"untested"}, "the toy takes no tools"
     assert all(one.sent and one.came and one.why and one.mend for one in report.values())
 
 
 def test_the_checks_cost_what_they_are_said_to_cost() -> None:
-    assert len(probe.CHECKS) == 22
+    assert len(probe.CHECKS) == 29
     assert sum(check.tokens for check in probe.CHECKS if check.quick) <= 6_000
     assert sum(check.tokens for check in probe.CHECKS) <= 25_000
 

@@ -84,6 +84,8 @@ class Toy:
         """Status and body of a whole reply. bend: what a fault does to each place."""
         if body.get("model") not in self.names:
             return 404, {"error": {"message": f"no model {body.get('model')}", "type": "NotFoundError"}}
+        if "tools" in body:
+            return 400, {"error": {"message": "toy does not support tools"}}
         if not 0 <= body.get("temperature", 1.0) <= 2 or body.get("max_tokens", 1) < 0 or body.get("top_p", 1) > 1:
             return 400, {"error": {"message": "temperature is 0 to 2, top_p at most 1, max_tokens at least 0"}}
         prompt = " ".join(m.get("content") or "" for m in body["messages"]) if chat else str(body["prompt"])
@@ -233,7 +235,9 @@ class ToyAsker(ProbedServer):
             raise Refused(status, error_words(content))
         return read_reply(content, wire)
 
-    def send_streams(self, bodies: Sequence[Mapping[str, Any]], at_once: int) -> list[Reply | RequestFailed]:
+    def send_streams(
+        self, bodies: Sequence[Mapping[str, Any]], at_once: int, wire: Wire = CHAT
+    ) -> list[Reply | RequestFailed]:
         statuses, contents, late = [], [], list[bool]()
         for n, body in enumerate(bodies):
             status, content = passed(self.toy, self.fault, dict(body))

@@ -1,0 +1,341 @@
+"""Checks function calls: whether they are parsed and whole, the same in a stream, fit their schema and have ids.
+
+All requests offer one tool, and ask for arguments that servers break: quotes, a backslash, a line end, a character of
+two UTF-16 units, a list and an object. Models sample, and some never call; so a check flags only what sampling cannot
+explain: a reply that contradicts itself, or a property in which all streams differ from all whole replies.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from harness.answers.calls import DecodedCall, answer_of, calls_in
+from harness.client.protocol.failures import RequestFailed
+from harness.client.protocol.reply import Reply
+from harness.client.wires.table import wire_of
+from harness.client.wires.wire import NO_CALL_ID
+from harness.core import codec
+from harness.core.inert import quoted
+from harness.core.records import OfferedTool, SentCall
+from harness.core.reply_notes import PARSER_FLAGS, TOOL_WORDS, calls_remedy, ending, lost_call
+from harness.grading.compare.calls import Fault, unfit
+from harness.probes.findings import Check, Seen, sound, spoils, untested, warns
+from harness.probes.inquiries import REFUSALS, Inquiry
+from harness.probes.subject import Subject
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    """The schema of an object with these properties."""
+    return {"type": "object", "properties": properties, "required": [*properties]}
+
+
+_TEXT, _NUMBER = {"type": "string"}, {"type": "number"}
+_NOTE = _object(text=_TEXT, numbers={"type": "array", "items": _NUMBER}, place=_object(room=_TEXT, shelf=_NUMBER))
+TOOL = OfferedTool(name="save_note", description="Save a note.", parameters=_NOTE)
+"""The tool that all requests of these checks offer."""
+
+NOTE = 'Anna wrote "yes" to C:\\new.\nThen she left \U0001f642'
+"""Text of the note, with what servers break in arguments."""
+
+ONE = f"Save one note: numbers 3, 1.5 and -2, place cellar, shelf 4, and this text, character for character:\n{NOTE}"
+TWO = (
+    "Save two notes, one call each. First: text milk, numbers 1 and 2, place kitchen, shelf 3. "
+    "Second: text bread, numbers 4 and 5, place pantry, shelf 6."
+)
+AGAIN = "Save the same note once more."
+
+CUT, WHOLE = 16, 512
+"""max_tokens that end a call in the middle, the least that the Responses API takes; and those of other requests."""
+
+ROUNDS = 6
+"""How often a whole reply and a stream are compared: of a property that a model has in half of its replies, all six
+streams differ from all six whole replies in 1 of 2,000 cases.
+"""
+
+Kind = Literal["forced", "cut", "two", "none", "plain"]
+
+_KINDS: dict[Kind, tuple[str, str | None, int]] = {
+    "forced": (ONE, "required", WHOLE),
+    "cut": (ONE, "required", CUT),
+    "two": (TWO, None, WHOLE),
+    "none": (ONE, "none", WHOLE),
+    "plain": (ONE, None, CUT),
+}
+"""Kind of request → prompt, `tool_choice`, max_tokens. plain: without the tool."""
+
+SENT = "a note to save with the one tool that is offered"
+
+_FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
+"""An option of a command line in a server's refusal: what it has to be started with."""
+
+_ONLY_CHOICE = re.compile(r"(?is)(?!.*(?:\btools\b| --[a-z])).*tool[_ ]choice")
+"""A refusal of `tool_choice`, but not of tools."""
+
+_UNASKED = {*REFUSALS, "connect", "timeout", "rate_limited"}
+"""Kinds of failures that show no fault of a reply."""
+
+
+# ---- requests
+
+
+def _ask(subject: Subject, kind: Kind, stream: bool = False, turns: Sequence[Any] = ()) -> Reply | RequestFailed:
+    """The reply to a request of this kind. turns: those that follow its prompt."""
+    text, choice, limit = _KINDS[kind]
+    choice = choice if subject.may_force or choice != "required" else None
+    tools = [TOOL] if kind != "plain" else []
+    inquiry = Inquiry(text, {"max_tokens": limit, "temperature": 0}, wire_of(subject.api), tools, choice, turns)
+    return subject.server.called(inquiry.body(subject.server.asker, stream=stream), inquiry.wire)
+
+
+def _reply(subject: Subject, kind: Kind = "forced", stream: bool = False) -> Reply | RequestFailed:
+    """The first reply of this kind, which several checks look at. No call is forced any more once the server has
+    refused that alone.
+    """
+    if (kind, stream) not in subject.called:
+        reply = _ask(subject, kind, stream)
+        if kind == "forced" and isinstance(reply, RequestFailed) and _ONLY_CHOICE.match(reply.message):
+            subject.may_force = False
+            reply = _ask(subject, kind, stream)
+        subject.called[kind, stream] = reply
+    return subject.called[kind, stream]
+
+
+def _ended(subject: Subject, *kinds: Kind) -> list[Reply]:
+    """The replies of these kinds that ended by themselves, whole and streamed."""
+    replies = [_reply(subject, kind, stream) for kind in kinds for stream in (False, True)]
+    return [reply for reply in replies if isinstance(reply, Reply) and ending(reply.finish_reason) == "end"]
+
+
+def _with_calls(subject: Subject) -> list[Reply]:
+    """The replies to requests that force a call, if the server takes tools, as far as they hold one."""
+    first = None if wire_of(subject.api).tools is None else _reply(subject)
+    # The stream of a reply that max_tokens ended before its call would be as long.
+    if not isinstance(first, Reply) or ending(first.finish_reason) == "cut":
+        return []
+    return [reply for reply in _ended(subject, "forced") if reply.calls]
+
+
+def _if_called(look: Callable[[Subject], Seen]) -> Callable[[Subject], Seen]:
+    """The check `look`, untested if no call came that it could judge."""
+    return lambda subject: look(subject) if _with_calls(subject) else untested(SENT, "no call came, see `parsed calls`")
+
+
+# ---- what a reply holds
+
+
+def _unread(reply: Reply) -> str:
+    """What shows that a reply had a call that was not read: the mark of a whole one in its text, or its finish reason.
+
+    A model may break a call, or describe one; so an object in JSON has to follow the mark, or be the whole text.
+    """
+    text = (reply.text or "").strip() or ("" if reply.calls else (reply.reasoning or "").strip())
+    mark = lost_call(text, None, "", ["\0"], asks_program=False)
+    is_bare = mark[:1] in ('"', "}", "{")
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, 0 if is_bare else text.index("{", text.index(mark)))
+        if mark and TOOL.name in text and (end == len(text) or not is_bare):
+            return mark
+    except (ValueError, RecursionError):
+        pass
+    return reply.finish_reason if reply.finish_reason.lower() in TOOL_WORDS and not reply.calls else ""
+
+
+def _decoded(reply: Reply) -> Sequence[DecodedCall]:
+    """The calls of a reply with their arguments as objects, as far as they are JSON."""
+    return calls_in(answer_of(SentCall(name=call.name, arguments=call.arguments) for call in reply.calls))
+
+
+def _fault(reply: Reply) -> Fault | None:
+    """Why the first call of a reply that does not fit the tool does not."""
+    return next(filter(None, (unfit(call, {TOOL.name: TOOL}, "a call") for call in _decoded(reply))), None)
+
+
+def _cut_as_whole(reply: Reply | RequestFailed) -> str:
+    """How a reply that max_tokens cut states a whole call; empty if it does not."""
+    if isinstance(reply, RequestFailed) or ending(reply.finish_reason) != "end":
+        return ""
+    said, fault = f"says finish_reason {quoted(reply.finish_reason)!r}", _fault(reply)
+    for call in reply.calls:
+        try:
+            codec.decode(call.arguments)
+        except codec.DecodeError as error:
+            if "truncated" in str(error):
+                return f"{said}, and its arguments break off: {quoted(call.arguments)!r}"
+    if fault is not None and (reply.usage.completion_tokens or 0) >= CUT:
+        return f"{said}: {fault.words}"
+    return f"{said} and has no call" if not reply.calls and _unread(reply) else ""
+
+
+_PROPERTIES = ("finish reason", "called functions", "arguments are JSON", "text copied exactly")
+
+
+def _properties(reply: Reply | RequestFailed) -> tuple[str, ...]:
+    """The values of `_PROPERTIES` of a reply to the request that forces a call."""
+    if isinstance(reply, RequestFailed):
+        return (f"failed ({reply.kind})",) * len(_PROPERTIES)
+    given = [call.arguments for call in _decoded(reply)]
+    texts = [each.get("text") for each in given if isinstance(each, dict)]
+    names = ", ".join(call.name for call in reply.calls) or "none"
+    return reply.finish_reason.lower(), names, str(len(texts) == len(given)), str(NOTE in texts)
+
+
+# ---- checks
+
+
+def _parsed(subject: Subject) -> Seen:
+    """Check that a call comes as a call where it is forced; if none does, name what shows that the server lost it."""
+    if wire_of(subject.api).tools is None:
+        return untested(SENT, f"api={subject.api} offers no tools")
+    first, remedy = _reply(subject), calls_remedy(subject.server.asker.model, subject.server.engine)
+    for reply in (first, _reply(subject, "two")) if _with_calls(subject) else (first,):
+        if isinstance(reply, RequestFailed) and _FLAG.search(reply.message):
+            return warns(SENT, f"refused: {quoted(reply.message)}; {remedy}")
+    if isinstance(first, RequestFailed):
+        why = "the server takes no tools" if first.kind in REFUSALS else "the request failed"
+        return untested(SENT, f"{why}: {quoted(first.message)}")
+    if _with_calls(subject):
+        return sound(SENT, "a call came" if subject.may_force else "a call came; tool_choice required is refused")
+    if ending(first.finish_reason) == "cut":
+        return untested(SENT, f"no call within {WHOLE} tokens")
+    return _no_call(subject, first, remedy)
+
+
+def _no_call(subject: Subject, first: Reply, remedy: str) -> Seen:
+    """The observation if no request that forces a call brought one. first: the reply to one."""
+    forced = _ended(subject, "forced")
+    if sign := next(filter(None, map(_unread, forced)), ""):
+        return warns(SENT, f"no call, but {quoted(sign)!r} in the reply; {remedy}")
+    plain, n = _reply(subject, "plain"), first.usage.prompt_tokens or 0
+    # A count that is smaller than the prompt is no evidence.
+    if isinstance(plain, Reply) and plain.usage.prompt_tokens == n >= len(ONE.split()):
+        came = f"no call; the prompt has {n} tokens with the tool and without it, so the model never sees it"
+        return warns(SENT, f"{came}: its chat template has no tools, or {remedy}")
+    if subject.may_force and subject.server.engine in PARSER_FLAGS and len(forced) == 2:
+        return warns(SENT, f"no call, though tool_choice is required; {remedy}")
+    return untested(SENT, "no call came: the model does not call, or the server does not obey tool_choice")
+
+
+def _left_in_text(subject: Subject) -> Seen:
+    """Look for calls in the texts of replies that a server which parses calls has not parsed."""
+    marks = [*map(_unread, _ended(subject, "forced", "two"))]
+    if found := [*filter(None, marks)]:
+        came = f"{len(found)} of {len(marks)} replies hold a call that was not read as one, by {quoted(found[0])!r}"
+        return spoils(SENT, f"{came}; {calls_remedy(subject.server.asker.model, subject.server.engine)}")
+    return sound(SENT, f"no markup of a call in the text of {len(marks)} replies")
+
+
+def _cut(subject: Subject) -> Seen:
+    """Cut a call by max_tokens: the reply must not say that it is whole. It counts if it comes again."""
+    sent, reasons = f"{SENT}, with max_tokens {CUT}", list[str]()
+    for stream, name in ((False, "whole reply"), (True, "stream")):
+        reply = _reply(subject, "cut", stream)
+        reasons += [reply.finish_reason] if isinstance(reply, Reply) else []
+        if _cut_as_whole(reply) and (came := _cut_as_whole(_ask(subject, "cut", stream))):
+            return spoils(sent, f"the {name} {came} (seen twice)")
+    is_cut = "cut" in map(ending, reasons)
+    return (sound if is_cut else untested)(sent, f"finish_reason {quoted(', '.join(reasons)) or 'missing'}")
+
+
+def _streamed(subject: Subject) -> Seen:
+    """Compare whole replies with streams: a property counts if all streams differ from all whole replies in it."""
+    whole, streams = list[tuple[str, ...]](), list[tuple[str, ...]]()
+    for n in range(ROUNDS):
+        pair = [(_ask if n else _reply)(subject, "forced", stream) for stream in (False, True)]
+        if lost := [each for each in pair if isinstance(each, RequestFailed) and each.kind in _UNASKED]:
+            return untested(SENT, f"a request failed: {quoted(lost[0].message)}")
+        whole.append(_properties(pair[0]))
+        streams.append(_properties(pair[1]))
+        apart = [i for i, _ in enumerate(_PROPERTIES) if {w[i] for w in whole}.isdisjoint(s[i] for s in streams)]
+        if not apart:
+            return sound(SENT, "stream and whole reply have the same finish reason and calls")
+    theirs, ours = (quoted(" or ".join(sorted({each[apart[0]] for each in side}))) for side in (streams, whole))
+    return spoils(SENT, f"{_PROPERTIES[apart[0]]}: {theirs} in {ROUNDS} streams, {ours} in {ROUNDS} whole replies")
+
+
+def _arguments(subject: Subject) -> Seen:
+    """Check that arguments are JSON and, where a call is forced, fit their schema. Engines force by a grammar, which
+    allows nothing else: two faults count. Of other servers, only what is true of all calls does.
+    """
+    replies, has_grammar = _with_calls(subject), subject.may_force and subject.server.engine in PARSER_FLAGS
+    if any(map(_fault, replies)):
+        again = (_ask(subject, "forced") for _ in range(ROUNDS - len(replies)))
+        replies += [reply for reply in again if isinstance(reply, Reply) and reply.calls]
+    faults = [fault for reply in replies if (fault := _fault(reply))]
+    if not (has_grammar and len(faults) > 1) and len(faults) < max(2, len(replies)):
+        return sound(SENT, f"the calls of {len(replies) - len(faults)} of {len(replies)} replies fit their schema")
+    came = f"the calls of {len(faults)} of {len(replies)} replies do not fit their schema: {faults[0].words}"
+    free = [reply for reply in _ended(subject, "two") if reply.calls]
+    is_no_json = {fault.rule for fault in faults} == {"arguments no JSON"} and all(map(_fault, free))
+    mild = warns if subject.may_force else untested
+    return (spoils if has_grammar or is_no_json else mild)(SENT, came)
+
+
+def _ids(subject: Subject) -> Seen:
+    """Check that each call has an id, which neither another call of its reply nor one of the next turn has."""
+    form, replies = wire_of(subject.api).tools, _with_calls(subject)
+    failed = [each for each in subject.called.values() if isinstance(each, RequestFailed)]
+    calls = [[call.id for call in reply.calls] for reply in (*replies, *(_ended(subject, "two") if replies else ()))]
+    if any(NO_CALL_ID in each.message for each in failed) or not all(map(all, calls)):
+        return spoils(SENT, NO_CALL_ID)
+    if form is None or not replies:
+        return untested(SENT, "no call came, see `parsed calls`")
+    if shared := [ids for ids in calls if len({*ids}) < len(ids)]:
+        return spoils(SENT, f"{len(shared[0])} calls of one reply share an id: {quoted(', '.join(shared[0]))}")
+    sent = f"{SENT}, then once more in the same conversation"
+    turns = [*form.answered(replies[0].turn, ["saved"] * len(calls[0])), {"role": "user", "content": AGAIN}]
+    turn = _ask(subject, "forced", turns=turns)
+    if isinstance(turn, RequestFailed) or not turn.calls:
+        return untested(sent, "no call came in the second turn; those of one reply have ids that differ")
+    if same := {call.id for call in turn.calls} & {*calls[0]}:
+        return spoils(sent, f"calls of two turns share an id: {quoted(', '.join(sorted(same)))}")
+    return sound(sent, f"all ids of {sum(map(len, calls)) + len(turn.calls)} calls differ within a conversation")
+
+
+def _unwanted(subject: Subject) -> Seen:
+    """Ask with `tool_choice` none: no call may come."""
+    sent = f"{SENT}, with tool_choice none"
+    replies = [reply for stream in (False, True) if isinstance(reply := _reply(subject, "none", stream), Reply)]
+    if any(reply.calls for reply in replies):
+        return warns(sent, "a call came")
+    return sound(sent, "no call came") if replies else untested(sent, "both requests failed")
+
+
+_check = partial(Check, group="calls", quick=False)
+
+_PARSER = "Start the engine with the parser of the model's calls (docs/calls.md lists them), or update it."
+_MEND = "Update the engine, or ask the provider; until then, score no benchmark of function calls by this server."
+
+CHECKS = (
+    _check(
+        name="parsed calls", look=_parsed, tokens=1_500, mend=_PARSER,
+        why="Where the server does not parse calls, each call counts as wrong. Scores of text answers stand.",
+    ),
+    _check(
+        name="call markup", look=_if_called(_left_in_text), tokens=0, mend=_PARSER,
+        why="A call that stays in the text is no call to a client, and counts as wrong.",
+    ),
+    _check(
+        name="cut calls", look=_if_called(_cut), tokens=530, mend=_MEND,
+        why="A call that max_tokens cut, and that says it is whole, is run or graded with half of its arguments.",
+    ),
+    _check(
+        name="streamed calls", look=_if_called(_streamed), tokens=0, mend=_MEND,
+        why="A run reads streams: their calls must be those of whole replies.",
+    ),
+    _check(
+        name="call arguments", look=_if_called(_arguments), tokens=0, mend=_MEND,
+        why="A call whose arguments are no JSON, or do not fit the schema of its tool, counts as wrong.",
+    ),
+    _check(
+        name="call ids", look=_ids, tokens=450, mend=_MEND,
+        why="A result is handed back by the id of its call; without one, or with one id twice, it goes to another.",
+    ),
+    _check(
+        name="unwanted calls", look=_if_called(_unwanted), tokens=600, mend="Offer no tools where no call is wanted.",
+        why="The server ignores tool_choice none, so the model may call where a question forbids it.",
+    ),
+)  # fmt: skip
