@@ -21,6 +21,7 @@ from harness.client.protocol.reply import Reply
 from harness.client.wires.chat import CHAT, Token, tokens_of
 from harness.client.wires.wire import BadEvent, Delta, Wire
 from harness.core import codec
+from harness.core.choices import Api
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message, OfferedTool, Usage
@@ -176,7 +177,8 @@ class ProbedServer:
     `send_streams` and `render`.
 
     asker: makes the requests. engine: the engine that the server names. context: the most tokens of prompt and reply
-    together, as the server states. at_once: largest number of requests in flight in `many`.
+    together, as the server states. at_once: largest number of requests in flight in `many`. calls_api: the API by which
+    function calls are checked.
 
     n_requests: requests sent; n_tokens: tokens that the replies state as their cost. answered: whether any completion
     came. tally: of whole replies, and of the streams that were sent one at a time. unread: the client's note on a field
@@ -189,6 +191,7 @@ class ProbedServer:
     engine: str | None = None
     context: int | None = None
     at_once: int = AT_ONCE
+    calls_api: Api = "chat"
     n_requests: int = 0
     n_tokens: int = 0
     answered: bool = False

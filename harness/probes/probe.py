@@ -11,7 +11,6 @@ from typing import Any
 from harness.client.facts.page import NoAnswer, SlowAnswer
 from harness.client.protocol.failures import RequestFailed
 from harness.core.about import __version__
-from harness.core.choices import Api
 from harness.core.errors import ServerError, UsageError, near_names
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
@@ -78,17 +77,16 @@ def examine(
     address: str = "",
     seed: int | None = None,
     context: int | None = None,
-    api: Api = "chat",
     watcher: Watcher | None = None,
 ) -> ProbeReport:
     """Make the checks, one after the other.
 
-    seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. api: by
-    which function calls are checked. watcher: is told each finding as it comes.
+    seed: of the probe; None: a new seed, so that draws are new. context: tokens of the longest prompt to try. watcher:
+    is told each finding as it comes.
     """
     begun, first_seed = time.monotonic(), secrets.randbelow(MAX_SEED) if seed is None else seed
     watcher = watcher or Watcher()
-    subject, findings = Subject(server, first_seed, context, api), list[Finding]()
+    subject, findings = Subject(server, first_seed, context), list[Finding]()
 
     def report(why: str = "") -> ProbeReport:
         """The report with the findings so far. why: why the probe ended early; checks that were left are untested."""
@@ -181,12 +179,4 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
         n = sum(check.tokens for check in selected)
         address = server.endpoint.base_url
         watcher.probing(f"{address}: {count_noun(len(selected), 'check')}, about {n:,} tokens; this may take minutes")
-        return examine(
-            server,
-            selected,
-            address=address,
-            seed=options.seed,
-            context=options.context,
-            api=options.api,
-            watcher=watcher,
-        )
+        return examine(server, selected, address=address, seed=options.seed, context=options.context, watcher=watcher)

@@ -211,6 +211,7 @@ def probed(
             ProbedEndpoint(
                 endpoint=look.endpoint,
                 calls_endpoint=calls_endpoint,
+                calls_api=written.api,
                 asker=replace(asker, spelling=spelling, left_out=frozenset(written.drop)),
                 engine=look.facts.host.get("engine"),
                 facts=look.facts,

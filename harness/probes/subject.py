@@ -10,7 +10,6 @@ from typing import Any
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.client.wires.chat import CHAT
-from harness.core.choices import Api
 from harness.core.inert import quoted
 from harness.probes.inquiries import Inquiry, ProbedServer, ProbeReply, Refused, text_of
 
@@ -68,15 +67,13 @@ def listed(top: Mapping[str, float]) -> dict[str, float]:
 @dataclass
 class Subject:
     """The server under examination. seed: the next seed that no request has had. context: tokens of the longest prompt
-    that the user wants tried; None: as the server states. api: by which function calls are checked; may_force: whether
-    the server takes a request that forces a call. called: the replies to requests that offer a tool, by their kind and
-    whether they were streamed.
+    that the user wants tried; None: as the server states. may_force: whether the server takes a request that forces a
+    call. called: the replies to requests that offer a tool, by their kind and whether they were streamed.
     """
 
     server: ProbedServer
     seed: int
     context: int | None = None
-    api: Api = "chat"
     may_force: bool = True
     called: dict[tuple[str, bool], Reply | RequestFailed] = field(default_factory=dict)
 

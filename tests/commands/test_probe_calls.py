@@ -22,8 +22,8 @@ APIS: tuple[Api, ...] = ("chat", "responses", "messages")
 
 
 def probed(change: Change, engine: str | None, api: Api = "chat", seed: int = 1) -> ProbeReport:
-    server = CallingServer(change=change, engine=engine, chance=random.Random(seed))
-    return probe.examine(server, probe.select(["calls"]), seed=seed, api=api)
+    server = CallingServer(change=change, engine=engine, chance=random.Random(seed), calls_api=api)
+    return probe.examine(server, probe.select(["calls"]), seed=seed)
 
 
 def flagged(report: ProbeReport) -> dict[str, str]:
