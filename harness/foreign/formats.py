@@ -499,6 +499,8 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
     if perhaps is not None:
         named += f" ({field}={perhaps} if {visible(perhaps, 60)} is that of the replies)"
     usual = {"response_key": "response, output, completion, gen …", "answer_key": "answer, reference, gold, target …"}
+    if field == "response_key" and perhaps is None:
+        named += ", or that of its verdicts with verdict_key"
     if field == "answer_key":
         named += "; or name the benchmark that the file answers with `benchmark`"
     return UsageError(f"{row.where} has no usual column for {role}. It has {have}; usual are {usual[field]}: {named}")

@@ -137,10 +137,10 @@ def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[s
         failed = (
             f"{count_noun(seen.n_failed, 'sample')} without a verdict {'counts' if seen.n_failed == 1 else 'count'}"
         )
-        by_form = ", as SWE-bench counts them; `errors=missing` leaves them out" if judged.errors is None else ""
+        by_form = ", as SWE-bench counts them; `errors=missing` counts them as missing" if judged.errors is None else ""
         yield f"{failed} as wrong{by_form}"
     if seen.are_judged:
-        yield f"{visible(path.name, 80)} states the verdicts: nothing was graded here"
+        yield "the file states the verdicts: nothing was graded here"
     if seen.n_repeated:
         repeat = "repeats" if seen.n_repeated == 1 else "repeat"
         yield f"{count_noun(seen.n_repeated, 'row')} of the file {repeat} an earlier one, which counts"

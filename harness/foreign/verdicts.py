@@ -40,10 +40,11 @@ _WORDS = {
 }
 _NUMBER = re.compile(r"(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?")
 
-_SWE_BENCH = {"resolved_ids": True, "unresolved_ids": False} | dict.fromkeys(
-    ("error_ids", "empty_patch_ids", "incomplete_ids")
-)
-"""A report's lists → the verdict on their instances."""
+_SWE_BENCH = {
+    **{"resolved_ids": True, "unresolved_ids": False, "empty_patch_ids": False},
+    **{"error_ids": None, "incomplete_ids": None},
+}
+"""A report's lists → the verdict on their instances. An empty patch is an empty answer, hence wrong."""
 
 
 class GivenVerdicts(NamedTuple):

@@ -372,7 +372,7 @@ def test_a_column_of_replies_is_no_reference() -> None:
     assert (row.responses[0].text, row.states_reference) == ("5", False)
     for cells, message in (
         ({"no": "1", "answer": "5"}, r"response_key=answer if answer is that of the replies"),
-        ({"no": "1", "name": "5"}, r"the response with response_key$"),
+        ({"no": "1", "name": "5"}, r"the response with response_key, or that of its verdicts with verdict_key$"),
     ):
         with pytest.raises(UsageError, match=message):
             next(iter(formats.by_columns([Row("t.csv:2", cells)], formats.Keys(), questions=CARD)))
