@@ -9,7 +9,6 @@ For: harness.extensions.exporters.lm_eval.
 
 from __future__ import annotations
 
-import http.server
 import json
 import math
 import os
@@ -18,7 +17,6 @@ import re
 import statistics
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ import harness
 from harness.core.errors import UsageError
 from harness.runs import RunFolder, grades
 from harness.scoring.score import Score
+from harness.testing import FakeServer, http
 from tests.budget import examples
 from tests.exports.graded_runs import complete, sample, varied, write_run
 from tests.system.command import harness as command
@@ -50,23 +49,17 @@ def test_the_form_is_lm_evals_and_names_its_writer(tmp_path: Path) -> None:
     runs = [gsm8k(tmp_path / "a"), write_run(tmp_path / "b", varied())]
     done = command(tmp_path, "export", "a", "b", "--to", "lm_eval", "--out", "out", "--json")
     assert done.code == 0, done.err
-    names = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.json*"))
     moment = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}"
-    for name, pattern in zip(names, ("results_T.json", "samples_gsm8k_T.jsonl", "samples_own_T.jsonl"), strict=True):
-        assert re.fullmatch(r"org__model-7b/" + pattern.replace(".", r"\.").replace("T", moment), name)
+    names = sorted(re.sub(moment, "TIME", path.name) for path in (tmp_path / "out" / "org__model-7b").iterdir())
+    assert names == ["results_TIME.json", "samples_gsm8k_TIME.jsonl", "samples_own_TIME.jsonl"]
     record = results(runs, tmp_path / "out")
     assert re.fullmatch(r"0\.4\.\d+\+reasoning-harness", record["lm_eval_version"])
-    named = (record["model_source"], record["model_name"], record["model_name_sanitized"])
-    assert named == ("reasoning-harness", "org/model-7b", "org__model-7b")
-    assert record["n-samples"] == {
-        "gsm8k": {"original": 1319, "effective": 30},
-        "own": {"original": 3, "effective": 3},
-    }
+    assert [*record["n-samples"].values()] == [{"original": n, "effective": m} for n, m in ((1319, 30), (3, 3))]
     assert json.loads(done.out)["left_out"] == {"own": {"missing in the run": 2}}
     for run, task in zip(runs, record["results"], strict=True):
         score, values = Score.load(run.benchmark(task)), record["results"][task]
-        assert score
-        assert score.accuracy
+        assert score is not None
+        assert score.accuracy is not None
         metric = record["configs"][task]["metric_list"][0]["metric"]
         assert values[f"{metric},none"] == values["acc"] == score.accuracy.value
         assert values[f"{metric}_stderr,none"] == values["acc_stderr"] == score.question_error
@@ -177,22 +170,11 @@ def test_inferencex_collects_and_validates_it(tmp_path: Path) -> None:
 
 @needs
 def test_vllms_nightly_posts_it(tmp_path: Path) -> None:
-    posted: list[dict[str, Any]] = []
-
-    class Endpoint(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-
     harness.export(gsm8k(tmp_path / "run"), "lm_eval", out=tmp_path / "out")
-    with http.server.HTTPServer(("127.0.0.1", 0), Endpoint) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with FakeServer(lambda _: [http(200, {})]) as endpoint:
         words = ("--results-dir", "out", "--workload", "w", "--task", "gsm8k")
-        address = f"http://127.0.0.1:{server.server_port}/"
-        variables = {"INGEST_BEARER_TOKEN": "none", "INGEST_URL": address}
+        variables = {"INGEST_BEARER_TOKEN": "none", "INGEST_URL": endpoint.base_url}
         done = reader(READERS / "perf-eval" / "lib" / "ingest.py", *words, folder=tmp_path, **variables)
-        server.shutdown()
-    assert [event["kind"] for event in posted] == ["results", "samples"], done
-    assert posted[0]["data"]["results"]["gsm8k"]["acc"] == pytest.approx(2 / 3)
-    assert len(posted[1]["samples"]) == 30
+    result, samples = (request.json for request in endpoint.requests)
+    assert [result["kind"], samples["kind"]] == ["results", "samples"], done
+    assert (result["data"]["results"]["gsm8k"]["acc"], len(samples["samples"])) == (pytest.approx(2 / 3), 30)
