@@ -602,16 +602,17 @@ def recognise(row: Row) -> Format:
 def by_tool(rows: Iterable[Row], tool: ToolRows, judged: GivenVerdicts = GRADED) -> Iterator[OutputRow]:
     """Read the rows of a tool of the table. Raises `UsageError`."""
     seen = set()  # values of `tool.once`
-    only, filters = "", dict[str, None]()
+    chosen, first = "", None
     if judged.key is not None and tool.filter:
-        key, _, only = judged.key.partition(",")
+        key, _, chosen = judged.key.partition(",")
         judged = judged._replace(key=key)
     for where, value, *_ in rows:
-        filters[name := str(value.get(tool.filter))] = None
-        if judged.key is not None and not only and len(filters) > 1:
-            both = " or ".join(visible(f"{judged.key},{each}", 100) for each in filters)
+        name = str(value.get(tool.filter))
+        first = name if first is None else first
+        if judged.key is not None and not chosen and name != first:
+            both = " or ".join(visible(f"{judged.key},{each}", 100) for each in (first, name))
             raise UsageError(f"{where} has another filter than earlier rows: give {both} as verdict_key")
-        if only not in ("", name):
+        if chosen not in ("", name):
             continue
         cells.require_columns(Row(where, value), tool.marks.split(), tool.name)
         row = Row(where, dict(tool.transform(value)))
@@ -638,9 +639,9 @@ def by_tool(rows: Iterable[Row], tool: ToolRows, judged: GivenVerdicts = GRADED)
             model=cells.text_or_none(row.value.get(tool.model)) if tool.model else None,
             is_judged=judged.key is not None,
         )
-    if only and only not in filters:
-        have = ", ".join(visible(each, 60) for each in filters)
-        raise UsageError(f"no row has the filter {visible(only, 100)!r}; there are {have}", field="verdict_key")
+    if chosen and not seen:
+        found = f"no row has the filter {visible(chosen, 100)!r}; the first one has {visible(str(first), 100)!r}"
+        raise UsageError(found, field="verdict_key")
 
 
 def _value_at(row: Row, places: str) -> Any:

@@ -106,12 +106,9 @@ def read(
     file_digest = digest_of(path) if are_outputs(path) else ""
     for row in _read_rows(path, format, keys, judged, questions, half_done=half_done):
         seen.add(row)
-    if judged.errors is not None and not seen.are_judged:
-        raise UsageError(
-            "it is for files that state verdicts, and the replies of this one are graded: name the field of its "
-            "verdicts with `verdict_key`",
-            field="errors",
-        )
+    if judged != formats.GRADED and not seen.are_judged:
+        field = "errors" if judged.key is None else "verdict_key"
+        raise UsageError("it is for files that state verdicts; the replies of this one are graded", field=field)
     if not seen.n_replies:
         raise UsageError(f"{visible(str(path))} holds no finished sample")
     ids = row_ids(seen, repeats, listed=bool(questions))
@@ -211,7 +208,7 @@ def _read_rows(
     first = next(rows)
     format = format or formats.recognise(first)
     rows = chain([first], rows)
-    if format == "columns" and {"tools", "tool_calls"} <= first.value.keys():
+    if format == "columns" and judged.key is None and {"tools", "tool_calls"} <= first.value.keys():
         return formats.of_calls(rows, in_benchmark=bool(questions))
     if format == "columns":
         return formats.by_columns(rows, keys, judged, questions=questions)
