@@ -331,7 +331,7 @@ class Card(_Part):
     """The text in whose place an image is sent. `{n}` is its number, from 1; without it, the images come in turn. An
     image without a mark is sent at the end."""
     images: Literal["in_place", "first"] = "in_place"
-    """first: all images are sent before the text, which keeps its marks."""
+    """first: all images are sent before the text, whose marks stay and need no image."""
 
     prompt: str = "boxed"
     prompts: Annotated[tuple[Prompt, ...], Field(strict=False)] = ()

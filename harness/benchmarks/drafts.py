@@ -25,7 +25,7 @@ import msgspec
 from harness.answers.bounds import LAST_LETTER
 from harness.answers.calls import logged_calls, read_calling, read_tools, written_reference
 from harness.benchmarks import usual_columns
-from harness.benchmarks.row_forms import rows_of
+from harness.benchmarks.row_forms import rows_of, text_list
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.tables import Row, refuse_picture
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
@@ -500,6 +500,8 @@ def _metadata(card: Card, row: Row) -> dict[str, Any]:
     """
     columns = {name: _first_column((name,), row) for name in card.columns.metadata}
     metadata = metadata_of({name: row.cell(column) for name, column in columns.items() if column is not None})
+    if row.images or (card.columns.images and not card.is_of_data):
+        metadata["images"] = sum(map(bool, row.images))
     unit = _cell_or_none(row, card.columns.unit)
     if isinstance(unit, str) and unit.strip():
         metadata["unit"] = unit.strip()
@@ -713,7 +715,7 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
     else:
         ((column, options),) = cells.items()
         if isinstance(options, str) and options.lstrip()[:1] in ("[", "{"):
-            options = tables.parse_json(options, f"{row.where}, the column {column!r}")
+            options = _parsed_options(row, column, options)
         if isinstance(options, dict) and list(options) == list(LETTERS[: len(options)]):
             options = list(options.values())
         elif isinstance(options, dict) and options.keys() == {"label", "text"}:
@@ -727,6 +729,16 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
         remedy = "" if texts else "; put the questions without options into a file of their own, for a run of their own"
         raise UsageError(f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{remedy}")
     return texts, labels
+
+
+def _parsed_options(row: Row, column: str, options: str) -> Any:
+    """Options that are JSON in a text, or a list as Python writes it. Raises `UsageError`."""
+    try:
+        return tables.parse_json(options, f"{row.where}, the column {column!r}")
+    except UsageError:
+        with contextlib.suppress(ValueError):
+            return text_list(options)
+        raise
 
 
 def _option_text(row: Row, column: str, value: Any) -> str:

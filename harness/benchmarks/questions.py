@@ -29,7 +29,7 @@ from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import Draft
 from harness.benchmarks.prompts import Example, Prompt
 from harness.benchmarks.sources import chooser, hub, images
-from harness.benchmarks.sources.tables import Rows, links_picture, refuse_picture
+from harness.benchmarks.sources.tables import Row, Rows, links_picture, refuse_picture
 from harness.core.choices import Api
 from harness.core.codec import digest, digest_of_each
 from harness.core.errors import UsageError, near_names
@@ -177,7 +177,7 @@ def _from_source(card: Card, selection: _Selection, own: Prompt | None, system: 
             if draft.row.problem:
                 raise UsageError(draft.row.problem)
             if card.address is not None or card.given_data is not None:  # the rows of a shipped card are known
-                refuse_picture(draft.row, card.columns.images, images.marks(card.image_mark))
+                refuse_picture(_unseen(draft), card.columns.images, images.marks(card.image_mark))
             selected.append(_question(card, draft, text, prompt, system, api))
     rows_digest = digest_of_each(key.hex() for key in sorted(seen.rows))
     notes = [*source.notes, *_check_edition(card, seen, rows_digest, source)]
@@ -316,6 +316,13 @@ def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str |
     said = [message.identity for message in messages] if messages else raw
     prompt_digest = digest([said, draft.question.calling] if draft.question.calling else said)
     return msgspec.structs.replace(draft.question, messages=messages, prompt=raw, prompt_digest=prompt_digest)
+
+
+def _unseen(draft: Draft) -> Row:
+    """What of a row may show a picture that is not sent: all of it, or, if it has images, the question's own words."""
+    question = draft.question
+    words = {"question": question.messages[-1].content, "options": [*question.choices]}
+    return draft.row._replace(value=words) if draft.row.images else draft.row
 
 
 def _with_images(

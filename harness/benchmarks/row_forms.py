@@ -12,20 +12,26 @@ columns `question`, `answer`, `id` and `cluster`, and the row's own columns stay
     nodes          prompt; answer_nodes: a list                         the prompt; answer: the list
     documents      question; documents (or context)                     the question behind its documents
     bfcl           question: a turn; function; ground_truth             the turn; answer: the accepted calls; category
+    mixed          question; options (or choices), perhaps none; answer the question with its options; answer: a letter
+    readings       dataset, question, answer: a list                    the question; answer: {"any": the list}
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import zip_longest
+from string import ascii_uppercase
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from harness.core.inert import quoted
 
-RowForm = Literal["arc", "zebra_grid", "instructions", "versions", "needles", "nodes", "documents", "bfcl"]
+RowForm = Literal[
+    "arc", "zebra_grid", "instructions", "versions", "needles", "nodes", "documents", "bfcl", "mixed", "readings"
+]
 """The name of a form."""
 
 Grid = Annotated[
@@ -297,7 +303,76 @@ class AcceptedPythonCalls(msgspec.Struct):
         yield {"question": self.question[0], "answer": accepted, "category": category}
 
 
-FormedRow = ArcTask | ZebraGrid | Instructions | Versions | Needles | Nodes | WithDocuments | AcceptedPythonCalls
+_TEXT = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\""""
+_TEXTS = re.compile(rf"\s*\[\s*(?:(?:{_TEXT})\s*(?:,\s*(?:{_TEXT})\s*)*+,?\s*)?\]\s*", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|([\\'\"ntr]))")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def text_list(text: str) -> list[str]:
+    """The texts in a list as Python writes it, such as `['a', "b's"]`. Raises `ValueError` for anything else."""
+    if _TEXTS.fullmatch(text) is None:
+        raise ValueError(f"is no list of texts: {quoted(text)}")
+
+    def plain(escape: re.Match[str]) -> str:
+        number, sign = escape[1] or escape[2] or escape[3], escape[4]
+        return chr(int(number, 16)) if number else _ESCAPED.get(sign, sign)
+
+    return [_ESCAPE.sub(plain, each[0][1:-1]) for each in re.finditer(_TEXT, text, re.DOTALL)]
+
+
+class MixedChoices(msgspec.Struct):
+    """A question of a set in which only some have options. options: also as a list that Python wrote (MMMU). answer:
+    the letter of an option, or its text (MathVista); of a question without options, the value, or such a list of them.
+    """
+
+    question: str
+    answer: str
+    options: list[str] | str = []
+    choices: list[str] | None = None
+
+    def rows(self) -> Iterator[Columns]:
+        """The question behind which its options are listed, unless they are letters only, which a picture explains."""
+        options = self.choices or (text_list(self.options) if isinstance(self.options, str) else self.options)
+        letters = ascii_uppercase[: len(options)]
+        if not options:
+            first, *more = text_list(self.answer) if self.answer.startswith(("['", '["')) else [self.answer]
+            further = {f"answer_{number}": value for number, value in enumerate(more, 2)}
+            yield {"question": self.question, "answer": first, **further}
+            return
+        answer = letters[options.index(self.answer)] if self.answer in options else self.answer
+        if answer not in [*letters]:
+            raise ValueError(f"answer names none of its {len(options)} options: {quoted(self.answer)}")
+        listed = "\n".join(f"{letter}) {option}" for letter, option in zip(letters, options, strict=False))
+        shown = self.question if options == [*letters] else f"{self.question}\n\n{listed}"
+        yield {"question": shown, "answer": answer}
+
+
+class Readings(msgspec.Struct):
+    """A row of OCRBench. dataset: where it comes from; the formulas of HME100k are compared without blanks."""
+
+    dataset: str
+    question: str
+    answer: list[str]
+
+    def rows(self) -> Iterator[Columns]:
+        """The question, and the texts of which a reply must contain one."""
+        how = "formulas" if self.dataset == "HME100k" else "any"
+        yield {"question": self.question, "answer": json.dumps({how: self.answer}, ensure_ascii=False)}
+
+
+FormedRow = (
+    ArcTask
+    | ZebraGrid
+    | Instructions
+    | Versions
+    | Needles
+    | Nodes
+    | WithDocuments
+    | AcceptedPythonCalls
+    | MixedChoices
+    | Readings
+)
 """A row of one form. Its `rows` are asked in its place, each with its new columns only; it raises `ValueError`."""
 
 FORMS: dict[RowForm, type[FormedRow]] = {
@@ -309,6 +384,8 @@ FORMS: dict[RowForm, type[FormedRow]] = {
     "nodes": Nodes,
     "documents": WithDocuments,
     "bfcl": AcceptedPythonCalls,
+    "mixed": MixedChoices,
+    "readings": Readings,
 }
 """Form → the struct that reads its rows."""
 

@@ -14,9 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.benchmarks import questions
 from harness.benchmarks.card import Card, from_file, from_mapping
+from harness.benchmarks.row_forms import text_list
 from harness.benchmarks.sources.images import placed, shared_folder
 from harness.core.errors import StoreError, UsageError
 from harness.core.images import MAX_IMAGE_BYTES, media_type, pixels
@@ -163,3 +166,11 @@ def test_an_image_that_was_changed_or_lost_is_never_read(tmp_path: Path) -> None
     with pytest.raises(StoreError, match="is missing"):
         folder.url(name)
     assert placed("<image 1>", [name], "<image {n}>", first=False)[0].end == len("<image 1>")
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=9), max_size=4))
+def test_a_list_that_python_wrote_is_read_as_its_texts(texts: list[str]) -> None:
+    assert text_list(repr(texts)) == texts
+    for other in (repr(texts)[:-1], f"{texts!r}+[]", f"[{texts!r}]", "['a' 'b']", "[a]", "['a'.upper()]"):
+        with pytest.raises(ValueError, match="is no list of texts"):
+            text_list(other)

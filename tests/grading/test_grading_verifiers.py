@@ -86,6 +86,23 @@ def test_of_several_tables_the_last_counts_and_a_reply_without_one_is_wrong() ->
 
 
 @pytest.mark.parametrize(
+    ("reference", "reply", "right"),
+    [
+        ({"any": ["Centre"]}, "It says:\nTHE CENTRE.", True),
+        ({"any": ["17 May", "May 17"]}, "on may\n17", True),
+        ({"any": ["Centre"]}, "It says CENTER.", False),
+        ({"formulas": ["x ^ { 2 }"]}, "$x^{2}$", True),
+        ({"formulas": ["X ^ { 2 }"]}, "$x^{2}$", False),
+        ({"any": ["x ^ 2"]}, "x^2", False),
+    ],
+)
+def test_a_reading_contains_one_of_the_texts_and_a_formula_without_blanks(
+    reference: Any, reply: str, right: bool
+) -> None:
+    assert (grade(asked(reference, "needles:read_off"), sample(reply)).verdict == "correct") == right
+
+
+@pytest.mark.parametrize(
     ("reference", "reply", "verdict", "parts"),
     [
         ({"all": ["7421", "Apple"]}, "They are 7421 and apple.", "correct", (2, 2)),

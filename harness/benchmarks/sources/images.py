@@ -101,8 +101,10 @@ def placed(text: str, images: Sequence[str | None], mark: str, *, first: bool) -
     """The images in the places of their marks; at the end those that no mark names. Raises `ValueError` with the end of
     a sentence for a mark without an image.
 
-    images: as a `Row` has them. first: whether all come before the text, which keeps its marks.
+    images: as a `Row` has them. first: whether all come before the text, whose marks then are words.
     """
+    if first:
+        return tuple(ImagePart(sha256=image, start=0, end=0) for image in images if image)
     parts, named = [], set()
     for number, match in enumerate(marks(mark).finditer(text), 1):
         number = int(match[1]) if match.re.groups else number
@@ -111,7 +113,5 @@ def placed(text: str, images: Sequence[str | None], mark: str, *, first: bool) -
             raise ValueError(f"has the mark {match[0]!r} in its text, and no image {number}")
         named.add(number)
         parts.append(ImagePart(sha256=image, start=match.start(), end=match.end()))
-    if first:
-        return tuple(ImagePart(sha256=image, start=0, end=0) for image in images if image)
     rest = [image for number, image in enumerate(images, 1) if image and number not in named]
     return (*parts, *(ImagePart(sha256=image, start=len(text), end=len(text)) for image in rest))

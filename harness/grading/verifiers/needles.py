@@ -1,5 +1,5 @@
-"""Long texts: names that a reply must hold (RULER), a text that it must repeat (MRCR), nodes that it must list
-(GraphWalks).
+"""Names that a reply must hold (RULER), a text that it must repeat (MRCR), nodes that it must list (GraphWalks), and
+what it must have read in a picture (OCRBench).
 """
 
 from __future__ import annotations
@@ -24,6 +24,20 @@ def named(answer: str, question: Question) -> Parts:
     reply = answer.casefold()
     is_named = [text.casefold() in reply for text in texts]
     return Parts(sum(is_named), len(texts)) if how == "all" else Parts(int(any(is_named)), 1)
+
+
+def read_off(answer: str, question: Question) -> bool:
+    """Whether the reply contains one of the texts of the reference, by OCRBench's own rule: letter case and line ends
+    aside; of formulas, blanks aside.
+    """
+    ((how, texts),) = json.loads(question.references[0]).items()
+
+    def folded(text: str) -> str:
+        line = text.strip().replace("\n", " ")
+        return line.replace(" ", "") if how == "formulas" else line.lower()
+
+    reply = folded(answer)
+    return any(folded(text) in reply for text in texts)
 
 
 def repeated(answer: str, question: Question) -> Parts:
