@@ -331,3 +331,11 @@ def test_a_piece_of_a_call_is_a_sign_that_the_model_works(api: str) -> None:
     for event in calling("{}", name="f").events(api):
         parser.feed(event, 5.0)
     assert (parser.n_tokens, parser.last_token_at) == (0, 5.0)
+
+
+@pytest.mark.parametrize("index", [[], None, 9])
+def test_a_piece_of_a_call_for_no_block_is_refused_by_name(index: object) -> None:
+    event = {"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta", "partial_json": "{}"}}
+    got = read("messages", [f"data: {json.dumps(event)}\n\n".encode()], tool=True)
+    assert isinstance(got, RequestFailed)
+    assert "a piece of partial_json for a block that has not begun" in str(got)

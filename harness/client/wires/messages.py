@@ -184,6 +184,8 @@ class _BlocksReader(_MessagesReader):
         return super()._piece(value)
 
     def _keep(self, index: object, field: str, text: str) -> None:
+        if type(index) is not int or index not in self._begun:
+            raise BadEvent(f"a piece of {field} for a block that has not begun")
         self._pieces.setdefault((index, field), []).append(text)
 
     def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
