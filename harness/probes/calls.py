@@ -228,7 +228,7 @@ def _left_in_text(subject: Subject) -> Seen:
     """Look for calls in the texts of replies that a server which parses calls has not parsed."""
     marks = [*map(_unread, _ended(subject, "forced", "two"))]
     if found := [*filter(None, marks)]:
-        came = f"{len(found)} of {len(marks)} replies hold a call that was not read as one, by {quoted(found[0])!r}"
+        came = f"{len(found)} of {len(marks)} replies contain a call that was not parsed: {quoted(found[0])!r}"
         return spoils(SENT, f"{came}; {calls_remedy(subject.server.asker.model, subject.server.engine)}")
     return sound(SENT, f"no markup of a call in the text of {len(marks)} replies")
 
