@@ -17,7 +17,7 @@ PARALLEL = --processes $(JOBS)
 # Tests of `make test-quick`.
 QUICK = $(addprefix tests/, test_house.py core presets preparing benchmarks foreign runs client grading scoring deciding progress)
 
-.PHONY: demo help test test-wide test-quick test-pythons lowest check coverage fuzz mutants storms simulate bench docs \
+.PHONY: demo help test test-wide test-quick test-pythons lowest check coverage fuzz mutants storms simulate bench flags docs \
   release clean
 
 ## demo: start the embedded server, run the demo benchmark, score it, print the table
@@ -94,6 +94,10 @@ test-%: $(VENV)/.installed-test
 	@HARNESS_HOSTILE="http openai" HARNESS_TEST_DOCS=1 HARNESS_RAY_SEEDS=$(or $(filter-out 200,$(SEEDS)),20) \
 	  HARNESS_PROGRAM_ATTACKS=$(or $(ATTACKS),1200) $(BIN)/python -m pytest --timeout=7200 \
 	  $(or $(TESTS),$(wildcard tests/$* tests/on_$*))
+
+## flags: the share of other tools' flags that have an answer here, from their packages (400 MB)
+flags: $(VENV)/.installed-test
+	@$(BIN)/python -m tools.foreign_flags
 
 ## docs: docs/ as a site in build/site; a link that leads nowhere is an error
 docs: $(VENV)-docs/.installed

@@ -83,8 +83,7 @@ def _unknown_error(name_or_path: str) -> UsageError:
         return UsageError(f"there is no file {shown}")
     if suite := next((file for file in suites() if fold_name(file.stem) == fold_name(name_or_path)), None):
         return UsageError(f"{shown} is a suite of benchmarks: `harness sweep {suite.stem}` runs it")
-    listing = names()
-    near = near_names(name_or_path, listing, {alias: card.name for card in cards() for alias in card.aliases})
+    listing, near = names(), near_to(name_or_path)
     if not near and "/" in name_or_path:
         return UsageError(f"there is no file {shown}, and no benchmark of this name")
     # Beside names that are near, the whole list would hide them.
@@ -93,6 +92,11 @@ def _unknown_error(name_or_path: str) -> UsageError:
         f"unknown benchmark {shown!r}{listed}; or give the path of a benchmark's card (.yaml), or a file of questions "
         "with `data`"
     )
+
+
+def near_to(name: str) -> str:
+    """The end of a message about a name that no card has: the names that are near, or empty."""
+    return near_names(name, names(), {alias: card.name for card in cards() for alias in card.aliases})
 
 
 def suites() -> list[Path]:

@@ -101,13 +101,13 @@ class Helping(click.Command):
         """Parse the words; an unknown option is refused with the command that has it, or with near names."""
         if ctx.ignore_unknown_options:
             self._refuse_long_options(ctx, args)
-        # click would refuse further arguments in words of its own.
-        refuses_more = not ctx.allow_extra_args
+        # click would refuse further arguments in words of its own, and takes words out of `args`.
+        refuses_more, typed = not ctx.allow_extra_args, [*args]
         ctx.allow_extra_args = True
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            self._refuse(ctx, error.option_name)
+            self._refuse(ctx, self._unknown(ctx, typed) or [error.option_name])
         except click.MissingParameter as error:
             if not (line := _example(self, ctx)):
                 raise
@@ -118,20 +118,25 @@ class Helping(click.Command):
 
     def _refuse_long_options(self, ctx: click.Context, args: list[str]) -> None:
         """Raise an error for a word that looks like a long option but is no flag, with similar flags."""
-        flags = {flag for parameter in self.params for flag in (*parameter.opts, *parameter.secondary_opts)}
-        flags.update(self.get_help_option_names(ctx))
-        for word in args[: args.index("--")] if "--" in args else args:
-            name = word.partition("=")[0]
-            if _LONG_OPTION.fullmatch(name) and name.replace("_", "-") not in flags and not ctx.resilient_parsing:
-                self._refuse(ctx, name, " If it is the reference or the response, write -- before it.")
+        if (unknown := self._unknown(ctx, args)) and not ctx.resilient_parsing:
+            self._refuse(ctx, unknown, " If it is the reference or the response, write -- before it.")
 
-    def _refuse(self, ctx: click.Context, flag: str, remark: str = "") -> NoReturn:
-        """Raise the error for an unknown option: the sentence of `ELSEWHERE` about it, else the command that has it,
-        else near names; `remark` follows.
+    def _unknown(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The words before ` -- ` that look like long options but are no flags, each once."""
+        names = [word.partition("=")[0] for word in (args[: args.index("--")] if "--" in args else args)]
+        known = taken_by(self) | {*self.get_help_option_names(ctx)}
+        return [
+            *dict.fromkeys(one for one in names if _LONG_OPTION.fullmatch(one) and one.replace("_", "-") not in known)
+        ]
+
+    def _refuse(self, ctx: click.Context, flags: Sequence[str], remark: str = "") -> NoReturn:
+        """Raise the error for unknown options, with a sentence for each: what another tool's option is here, else the
+        command that has it, else near names; `remark` follows.
         """
-        if self.command and not _meaning(_elsewhere(flag, ctx), self):
-            refuse_flag(self.command, flag)
-        raise click.UsageError(_no_such(flag, self, ctx) + remark, ctx) from None
+        if len(flags) == 1 and self.command and not _meaning(flags[0], self, ctx):
+            refuse_flag(self.command, flags[0])
+        sentences = dict.fromkeys(_no_such(flag, self, ctx) for flag in flags)
+        raise click.UsageError("\n".join(sentences) + remark, ctx) from None
 
 
 _LONG_OPTION = re.compile(r"--[A-Za-z][A-Za-z_-]*")
@@ -156,9 +161,6 @@ def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -
     taken = " ".join(piece for piece in pieces if piece != command.options_metavar)
     return f"unexpected argument {first}: `{ctx.command_path}` takes {taken or 'options only'}"
 
-
-SERVE_OPTION = "--serve-option"
-"""The flag of a command that starts a server for itself; its value is KEY=VALUE, or engine-flag=WORD."""
 
 _ALL = "harness.cli.help.all"
 
@@ -205,14 +207,8 @@ def whole_help(group: click.Group, ctx: click.Context) -> Iterator[str]:
 def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     """The error for an unknown option: the flag or the argument that is meant, or near names."""
     flags = [flag for parameter in command.params if isinstance(parameter, click.Option) for flag in parameter.opts]
-    dashed = name.replace("_", "-")
-    if SERVE_OPTION in flags and (field := _server_field(_elsewhere(dashed, ctx) or dashed)):
-        return f"No such option: {visible(name, 80)}. For the server that --serve starts, write {SERVE_OPTION} {field}."
-    name = visible(name, 80)  # click would strip an escape sequence and show an existing flag.
-    meant = dashed.removeprefix("--").replace("-", "_")
-    if all(parameter.name != meant for parameter in command.params):
-        meant = _elsewhere(dashed, ctx)
-    meaning = _meaning(meant, command) if meant else ""
+    meaning = _meaning(name, command, ctx)
+    dashed, name = name.replace("_", "-"), visible(name, 80)  # click would strip an escape sequence and show a flag.
     if not meaning and (near := misspelt(name, (flag for flag in flags if flag.startswith("--")))):
         return f"No such option: {name}.{near}"
     # The command of an engine: if the meaning names no flag of its own, it is about a flag of `harness run`.
@@ -228,43 +224,46 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     return f"No such option: {name}. {meaning or f'{listed}{likely}'}"
 
 
-def _elsewhere(flag: str, ctx: click.Context) -> str:
-    """The meaning in `ELSEWHERE` of a word that the command does not take; empty if it has none."""
-    from harness.cli.other_words import ELSEWHERE  # only errors need the file
-
-    word = flag.replace("_", "-").lstrip("-").lower()
-    return ELSEWHERE.get(f"{ctx.info_name}:{word}", ELSEWHERE.get(word, ""))
-
-
-def _server_field(word: str) -> str:
-    """What `--serve-option` takes in place of a flag or a parameter of `harness serve`; empty if there is none."""
-    from server_launchers.spec import OPTIONS, flag_of
-
-    for field, option in OPTIONS.items():
-        if word in (flag_of(field), f"server_{field}"):
-            return f"{flag_of(field).removeprefix('--')}={'true' if option.type is bool else 'VALUE'}"
-    return ""
-
-
-def _meaning(meant: str, command: click.Command) -> str:
-    """A sentence on what an option of another tool is called in this command; empty if the command has no such option.
-
-    meant: parameter names joined by "/", of which the command has one at most; or the whole sentence.
-    """
-    if " " in meant:
-        flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
-        return meant if flags.issuperset(_FLAG.findall(_CODE.sub("", meant))) else ""
+def _meaning(flag: str, command: click.Command, ctx: click.Context) -> str:
+    """A sentence on what an unknown option is in this command; empty if the command has nothing for it."""
+    name = flag.removeprefix("--").replace("-", "_")
     for parameter in command.params:
-        if parameter.name not in meant.split("/"):
-            continue
-        if isinstance(parameter, click.Argument):
-            return f"That is {parameter.human_readable_name.strip('[]')}, without a flag, here."
-        return f"That is {parameter.opts[-1]} here."
+        if parameter.name == name:
+            return _that_is(_name_of(parameter))
+    names = taken_by(command)
+    from harness.cli.foreign.tables import Answer, answers_to  # only errors need the tables
+
+    own = Answer(f"--{name.replace('_', '-')} VALUE")
+    group = ctx.command_path.split()[1:2]
+    for found in (*answers_to(group[0] if group else "", flag), own):
+        if words := found.words_for(names):
+            return _that_is(words.replace("{field}", f"""'{{"{name}": …}}'"""))
+        if reason := found.reason_for(names):
+            return reason
     return ""
 
 
-_CODE, _FLAG = re.compile(r"`[^`]*`"), re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-"""A whole command in a sentence, and a flag."""
+def _that_is(words: str) -> str:
+    """The sentence on the words of a command line that are meant."""
+    name, _, value = words.partition(" ")
+    if name == "--serve-option":
+        return f"For the server that --serve starts, write {name} {re.sub(r'{[a-z]*}', 'VALUE', value)}."
+    shown = words if name == "--extra-body" and "…" in value else name
+    return f"That is {shown} here." if name.startswith("-") else f"That is {name}, without a flag, here."
+
+
+def _name_of(parameter: click.Parameter) -> str:
+    """The flag, or the name of the argument without brackets."""
+    return parameter.human_readable_name.strip("[].") if isinstance(parameter, click.Argument) else parameter.opts[-1]
+
+
+def taken_by(command: click.Command) -> set[str]:
+    """The flags of a command, and the names of its arguments."""
+    arguments = {_name_of(one) for one in command.params if isinstance(one, click.Argument)}
+    return arguments | {flag for one in command.params for flag in (*one.opts, *one.secondary_opts) if flag[0] == "-"}
+
+
+_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 class HelpingGroup(click.Group):

@@ -51,12 +51,18 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names. Raises `click.UsageError` with what stands for a former command."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from harness.cli.other_words import FORMER_COMMANDS  # few words are no command
+        """The command that the first word names. For another tool's command line, prints ours and exits.
 
-            if args[0] in FORMER_COMMANDS:
-                ctx.fail(f"`harness {args[0]}` is no command: {FORMER_COMMANDS[args[0]]}.")
+        Raises `click.UsageError` with what stands for a former command.
+        """
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from harness.cli.foreign.tables import COMMON, tables  # few words are no command
+            from harness.cli.pasted import translate
+
+            if (code := translate(self, ctx, args)) is not None:
+                ctx.exit(code)
+            if (instead := tables()[COMMON].commands.get(args[0])) is not None:
+                ctx.fail(f"`harness {args[0]}` is no command: {instead}.")
             ctx.fail(f"no command {args[0]!r}.{misspelt(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 

@@ -18,8 +18,8 @@ from click.testing import CliRunner
 
 import harness
 from harness.cli.flags import command_of, described_server, judge_of, options_typed
+from harness.cli.foreign.tables import answers_to
 from harness.cli.main import cli
-from harness.cli.other_words import ELSEWHERE
 from harness.cli.spelling import as_typed, typed_in
 from harness.core.errors import ServerError, UsageError
 from harness.core.options import Option, Options, options_of
@@ -190,10 +190,7 @@ def test_both_doors_refuse_an_option_of_another_command_in_one_sentence(command:
     meant = taken_by_python(command)  # `runs` of a comparison
     others = [name for name in ANYWHERE - set(own) if FLAGS[name] not in flags and name not in meant]
     # A word of other tools has a sentence of its own on the command line.
-    elsewhere = {
-        name: ELSEWHERE.get(f"{command}:{FLAGS[name][2:]}", ELSEWHERE.get(FLAGS[name][2:], "")) for name in others
-    }
-    others = [name for name in others if not elsewhere[name]]
+    others = [name for name in others if not [*answers_to(command, FLAGS[name])]]
     assert others
     for name in sorted(name for name in others if FIRST[FLAGS[name]] == name):
         done = CliRunner().invoke(cli, [*command.split(), FLAGS[name], "x"])

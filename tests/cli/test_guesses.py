@@ -1,6 +1,6 @@
 """A word that a command does not take is answered with an option that surely means the same, or with none.
 
-For: harness.cli.other_words, harness.cli.help.
+For: harness.cli.foreign.tables, harness.cli.help.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli.flags import described_server
+from harness.cli.foreign.tables import ASKED, COMMON, tables
 from harness.cli.main import cli
-from harness.cli.other_words import ELSEWHERE
 from harness.core.errors import misspelt, near_names
 from tests.cli.test_help import commands
 
@@ -48,13 +48,15 @@ def flags_of(command: click.Command) -> set[str]:
 
 @pytest.mark.parametrize(("name", "command"), LEAVES, ids=[name for name, _ in LEAVES])
 def test_an_answer_names_only_options_that_the_command_has(name: str, command: click.Command) -> None:
-    for word in (key.rpartition(":")[2] for key in ELSEWHERE):
+    asked = tables().values() if name.split()[0] in ASKED else [tables()[COMMON]]
+    known = {word.rpartition(":")[2] for table in asked for word in table.answers}
+    for word in sorted(word for word in known if re.fullmatch("[a-z][a-z-]+", word)):
         _, unknown, said = answer(command, name, word).partition("No such option: ")
         if unknown:
             plain = re.sub(r"`[^`]*`", "", said.partition(". ")[2])
             assert {*re.findall(r"(?<![\w-])--[a-z][a-z-]*", plain)} <= flags_of(command), word
             for key in re.findall(r"--serve-option ([a-z-]+)=VALUE", said):
-                assert described_server([f"{key}={'true' if key in ('eager', 'prefix-caching') else 1}"])
+                assert key == "chat-template" or described_server([f"{key}={'cpu' if key == 'device' else 1}"])
 
 
 @pytest.mark.parametrize("word", WORDS.split())

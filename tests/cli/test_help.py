@@ -17,8 +17,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from harness.cli.foreign.tables import COMMON, tables
+from harness.cli.help import taken_by
 from harness.cli.main import LazyGroup, cli
-from harness.cli.other_words import ELSEWHERE, FORMER_COMMANDS
 from harness.core.about import __version__, commit
 from harness.core.errors import UsageError
 from harness.core.files import disk_error
@@ -115,7 +116,7 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["plan", "demo", "--samples", "3"], "stands behind the name, as in `harness plan aime24:64`"),
         (["run", "--api-key", "k"], "export OPENAI_API_KEY=KEY, or --api-key-env names"),
         (["probe", "u", "--no-stream"], "--drop stream requests whole ones."),
-        (["probe", "u", "--chat-template-kwargs", "{}"], "--extra-body '{\"chat_template_kwargs\": {…}}'"),
+        (["probe", "u", "--chat-template-kwargs", "{}"], "--extra-body '{\"chat_template_kwargs\": …}'"),
         (["run", "--extra-body", '{"chat_template_kwargs": 1}'], "extra_body: chat_template_kwargs: expected a JSON"),
         (["merge", "r", "--json"], "json: `harness merge` does not take it; it is an option of `harness run`, "),
         (["run", "--from", "x"], "from: `harness run` does not take it; it is an option of `harness score`"),
@@ -163,12 +164,15 @@ def test_each_option_of_the_five_projects_is_ours_or_is_answered_with_ours() -> 
 
 
 def test_no_word_of_other_tools_hides_a_flag_of_ours() -> None:
-    meant = {parameter.name for _, command in commands() for parameter in command.params}
-    words = [word for words in ELSEWHERE.values() if " " not in words for word in words.split(":")[-1].split("/")]
-    assert [word for word in words if word not in meant] == []
+    taken = {name for _, command in commands() for name in taken_by(command)}
+    words = [one for table in tables().values() for words in table.options for one in words.split(" / ") if one]
+    assert [
+        one for one in words if not taken.issuperset(re.findall(r"(?<!\S)--[a-z-]+", one) or [one.split()[0]])
+    ] == []
     run = {flag.lstrip("-") for one in dict(commands())["run"].params for flag in one.opts}
+    other = {name for name, one in tables()[COMMON].answers.items() if not one.text.startswith(f"--{name} ")}
     # The run's own flags come first; other commands lack them.
-    assert set(ELSEWHERE) & run <= {"host", "judge", "n", "on", "port", "quiet"}
+    assert other & run <= {"host", "judge", "n", "on", "port", "quiet", "model", "base-url"}
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])
@@ -223,7 +227,7 @@ def test_a_missing_argument_is_answered_by_an_example_that_the_command_takes(
 
 def test_a_former_command_says_what_stands_for_it(tmp_path: Path) -> None:
     assert harness(tmp_path, "verify").err.endswith("For example: `harness verify results/mine`\n")
-    for name, instead in FORMER_COMMANDS.items():
+    for name, instead in tables()[COMMON].commands.items():
         done = harness(tmp_path, name, "x")
         assert (done.code, f"`harness {name}` is no command: {instead}." in done.err) == (2, True)
 

@@ -1,0 +1,124 @@
+"""The tables of other tools' flags, `tables/*.yaml`, and the answer to a flag.
+
+A flag is named without dashes: `name`; `name=PATTERN` is the flag with such a value, `a.b` the option `b` in the value
+of `a`, `score:name` a flag of our `score` alone, and `name*` every flag that begins so. Words of ours are a flag or the
+name of an argument; behind it `{}` is the value, and `{kind}` the value as `command_line.RENDERINGS` writes it. The
+alternatives of different commands are separated by ` / `.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache, cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.core import yaml_file
+
+COMMON = "common"
+"""The table of what means the same in every tool."""
+ASKED = ("run", "score", "serve")
+"""The commands that answer the flags of every table; the others answer those of `common`."""
+SERVE_OPTION = "--serve-option"
+"""The flag of a command that starts a server for itself; its value is KEY=VALUE, or engine-flag=WORD."""
+_OUR_FLAG, _COMMAND = re.compile(r"(?<![\w-])--[a-z][a-z-]*"), re.compile(r"`[^`]*`")
+
+
+_PAIR = re.compile(r"--([a-z-]+)(?: (?!--)(\S+))?")
+"""A flag and its value, if any."""
+
+
+class Answer(NamedTuple):
+    """What a flag is here: words of ours (`--samples {}`), or a sentence that says why there are none."""
+
+    text: str
+    is_reason: bool = False
+
+    def words_for(self, names: Collection[str]) -> str:
+        """The words for a command with these flags and arguments; empty if it has none of them."""
+        from server_launchers.spec import OPTIONS, flag_of
+
+        for words in () if self.is_reason else self.text.split(" / "):
+            name = words.partition(" ")[0]
+            if name in names:
+                return words
+            if SERVE_OPTION in names and name in map(flag_of, OPTIONS):
+                return " ".join(f"{SERVE_OPTION} {key}={value or 'true'}" for key, value in _PAIR.findall(words))
+        return ""
+
+    def reason_for(self, names: Collection[str]) -> str:
+        """The sentence, if the command has every flag in it; else empty."""
+        has_all = {*names}.issuperset(_OUR_FLAG.findall(_COMMAND.sub("", self.text)))
+        return self.text if self.is_reason and has_all else ""
+
+
+@dataclass(frozen=True)
+class FlagTable:
+    """The table of one tool."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Words of ours → the flags that mean the same; no words: what is so here without an option."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Sentence → the flags that have no counterpart."""
+    starts: Mapping[str, str] = field(default_factory=dict)
+    """Words that begin the tool's command → the words that begin ours."""
+    words: str = ""
+    """The flags that the tool's first, second … argument stands for; the last is for all further ones."""
+    fields: str = ""
+    """The flags whose value holds options: `a=1,b=2`, or JSON."""
+    default: str = ""
+    """The benchmark of a command that names none."""
+    rest: str = ""
+    """`engine`: any other flag goes to the engine unchanged."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """A word in a command's place → what stands for it."""
+
+    @cached_property
+    def answers(self) -> Mapping[str, Answer]:
+        """Name → answer."""
+        rows = [(names, Answer(words)) for words, names in self.options.items()]
+        rows += [(names, Answer(sentence, is_reason=True)) for sentence, names in self.reasons.items()]
+        return {name: one for names, one in rows for name in names.split()}
+
+    def find(self, name: str, value: str = "", *, groups: bool = False) -> Answer | None:
+        """The answer to the flag with this value, else to the flag. groups: the answer to its group instead."""
+        if groups:
+            return next((self.answers[one] for one in self.answers if "=" not in one and fnmatchcase(name, one)), None)
+        valued = (one for one in self.answers if "=" in one and fnmatchcase(f"{name}={value}", one))
+        return self.answers.get(next(valued, name))
+
+
+@cache
+def tables() -> Mapping[str, FlagTable]:
+    """Name → table."""
+    files = sorted((Path(__file__).parent / "tables").glob("*.yaml"))
+    return {path.stem: FlagTable(**yaml_file.read_mapping(path, "a table of flags")) for path in files}
+
+
+def flag_name(word: str) -> str:
+    """The name of a flag in tables: `--max_tokens` → `max-tokens`."""
+    return word.lstrip("-+").replace("_", "-")
+
+
+def answer(table: FlagTable, flag: str, value: str = "") -> Answer | None:
+    """The answer to a flag as it is typed, or to an option in a value (`--model_args.base_url`); None without one."""
+    name = flag_name(flag)
+    for groups in (False, True):
+        for known in (table, tables()[COMMON]):
+            for spelling in (name, name.rpartition(".")[2]):
+                found = known.find(spelling, value, groups=groups)
+                # What is no option here may be one of the engine.
+                if found is not None and not (table.rest and found.is_reason and known is not table):
+                    return found
+    return None
+
+
+def answers_to(command: str, flag: str) -> Iterator[Answer]:
+    """Yield the answers of all tables to a flag that our command does not take: those of `common` first."""
+    common, every = tables()[COMMON], tables().values()
+    for name in (f"{command}:{flag_name(flag)}", flag_name(flag)):
+        for table in (common, *every) if command in ASKED else (common,):
+            yield from filter(None, (table.find(name), table.find(name, groups=True)))
