@@ -266,11 +266,14 @@ def _arguments(subject: Subject) -> Seen:
     allows nothing else: two faults count. Of other servers, only what is true of all calls does.
     """
     replies, has_grammar = _with_calls(subject), subject.may_force and subject.server.engine in PARSER_FLAGS
-    if any(map(_fault, replies)):
-        again = (_ask(subject, "forced") for _ in range(ROUNDS - len(replies)))
-        replies += [reply for reply in again if isinstance(reply, Reply) and reply.calls]
+    for _ in range(2 * ROUNDS - len(replies)):
+        n = sum(_fault(reply) is not None for reply in replies)
+        if not n or (n > 1 if has_grammar else n < len(replies)):
+            break
+        again = _ask(subject, "forced")
+        replies += [again] if isinstance(again, Reply) and again.calls else []
     faults = [fault for reply in replies if (fault := _fault(reply))]
-    if not (has_grammar and len(faults) > 1) and len(faults) < max(2, len(replies)):
+    if not (has_grammar and len(faults) > 1) and len(faults) < max(ROUNDS, len(replies)):
         return sound(SENT, f"the calls of {len(replies) - len(faults)} of {len(replies)} replies fit their schema")
     came = f"the calls of {len(faults)} of {len(replies)} replies do not fit their schema: {faults[0].words}"
     free = [reply for reply in _ended(subject, "two") if reply.calls]
