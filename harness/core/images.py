@@ -15,12 +15,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from harness.core.errors import StoreError
 from harness.core.files import disk_errors, read_untrusted, write_unsynced
 
 MAX_IMAGE_BYTES = 20 * 1024**2
 """Longest image, in bytes."""
+
+MAX_SHOWN_PIXELS = 50_000_000
+"""Largest image that the viewer shows, in pixels."""
 
 CHECKSUM = re.compile(r"[0-9a-f]{64}")
 """The name of an image's file."""
@@ -79,6 +83,31 @@ def _jpeg_pixels(data: bytes) -> tuple[int, int] | None:
         at += 2 + length
 
 
+class ImageFacts(NamedTuple):
+    """What is known of an image without decoding it. kind: such as "png". pixels: as its header states them."""
+
+    name: str
+    kind: str
+    pixels: tuple[int, int] | None
+    n_bytes: int
+
+    @property
+    def file_name(self) -> str:
+        """A name by which other programs know its kind."""
+        return f"{self.name}.{self.kind}"
+
+    @property
+    def in_words(self) -> str:
+        """Its name, pixels and bytes for a reader."""
+        size = "size unknown" if self.pixels is None else f"{self.pixels[0]} × {self.pixels[1]} pixels"
+        return f"{self.file_name}, {size}, {self.n_bytes:,} bytes"
+
+    @property
+    def can_be_shown(self) -> bool:
+        """Whether a browser may decode it: a small file may state a size that fills the memory."""
+        return self.pixels is not None and self.pixels[0] * self.pixels[1] <= MAX_SHOWN_PIXELS
+
+
 @dataclass(frozen=True, slots=True)
 class ImageFolder:
     """A folder of images, each a file that is named by its SHA-256 and written once, whole."""
@@ -125,10 +154,19 @@ class ImageFolder:
             raise StoreError(f"the image {path} {what}: remove it, and give the run's command again.")
         return data
 
+    def facts(self, name: str) -> ImageFacts:
+        """What is known of an image. Raises `StoreError` as `url` does."""
+        data = self.read(name)
+        return ImageFacts(name, self.media_type(name, data).removeprefix("image/"), pixels(data), len(data))
+
+    def media_type(self, name: str, data: bytes) -> str:
+        """The media type of an image that was read here. Raises `StoreError` if it is none that is sent."""
+        try:
+            return media_type(data)
+        except ValueError as error:
+            raise StoreError(f"the image {self.path / name} {error}.") from error
+
     def url(self, name: str) -> str:
         """An image as a data URL. Raises `StoreError` as `read` does."""
         data = self.read(name)
-        try:
-            return f"data:{media_type(data)};base64,{base64.b64encode(data).decode()}"
-        except ValueError as error:
-            raise StoreError(f"the image {self.path / name} {error}.") from error
+        return f"data:{self.media_type(name, data)};base64,{base64.b64encode(data).decode()}"

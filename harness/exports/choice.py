@@ -19,7 +19,7 @@ from harness.core import codec
 from harness.core.errors import UsageError
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name, visible
-from harness.core.records import UNSTATED_REASON, Grade, Key, Question, Sample, VerdictName
+from harness.core.records import UNSTATED_REASON, Grade, Key, Message, Question, Sample, VerdictName
 from harness.runs import RunFolder, read_samples
 from harness.runs.manifest import BenchmarkRecord, Manifest
 from harness.runs.missing import n_planned
@@ -269,17 +269,25 @@ def lines_file(
     return File(path, n)
 
 
-def conversation(question: Question) -> tuple[str, list[tuple[str, str]]]:
+def conversation(question: Question, image: str | None = None) -> tuple[str, list[tuple[str, str]]]:
     """Split a question into its system prompt and its other messages (role, text).
 
-    The system prompt is empty if there is none. A prompt without roles is one user message.
+    The system prompt is empty if there is none. A prompt without roles is one user message. image: the text in the
+    place of each image; None: the texts as the question has them.
     """
     if not question.messages:
         return "", [("user", question.prompt)]
-    messages = [(message.role, message.content) for message in question.messages]
+    messages = [
+        (message.role, message.content if image is None or not message.images else _marked(message, image))
+        for message in question.messages
+    ]
     # Formats of training data have one place for a system prompt, before the turns.
     system = "\n\n".join(text for role, text in messages if role == "system")
     return system, [(role, text) for role, text in messages if role != "system"]
+
+
+def _marked(message: Message, image: str) -> str:
+    return "".join(part if isinstance(part, str) else image for part in message.parts)
 
 
 def metrics_of(score: Score) -> dict[str, Estimate]:

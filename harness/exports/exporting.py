@@ -34,12 +34,13 @@ class Exporter:
 
     write: a function that writes the benchmarks' files into a folder and returns them; it raises `UsageError` and
     `StoreError`. withholds: whether a benchmark that may not be published is refused; False for a format that shows no
-    question, answer or sample.
+    question, answer or sample. holds_images: whether a format of training data has a place for images.
     """
 
     kind: Kind
     write: Callable[[Sequence[ExportedBenchmark], Path], list[File]]
     withholds: bool = True
+    holds_images: bool = False
 
 
 def formats() -> dict[str, Exporter]:
@@ -117,6 +118,12 @@ def export(
             benchmarks, to, exporter, chosen_to_learn=training or choice.take == "correct" or shortest is not None
         )
     for benchmark in benchmarks:
+        if training and not exporter.holds_images and any(q.images for q in benchmark.questions.values()):
+            raise UsageError(
+                f"the questions of {visible(benchmark.name, 100)} show images, which {to} cannot contain: export them "
+                "as sharegpt",
+                field="to",
+            )
         if (choice.take == "correct" or exporter.kind == "results") and not benchmark.grades:
             raise not_scored_error(benchmark.folder, benchmark.name)
     # A format of results has the score besides.

@@ -9,12 +9,13 @@ from itertools import accumulate, chain, islice
 from typing import Any, Literal, NamedTuple
 
 import arro3.core
-from arro3.core import Array, DataType, RecordBatch, Schema, Table, list_array
+from arro3.core import Array, DataType, RecordBatch, Schema, Table, list_array, struct_array
 from msgspec import UnsetType
 
 from harness.core import codec
 from harness.core.codec import without_lone_surrogates
 from harness.core.errors import UsageError
+from harness.core.images import ImageFolder
 from harness.exports.choice import ExportedBenchmark, SampleChoice, SampleRow
 from harness.runs.layout import RunFolder, labels
 from harness.runs.manifest import Manifest
@@ -28,12 +29,18 @@ Of = Literal["samples", "grades", "scores"]
 ROWS_AT_A_TIME = 500
 """Number of samples of a batch, which are held in memory beside the table or file."""
 
+IMAGE_ROWS = 8
+"""Number of samples of a batch whose questions show images."""
+
+_IMAGE_FIELDS = [arro3.core.Field("bytes", DataType.binary()), arro3.core.Field("path", DataType.string())]
+
 _TYPES = {
     "string": DataType.string(),
     "int32": DataType.int32(),
     "int64": DataType.int64(),
     "double": DataType.float64(),
     "bool": DataType.bool(),
+    "images": DataType.list(arro3.core.Field("element", DataType.struct(_IMAGE_FIELDS), nullable=True)),
     "list<string>": DataType.list(arro3.core.Field("element", DataType.string(), nullable=True)),
 }
 """Type of a column as `FIELDS` names it → Arrow's type."""
@@ -94,7 +101,8 @@ def schema_of(fields: Sequence[Field], about: Mapping[str, str] | None = None) -
 def sample_batches(benchmark: ExportedBenchmark, fields: Sequence[Field]) -> Iterator[RecordBatch]:
     """The samples of a benchmark, some hundred a batch. fields: their columns."""
     rows, schema = benchmark.rows(), schema_of(fields)
-    while chunk := list(islice(rows, ROWS_AT_A_TIME)):
+    at_a_time = IMAGE_ROWS if any(field.type == "images" for field in fields) else ROWS_AT_A_TIME
+    while chunk := list(islice(rows, at_a_time)):
         columns = [_column([field.value(row) for row in chunk], field.type) for field in fields]
         yield RecordBatch.from_arrays(columns, schema=schema)
 
@@ -113,6 +121,12 @@ def _inferred(rows: Iterable[Mapping[str, Any]]) -> list[RecordBatch]:
 
 def _column(values: list[Any], kind: str) -> Array:
     """A column of a type of `FIELDS`; a missing list is empty."""
+    if kind == "images":
+        offsets = [*accumulate((len(value) for value in values), initial=0)]
+        each = [image for value in values for image in value]
+        data = Array([image for image, _ in each], type=DataType.binary())
+        parts = struct_array([data, _column([path for _, path in each], "string")], fields=_IMAGE_FIELDS)
+        return list_array(_column(offsets, "int32"), parts, type=_TYPES[kind])
     if kind != "list<string>":
         return Array(values, type=_TYPES[kind])
     offsets = list(accumulate((len(value or ()) for value in values), initial=0))
@@ -205,6 +219,17 @@ _OF_A_TOOL = Field("steps", "string", _STEPS, lambda r: _json(r.sample.steps) if
 
 _CALLS = "the calls that are the answer, as JSON"
 _OF_CALLS = Field("calls", "string", _CALLS, lambda r: _json(r.sample.calls) if r.question.kind == "calls" else None)
+
+
+def images_field(benchmark: ExportedBenchmark) -> Field:
+    """The column with the images of a benchmark's questions, as image data sets of the Hub have it."""
+    folder = ImageFolder(benchmark.folder.benchmark(benchmark.name).images)
+
+    def images(row: SampleRow) -> list[tuple[bytes, str]]:
+        names = [image.sha256 for image in row.question.images]
+        return [(folder.read(name), folder.facts(name).file_name) for name in names]
+
+    return Field("images", "images", "the images of the question, in order: bytes and path", images)
 
 
 def fields_of(benchmarks: Sequence[ExportedBenchmark]) -> tuple[Field, ...]:

@@ -34,6 +34,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.core import codec
 from harness.core.errors import HarnessError, StoreError, UsageError
+from harness.core.images import ImageFolder
 from harness.core.inert import visible
 from harness.core.records import Key, VerdictName
 from harness.runs import overrides
@@ -207,6 +208,7 @@ class Views:
                 Mount("/static", StaticFiles(directory=_FRONT, follow_symlink=True)),  # as some installers place them
                 Route("/raw", self._raw),
                 Route("/picture", self._picture),
+                Route("/image", self._image),
                 Route("/api/override", self._override, methods=["POST"]),
                 Route("/api/{page}", self._page),
             ],
@@ -267,6 +269,14 @@ class Views:
         policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
         drawn = self._draw([self._library.run(query[name]) for name in ("first", "second")], query["benchmark"])
         return Response(drawn, media_type="image/svg+xml", headers=policy)
+
+    def _image(self, request: Request) -> Response:
+        """An image that a question shows. Its type is one of the four that are sent, by its first bytes."""
+        query = _Query(request)
+        folder, name = ImageFolder(self._opened(query).folder.images), query["name"]
+        data = folder.read(name)
+        policy = {"Content-Security-Policy": "sandbox; default-src 'none'"}
+        return Response(data, media_type=folder.media_type(name, data), headers=policy)
 
     async def _override(self, request: Request) -> Response:
         """Store a verdict by hand, or take one back, and in the score what follows."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import StoreError, UsageError, near_names
+from harness.core.images import ImageFacts
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.core.records import Key, Question
@@ -28,6 +29,7 @@ from harness.viewer.rows import (
     facts_of,
     field,
     fields,
+    images_of,
     question_rows,
     sample_row,
     sample_rows,
@@ -132,10 +134,17 @@ def question_page(benchmark: OpenBenchmark, question_id: str) -> dict[str, Any]:
     return {
         "title": bare_text(benchmark, question)[:MAX_TITLE_CHARS],
         "crumb": title(benchmark, question),
-        "question": shown_question(question),
+        "question": shown_question(question) | {"images": [*map(_image, images_of(benchmark, question))]},
         "samples": rows,
         "votes": votes(rows),
     }
+
+
+def _image(image: ImageFacts | str) -> dict[str, Any]:
+    """An image for a page: its name if the browser may show it, and words."""
+    if isinstance(image, str):
+        return {"name": None, "words": image}
+    return {"name": image.name if image.can_be_shown else None, "words": image.in_words}
 
 
 def shown_question(question: Question) -> dict[str, Any]:

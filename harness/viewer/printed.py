@@ -31,7 +31,18 @@ from harness.scoring.opened import OpenBenchmark
 from harness.scoring.score import MAX_GRADER_CHARS
 from harness.tools.table import recorded as recorded_tools
 from harness.tools.table import shown
-from harness.viewer.rows import SIGNS, WORDS, ListedSample, QuestionRow, Vote, facts_of, sample_row, shown_text, votes
+from harness.viewer.rows import (
+    SIGNS,
+    WORDS,
+    ListedSample,
+    QuestionRow,
+    Vote,
+    facts_of,
+    images_of,
+    sample_row,
+    shown_text,
+    votes,
+)
 
 MAX_ANSWER_CHARS = 60
 """Largest number of characters of an answer in a line of a list."""
@@ -68,6 +79,8 @@ def question_text(benchmark: OpenBenchmark, question: Question, style: Style, *,
     else:
         before = f"[{count_noun(len(question.messages) - 1, 'message')} before the question]"
         yield f"{style.quiet(before)}\n{lines(question.messages[-1].shown)}\n"
+    for image in images_of(benchmark, question):
+        yield style.quiet(f"image: {visible(image if isinstance(image, str) else image.in_words, 400)}") + "\n"
     if question.metadata:
         words = ", ".join(
             f"{visible(str(name))} {visible(str(value), 200)}" for name, value in question.metadata.items()

@@ -22,6 +22,7 @@ import numpy as np
 
 from harness.core import codec
 from harness.core.errors import StoreError, UsageError
+from harness.core.images import ImageFacts, ImageFolder
 from harness.core.inert import visible
 from harness.core.records import Grade, Key, Question, Sample, VerdictName
 from harness.grading.elsewhere import shown_references
@@ -127,6 +128,16 @@ def text_of(question: Question) -> str:
     if len(question.messages) == 1:
         return question.messages[0].content
     return "\n\n".join(f"[{message.role}] {message.shown}" for message in question.messages)
+
+
+def images_of(benchmark: OpenBenchmark, question: Question) -> Iterator[ImageFacts | str]:
+    """What is known of each image that the question shows, in order; a sentence in place of one that is lost."""
+    folder = ImageFolder(benchmark.folder.images)
+    for name in dict.fromkeys(image.sha256 for image in question.images):
+        try:
+            yield folder.facts(name)
+        except StoreError as error:
+            yield str(error)
 
 
 def shown_text(benchmark: OpenBenchmark, question: Question) -> str:

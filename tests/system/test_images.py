@@ -9,16 +9,18 @@ import base64
 import json
 import shutil
 import threading
+import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.core.images import media_type
+from harness.core.images import ImageFacts, media_type
 from harness.runs import RunFolder
 from harness.testing import FakeServer, Pause, Request, Said, Step, serving
 from tests.budget import rounds
@@ -26,6 +28,7 @@ from tests.patience import PATIENCE_SECONDS
 from tests.pictures import picture
 from tests.system.command import harness as command
 from tests.system.command import start
+from tests.viewer.running import answering_here
 
 N = 6
 
@@ -158,3 +161,65 @@ def test_shards_copy_their_own_images_and_a_merge_has_all(data: Path, tmp_path: 
     merged = harness.merge([part.path for part in parts], out=tmp_path / "merged")
     assert merged.complete
     assert {file.name for file in (tmp_path / "merged" / "seen" / "images").iterdir()} == images[2]
+
+
+def test_what_reads_a_run_knows_its_images(data: Path, tmp_path: Path) -> None:
+    with FakeServer(serving(r"\boxed{4}", "m")) as server:
+        run = harness.run(out=tmp_path / "run", **asked(data, server))
+    harness.score(run)
+    exported = {to: harness.export(run, to=to, i_know=True).folder for to in ("parquet", "sharegpt", "inspect")}
+    rows = pq.read_table(exported["parquet"] / "seen.parquet").to_pylist()
+    assert len(rows) == 2 * N
+    for row in rows:
+        number = int(row["question_id"][1:])
+        in_order = [part for part in expected(number) if isinstance(part, bytes)]
+        assert [image["bytes"] for image in row["images"]] == in_order
+        assert [image["path"] for image in row["images"]] == [file_of(image) for image in in_order]
+    lines = [json.loads(line) for line in (exported["sharegpt"] / "seen.jsonl").read_text().splitlines()]
+    for line in lines:
+        text = line["conversations"][0]["value"]
+        said = expected(int(text[1]))
+        assert [(exported["sharegpt"] / path).read_bytes() for path in line["images"]] == shown_in(
+            expected(int(text[1]))
+        )
+        assert text == "".join(part if isinstance(part, str) else "<image>" for part in said)
+    assert json.loads((exported["sharegpt"] / "dataset_info.json").read_text())["seen"]["columns"]["images"] == "images"
+    with zipfile.ZipFile(exported["inspect"] / "seen.eval") as log:
+        sample = json.loads(log.read("samples/q3_epoch_1.json"))
+    urls = [part["image"].partition(",")[2] for part in sample["input"][0]["content"] if part["type"] == "image"]
+    assert [*map(base64.b64decode, urls)] == shown_in(expected(3))
+    with pytest.raises(harness.UsageError, match="show images, which alpaca cannot contain: export them as sharegpt"):
+        harness.export(run, to="alpaca", i_know=True)
+    printed = command(tmp_path, "show", "run", "q3")
+    assert f"image: {file_of(shown(3)[0])}, 640 × 4 pixels, {len(shown(3)[0])} bytes" in printed.out
+
+
+def test_the_viewer_shows_images_by_their_first_bytes_and_nothing_else(data: Path, tmp_path: Path) -> None:
+    with FakeServer(serving("so 4", "m")) as server:
+        harness.run(out=tmp_path / "runs" / "a", **asked(data, server))
+    folder, where = tmp_path / "runs" / "a" / "seen" / "images", {"run": "a", "benchmark": "seen"}
+    lost, bomb = (sha256(shown(0)[which]).hexdigest() for which in (0, 2))
+    (folder / lost).unlink()
+    (folder / lost).write_text("<svg onload='alert(1)'/>")
+    with answering_here(tmp_path / "runs") as viewer, viewer.client() as client:
+        (question,) = (client.get("/api/question", params={**where, "question": "q0"}).json()["question"],)
+        assert [(image["name"] is not None, "was changed" in image["words"]) for image in question["images"]] == [
+            (True, False), (False, True), (True, False)
+        ]  # fmt: skip
+        page = client.get("/image", params={**where, "name": bomb})
+        assert page.content == shown(0)[2]
+        assert page.headers["content-type"] == media_type(page.content)
+        assert (page.headers["x-content-type-options"], page.headers["content-security-policy"]) == (
+            "nosniff", "sandbox; default-src 'none'"
+        )  # fmt: skip
+        for name in (lost, "../questions.jsonl", "/etc/passwd", "0" * 64, ""):
+            assert client.get("/image", params={**where, "name": name}).status_code == 409
+    assert not ImageFacts("a", "png", (100_000, 100_000), 40).can_be_shown
+
+
+def shown_in(parts: list[str | bytes]) -> list[bytes]:
+    return [part for part in parts if isinstance(part, bytes)]
+
+
+def file_of(image: bytes) -> str:
+    return f"{sha256(image).hexdigest()}.{media_type(image).removeprefix('image/')}"

@@ -18,8 +18,9 @@ from typing import Any
 from harness.core.about import __version__
 from harness.core.codec import digest, without_lone_surrogates
 from harness.core.files import replacing
+from harness.core.images import ImageFolder
 from harness.core.inert import safe_name
-from harness.core.records import SampleStep, SentCall, ToolCall
+from harness.core.records import Message, SampleStep, SentCall, ToolCall
 from harness.exports import ExportedBenchmark, Exporter, File, SampleRow
 from harness.exports.choice import metrics_of, uncertainty
 from harness.tools.table import arguments_of
@@ -48,12 +49,14 @@ def _write(benchmark: ExportedBenchmark, path: Path) -> File:
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
 
         for row in benchmark.rows():
-            sample = _sample(row, benchmark.manifest.model)
+            images = ImageFolder(benchmark.folder.benchmark(benchmark.name).images)
+            sample = _sample(row, benchmark.manifest.model, images)
             # Inspect names members by the id; an id that would lead out of the archive's folder is changed.
             is_plain = re.fullmatch(r"[\w .:/-]+", sample["id"]) and ".." not in sample["id"]
             name = sample["id"] if is_plain else safe_name(sample["id"])
             member(f"samples/{name}_epoch_{sample['epoch']}.json", sample)
-            question = sample["input"] if isinstance(sample["input"], str) else sample["input"][-1]["content"]
+            messages = row.question.messages
+            question = messages[-1].content if messages else row.question.prompt
             parts = {field: sample[field] for field in ("id", "epoch", "target", "scores", "model_usage", "total_time")}
             summaries.append({**parts, "input": question[:1000], "completed": True})
         member("summaries.json", summaries)
@@ -81,15 +84,17 @@ def _spec(benchmark: ExportedBenchmark) -> dict[str, Any]:
     }
 
 
-def _sample(row: SampleRow, model: str) -> dict[str, Any]:
-    """The sample's JSON in a log. model: the model's name in the run, used if the server stated none."""
+def _sample(row: SampleRow, model: str, images: ImageFolder) -> dict[str, Any]:
+    """The sample's JSON in a log. model: the model's name in the run, used if the server stated none. images: those of
+    the benchmark.
+    """
     question, sample, grade = row.question, row.sample, row.grade
     thinking = [{"type": "reasoning", "reasoning": sample.reasoning}] if sample.reasoning else []
     content = [*thinking, {"type": "text", "text": sample.text or ""}]
     reply = {"role": "assistant", "content": content, "source": "generate", "model": sample.server_model}
     reply |= {"tool_calls": _called(sample.calls)} if sample.calls else {}
     messages = [
-        {"role": m.role, "content": m.content, "source": "input"}
+        {"role": m.role, "content": _content(m, images), "source": "input"}
         | ({"tool_calls": _called(m.calls)} if m.calls else {})
         | ({"tool_call_id": m.call_id} if m.call_id else {})
         for m in question.messages
@@ -119,6 +124,16 @@ def _sample(row: SampleRow, model: str) -> dict[str, Any]:
         "started_at": datetime.fromtimestamp(sample.timing.started, UTC).isoformat(),
         "total_time": sample.timing.total,
     }
+
+
+def _content(message: Message, images: ImageFolder) -> str | list[dict[str, Any]]:
+    """A message's content: its text, or the parts of one that shows images."""
+    if not message.images:
+        return message.content
+    return [
+        {"type": "text", "text": part} if isinstance(part, str) else {"type": "image", "image": images.url(part.sha256)}
+        for part in message.parts
+    ]
 
 
 def _turns(step: SampleStep) -> Iterator[dict[str, Any]]:

@@ -13,14 +13,16 @@ from harness.core import codec
 from harness.core.files import replacing, write_atomically
 from harness.core.inert import safe_name
 from harness.exports import ExportedBenchmark, Exporter, File
-from harness.exports.frame import ROWS_AT_A_TIME, Field, fields_of, sample_batches, schema_of
+from harness.exports.frame import ROWS_AT_A_TIME, Field, fields_of, images_field, sample_batches, schema_of
 
 
 def parquet(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     """Write a file for each benchmark, and `fields.json`."""
-    fields = fields_of(benchmarks)
-    files = []
+    common = fields_of(benchmarks)
+    has_images = any(question.images for each in benchmarks for question in each.questions.values())
+    fields, files = common, []
     for benchmark in benchmarks:
+        fields = (*common, images_field(benchmark)) if has_images else common
         path, manifest = out / f"{safe_name(benchmark.name)}.parquet", benchmark.manifest
         about = {"model": manifest.model, "harness_version": manifest.harness_version}
         with replacing(path) as file:

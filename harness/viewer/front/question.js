@@ -74,6 +74,7 @@ function questionText(question, { maths, where }) {
   return [
     before.length ? h("details", { "data-key": "before" }, h("summary", {}, summary), lazily(() => h("div", {}, before.map(([role, text]) => [h("p", { class: "quiet" }, plain(role)), rendered(text, maths)])))) : null,
     rendered(question.text, maths),
+    (question.images ?? []).map(({ name, words }) => h("figure", {}, name ? h("img", { class: "shown", src: "/image?" + queryOf({ run: where.run, benchmark: where.benchmark, name }), alt: plain(words) }) : null, h("figcaption", { class: "quiet" }, plain(words)))),
     cut ? h("p", {}, h("a", { href: "/raw?" + queryOf({ ...where, part: "question" }), target: "_blank", rel: "noopener" }, "The whole question as raw text")) : null,
     factsOf(question.facts),
   ];
