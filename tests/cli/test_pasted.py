@@ -142,6 +142,13 @@ def test_a_word_stays_one_harmless_word(word: str) -> None:
     assert shown.startswith("$'") or shlex.split(shown) == [word]
 
 
+@pytest.mark.parametrize("value", ["[" * 90_000, '{"a":' * 90_000, '{"chat_template_kwargs": 3}', "a=1,b", "{{", "\0"])
+def test_a_hostile_value_ends_in_a_line(value: str) -> None:
+    options = ["--generation-config", value, "--generation-config", '{"chat_template_kwargs": {"a": 1}}']
+    done = pasted("evalscope", "eval", "--datasets", "gsm8k", *options)
+    assert (done.exit_code, done.stdout[:18]) == (0, "harness run gsm8k "), done.exception
+
+
 def test_all_foreign_flags_of_a_line_are_answered_at_once() -> None:
     said = pasted(
         "run", "demo", "--n_samples", "4", "--tensor-parallel-size", "2", "--nosuchflag", "--log_samples"

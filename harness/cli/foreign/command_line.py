@@ -74,7 +74,8 @@ class Translation:
             self.arguments += rest
         elif name == "--extra-body":
             for key, part in _fields(rest[0]):
-                self.body[key] = self.body.get(key, {}) | part if isinstance(part, dict) else part
+                before = self.body.get(key)
+                self.body[key] = before | part if isinstance(before, dict) and isinstance(part, dict) else part
         elif "{" in words or value.lower() not in ("false", "0", "none"):
             self.add_options([name, *rest])
 
@@ -136,7 +137,7 @@ def _json(text: str) -> Any:
     """The JSON value in a text; the text itself if it is none."""
     try:
         return codec.decode(text)
-    except codec.DecodeError:
+    except (codec.DecodeError, RecursionError):
         return {"true": True, "false": False}.get(text.lower(), text)
 
 
