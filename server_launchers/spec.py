@@ -114,6 +114,8 @@ class ServerSpec(Options):
     """Requests worked on at once (llama_cpp: slots)."""
     max_batched_tokens: Annotated[int | None, Option(least=1)] = None
     """Tokens computed in one step (chunked prefill)."""
+    images_per_prompt: Annotated[int | None, Option(least=1)] = None
+    """Most images in a prompt (vLLM). Default: those of the run's questions."""
     attention_backend: Annotated[str | None, Option()] = None
     """Attention backend, by the engine's own name."""
     dtype: Annotated[str | None, Option()] = None

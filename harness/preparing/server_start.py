@@ -56,6 +56,9 @@ def checked_spec(questions: RunQuestions, watcher: Watcher | None = None) -> Ser
             fields.setdefault("reasoning_parser", preset.reasoning_parser.of(known_engine.parsers))
         if preset.context is not None and "context" in known_engine.takes:
             fields.setdefault("context", preset.context.tokens)
+    most_images = max((len(each.images) for one in questions.sets for each in one.questions), default=0)
+    if most_images and known_engine is not None and "images_per_prompt" in known_engine.takes:
+        fields.setdefault("images_per_prompt", most_images)
     spec = spec_of(engine, fields.pop("model", None) or options.model, watcher or Watcher(), **fields)
     if spec.context is not None:
         for question_set in questions.sets:

@@ -43,6 +43,8 @@ REASONS_SINCE = (0, 9)
 """The first version in which --reasoning-parser works alone."""
 ATTENTION_OPTION_SINCE = (0, 13)
 """The first version with --attention-backend, which deprecates the variable VLLM_ATTENTION_BACKEND."""
+IMAGES_FLAG, JSON_LIMITS_SINCE = "--limit-mm-per-prompt", (0, 9)
+"""The option that bounds the images of a prompt, and the first version that takes its value as JSON only."""
 NODES_SINCE = (0, 15)
 """The first version with --nnodes."""
 BATCH_INVARIANT_SINCE = (0, 11, 1)
@@ -86,6 +88,9 @@ def _shared_options(spec: ServerSpec, subcommand: tuple[str, ...], port: int) ->
 def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
     """Options that differ between versions or are missing in some."""
     words: list[str] = []
+    if spec.images_per_prompt is not None and not _gives(spec, IMAGES_FLAG):
+        limit = f'{{"image": {spec.images_per_prompt}}}'
+        words += [IMAGES_FLAG, limit if since(version, JSON_LIMITS_SINCE) else f"image={spec.images_per_prompt}"]
     if spec.prefix_caching:
         words += ["--enable-prefix-caching"]
     elif spec.prefix_caching is False and since(version, CACHES_PREFIXES_SINCE):
@@ -99,14 +104,19 @@ def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
     return words
 
 
+def _gives(spec: ServerSpec, flag: str) -> bool:
+    """Whether the user gives this option among the engine's own, spelt with hyphens or underscores."""
+    return any(word.partition("=")[0].replace("_", "-") == flag for word in spec.extra_flags)
+
+
 def _sampling_defaults(spec: ServerSpec, version: str) -> list[str]:
     """The option by which vLLM uses its own sampling values, not the model's `generation_config.json`.
 
     Empty if the user decides otherwise, and for the values that this version takes by default.
     """
     flag = NEUTRAL_WORDS[0]
-    # Our neutral values must not override the user's own choice, whether spelt --generation-config or _config.
-    if any(word.partition("=")[0].replace("_", "-") == flag for word in spec.extra_flags):
+    # Our neutral values must not override the user's own choice.
+    if _gives(spec, flag):
         return []
     if not since(version, NEUTRAL_SINCE):
         return [flag, "auto"] if spec.sampling_defaults == "model" else []
@@ -227,7 +237,7 @@ class Vllm(Engine):
     """vLLM on CUDA, ROCm or CPU."""
 
     summary = "vLLM: `vllm serve`."
-    takes = GPU_SERVER | {"device"}
+    takes = GPU_SERVER | {"device", "images_per_prompt"}
     assumed_version = TESTED_VERSION
     spreads = True
     router = VLLM_ROUTER

@@ -50,7 +50,7 @@ class VllmAscend(vllm.Vllm):
     """vLLM with the plug-in for Ascend."""
 
     summary = "vLLM on Ascend NPUs, with the plug-in vllm-ascend."
-    takes = GPU_SERVER - {"deterministic"}
+    takes = GPU_SERVER - {"deterministic"} | {"images_per_prompt"}
     assumed_version = next(iter(RELEASES))
     accelerator = "ascend"
 

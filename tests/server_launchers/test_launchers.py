@@ -52,6 +52,10 @@ NODES = {"nodes": 2, "head_address": "h"}
     ("engine", "fields", "words"),
     [
         ("vllm", {"engine_version": "0.8.0"}, "--generation-config vllm"),
+        ("vllm", {"images_per_prompt": 7}, """--limit-mm-per-prompt '{"image": 7}'"""),
+        ("vllm_ascend", {"images_per_prompt": 7}, """--limit-mm-per-prompt '{"image": 7}'"""),
+        ("vllm", {"images_per_prompt": 7, "engine_version": "0.8.0"}, "--limit-mm-per-prompt image=7"),
+        ("vllm", {"images_per_prompt": 7, "extra_flags": ("--limit_mm_per_prompt={}",)}, "--limit_mm_per_prompt={}"),
         ("vllm", {"engine_version": "0.11.1", "deterministic": True}, "VLLM_BATCH_INVARIANT=1"),
         ("vllm", {"model": "tests"}, f"serve {shlex.quote(f'{Path.cwd()}/tests')} --served-model-name tests"),
         ("vllm", {"tp": 2, "dp": 4, "dp_mode": "engine", **NODES}, "--data-parallel-start-rank 2"),

@@ -22,7 +22,7 @@ import pytest
 import harness
 from harness.core.images import ImageFacts, media_type
 from harness.runs import RunFolder
-from harness.testing import FakeServer, Pause, Request, Said, Step, serving
+from harness.testing import FakeServer, Pause, Request, Said, Step, http, serving
 from tests.budget import rounds
 from tests.patience import PATIENCE_SECONDS
 from tests.pictures import picture
@@ -215,6 +215,20 @@ def test_the_viewer_shows_images_by_their_first_bytes_and_nothing_else(data: Pat
         for name in (lost, "../questions.jsonl", "/etc/passwd", "0" * 64, ""):
             assert client.get("/image", params={**where, "name": name}).status_code == 409
     assert not ImageFacts("a", "png", (100_000, 100_000), 40).can_be_shown
+
+
+def test_a_server_that_is_started_takes_the_images_and_a_text_model_is_one_sentence(data: Path, tmp_path: Path) -> None:
+    words = ["--data", str(data), "--model", "org/model", "--out", "run"]
+    dry = command(tmp_path, "run", *words, "--serve", "vllm", "--dry-run")
+    assert """--limit-mm-per-prompt '{"image": 3}'""" in dry.out + dry.err
+    assert "base64" not in dry.out
+    refusal = http(400, {"error": {"message": "org/model is not a multimodal model"}})
+    with FakeServer(serving([refusal], "org/model")) as server:
+        refused = command(tmp_path, "run", *words, "--base-url", server.base_url, "--samples", "50")
+        n_asked = sum(request.method == "POST" for request in server.requests)
+    assert refused.code != 0
+    assert "rejects every request: HTTP 400: org/model is not a multimodal model" in refused.err
+    assert n_asked < 100
 
 
 def shown_in(parts: list[str | bytes]) -> list[bytes]:
