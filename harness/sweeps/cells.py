@@ -154,23 +154,29 @@ class Sweep:
         return math.prod(int(spec.get(name) or 1) for name in ("tp", "pp", "dp"))
 
     @property
-    def is_ladder(self) -> bool:
-        """Whether the runs differ in their requests in flight: a load curve."""
+    def is_load_curve(self) -> bool:
+        """Whether the file lists several numbers of requests in flight."""
         return len(self.file.content.get("concurrency", ())) > 1
+
+    def configuration(self, cell: Cell) -> str:
+        """The labels of the cell on the axes with several entries, without its requests in flight."""
+        labels = [self.label(axis, name) for axis, name in cell.point.items() if len(self.axes[axis]) > 1]
+        load = f"concurrency {cell.options.concurrency}"
+        return " ".join(filter(None, (label.removesuffix(load).rstrip() for label in labels)))
 
     @cached_property
     def base(self) -> tuple[str, str] | None:
         """The entry with which the other entries of its axis are compared, as (axis, name of the entry).
 
         The file names the entry as its base; None as long as it is a checkpoint to come. Without that key the entry is
-        the first number of requests in flight of a load curve; the first column of a grid; without a grid, the first
-        entry of the first axis with several entries; None if there is no such axis.
+        the first column of a grid; without a grid, the first entry of the first axis with several entries; None if
+        there is no such axis. A load curve has none: see `base_cells`.
         """
         if self.table.base is not None:
             entries = ((axis, entry.name) for axis in AXES for entry in self.axes.get(axis, ()))
             return next((entry for entry in entries if entry[1] == self.table.base), None)
-        if self.is_ladder:
-            return "sampling", self.axes["sampling"][0].name
+        if self.is_load_curve:
+            return None
         long_axes = [axis for axis in self.other_axes if len(self.axes[axis]) > 1]
         columns = self.columns_axis if self.table.layout == "grid" else None
         axis = columns if columns in long_axes else next(iter(long_axes), None)
@@ -178,13 +184,29 @@ class Sweep:
 
     @cached_property
     def base_cells(self) -> dict[str, str]:
-        """Cell → the base cell of its row, which differs from it only on the axis of the base; none for a base."""
-        if self.base is None:
+        """Cell → the base cell of its row, which differs from it only on the axis of the base; none for a base.
+
+        In a load curve without a stated base, this is the first configuration at its lowest load, on each benchmark.
+        """
+        if self.base is not None:
+            axis, name = self.base
+            of_row = {without(axis, cell.point): cell.name for cell in self.cells if cell.point[axis] == name}
+            named = {cell.name: of_row.get(without(axis, cell.point), cell.name) for cell in self.cells}
+        elif self.is_load_curve and self.table.base is None:
+            lowest, first = dict[str, str](), dict[str, str]()
+            for cell in sorted(self.cells, key=lambda cell: cell.options.concurrency or 0):
+                lowest.setdefault(self.configuration(cell), cell.name)
+            for cell in self.cells:
+                first.setdefault(cell.benchmark, lowest[self.configuration(cell)])
+            named = {cell.name: first[cell.benchmark] for cell in self.cells}
+        else:
             return {}
-        axis, name = self.base
-        of_row = {without(axis, cell.point): cell.name for cell in self.cells if cell.point[axis] == name}
-        named = {cell.name: of_row.get(without(axis, cell.point), cell.name) for cell in self.cells}
         return {cell: of_base for cell, of_base in named.items() if cell != of_base}
+
+    @property
+    def base_label(self) -> str:
+        """The base, as the tables' titles name it."""
+        return self.label(*self.base) if self.base else "the first configuration at its lowest load"
 
     @cached_property
     def read_cells(self) -> dict[str, str]:
@@ -367,16 +389,17 @@ def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_a
 
 
 def _repeats(file: SweepFile) -> dict[str, Sequence[int]]:
-    """Option of a run → the numbers that it has in turn, by the file's `concurrency`, `samples` and `repeat` (seeds 1,
-    2 …); empty if the file has no such key.
+    """Option of a run → the numbers that it has in turn, by the file's `samples`, `repeat` (seeds 1, 2 …) and
+    `concurrency`; empty if the file has no such key.
     """
-    numbers = {name: file.content.get(name, ()) for name in ("concurrency", "samples")}
-    numbers["seed"] = range(1, file.content.get("repeat", 0) + 1)
+    content = file.content
+    numbers = {"samples": content.get("samples", ()), "seed": range(1, content.get("repeat", 0) + 1)}
+    numbers["concurrency"] = content.get("concurrency", ())  # Last, as `Sweep.configuration` reads it.
     return {option: values for option, values in numbers.items() if values}
 
 
 def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> list[Entry]:
-    """The entries of the sampling, each with every number of the file's `concurrency` and `samples` and every seed of
+    """The entries of the sampling, each with every number of the file's `samples` and `concurrency` and every seed of
     its `repeat`.
 
     over: names of the options from the command line. Raises `UsageError` if one of them or an entry sets the same.
@@ -402,7 +425,7 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
     return repeated
 
 
-_SET_BY_FILE = "the file's `concurrency`, `samples` and `repeat` set these options of each run: leave {} out"
+_SET_BY_FILE = "the file's `samples`, `repeat` and `concurrency` set this for each run: leave {} out"
 """The refusal of an option that is given although the file repeats the runs by it."""
 
 

@@ -1,13 +1,16 @@
 """The load curve of a sweep over `concurrency`: throughput against the speed for a user, with accuracy at each load.
 
-A point that another one beats on both axes is not on the frontier. Nor is one whose accuracy is lower than at the first
-load, beyond chance (the star of the tables): a server that drops tokens is fast.
+A point is not on the frontier if another one beats it on both axes, if it lacks samples, or if it is less accurate than
+its base, beyond chance (the star of the tables): a server that drops tokens is fast. By default the base is the first
+configuration at its lowest load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from harness.core.inert import visible
@@ -34,12 +37,14 @@ from harness.sweeps.columns import Notes, score_text
 from harness.sweeps.results import CellResult, Results
 
 _ENGINE_HEADS = ("running", "waiting", "cache %", "preempted", "acceptance length")
-"""The columns on the engine's own figures."""
+"""Columns with the engine's own figures."""
 
 
-class Rung(NamedTuple):
-    """One load of one configuration. series: the configuration. load: None if it was never reached. per: by what the
-    throughput is divided: the GPUs, or 1 where they are unknown.
+class CurvePoint(NamedTuple):
+    """One load of one configuration.
+
+    series: the configuration. load: None if it was never reached. per: the GPUs by which the throughput is divided; 1
+    where they are unknown.
     """
 
     series: str
@@ -59,7 +64,7 @@ class Rung(NamedTuple):
 
     @property
     def is_worse(self) -> bool:
-        """Whether its accuracy is lower than at the first load, beyond chance."""
+        """Whether it is less accurate than its base, beyond chance."""
         pair = self.result.against_base
         return self.result.differs and pair is not None and pair.difference.value < 0
 
@@ -71,40 +76,35 @@ class Rung(NamedTuple):
         return self.load.user_tokens_per_s.value, self.load.tokens_per_s.value / self.per
 
 
-def rungs(results: Results) -> list[Rung]:
-    """The loads of a sweep in order; empty if it is none over `concurrency`."""
+def curve_points(results: Results) -> list[CurvePoint]:
+    """The loads of a sweep in order; empty if it is not over `concurrency`."""
     sweep = results.sweep
-    if not sweep.is_ladder:
+    if not sweep.is_load_curve:
         return []
     all_gpus = [sweep.gpus(result.cell) for result in results.results]
     return [
-        Rung(_series(results, result), result, result.load, gpus if gpus and None not in all_gpus else 1)
+        CurvePoint(sweep.configuration(result.cell), result, result.load, gpus if gpus and None not in all_gpus else 1)
         for result, gpus in zip(results.results, all_gpus, strict=True)
     ]
 
 
-def _series(results: Results, result: CellResult) -> str:
-    """The configuration of a cell: its entries on the axes with several, without its load."""
-    sweep, point = results.sweep, result.cell.point
-    labels = [sweep.label(axis, name) for axis, name in point.items() if len(sweep.axes[axis]) > 1]
-    return " ".join(" ".join(labels).replace(f"concurrency {result.cell.options.concurrency}", "").split())
-
-
-def frontier(of: Sequence[Rung]) -> list[Rung]:
-    """The loads that no other one beats on both axes, from the fastest for a user on."""
-    best, kept = -1.0, []
-    for rung in sorted(
-        (each for each in of if each.at and not each.is_worse), key=lambda each: each.at or (), reverse=True
+def frontier(points: Sequence[CurvePoint]) -> list[CurvePoint]:
+    """The points that no other one of their benchmark beats on both axes, the fastest for a user first."""
+    best, kept = dict[str, float](), list[CurvePoint]()
+    for at, point in sorted(
+        ((each.at, each) for each in points if each.at and not each.is_worse and not each.result.reason),
+        key=itemgetter(0),
+        reverse=True,
     ):
-        if rung.at and rung.at[1] > best:
-            kept.append(rung)
-            best = rung.at[1]
+        if at[1] > best.get(_benchmark(point), 0.0):
+            kept.append(point)
+            best[_benchmark(point)] = at[1]
     return kept
 
 
-def load_table(results: Results) -> Table | None:
-    """A row a load; None for a sweep that is none over `concurrency`."""
-    if not (of := rungs(results)):
+def load_table(results: Results, star: str) -> Table | None:
+    """A row for each load; None if the sweep is not over `concurrency`. star: what it means, for the title."""
+    if not (of := curve_points(results)):
         return None
     notes, best = Notes(), frontier(of)
     per_gpu = any(each.per > 1 for each in of) or results.sweep.file.content.get("gpus") is not None
@@ -127,18 +127,25 @@ def load_table(results: Results) -> Table | None:
         texts += _load_texts(each, notes, per_gpu=per_gpu)
         engine = each.result.score.engine if each.result.score else None
         texts += [engine_cell(engine, head) if engine else ABSENT for head in heads]
-        rows.append((*texts, "less accurate" if each.is_worse else "yes" if each in best else ""))
-    title = "Load curve: p50 / p90 / p99 over the requests that began at full load; 95 % intervals over time"
+        verdict = "less accurate" if each.is_worse else "incomplete" if each.result.reason else ""
+        rows.append((*texts, verdict or ("yes" if each in best else "")))
+    title = f"Load curve: p50 / p90 / p99 over the requests at full load; 95 % intervals over time{star}"
     return Table(title, tuple(columns), tuple(rows), tuple(notes.texts), frozenset(range(several, len(columns))))
 
 
-def _load_texts(rung: Rung, notes: Notes, *, per_gpu: bool) -> list[str]:
+NO_LOAD = (
+    "too few requests in flight to reach this load; or the replies state no tokens, or used tools, or came in batches"
+)
+"""Why a load has no speeds."""
+
+
+def _load_texts(point: CurvePoint, notes: Notes, *, per_gpu: bool) -> list[str]:
     """The speeds and times of a load."""
-    load = rung.load
+    load = point.load
     if load is None:
-        why = f"never had {rung.concurrency} requests in flight, or states no tokens" if rung.result.score else ""
+        why = NO_LOAD if point.result.score else ""
         return [f"{ABSENT}{notes.mark(why)}", *[ABSENT] * (4 + per_gpu)]
-    speeds = [_rate(load.tokens_per_s, 1), *([_rate(load.tokens_per_s, rung.per)] if per_gpu else [])]
+    speeds = [_rate(load.tokens_per_s, 1), *([_rate(load.tokens_per_s, point.per)] if per_gpu else [])]
     return [
         *speeds,
         _rate(load.user_tokens_per_s, 1) if load.user_tokens_per_s else ABSENT,
@@ -159,9 +166,9 @@ def _times(of: Percentiles | None, factor: float) -> str:
     return ABSENT if of is None else " / ".join(f"{factor * each:.3g}" for each in (of.p50, of.p90, of.p99))
 
 
-def load_plots(results: Results) -> Iterator[Plot]:
+def curve_plots(results: Results) -> Iterator[Plot]:
     """Throughput against the speed for a user, and accuracy against the load."""
-    of = rungs(results)
+    of = curve_points(results)
     placed = [each for each in of if each.at is not None]
     if placed:
         yield _curve_plot(placed)
@@ -174,11 +181,12 @@ def load_plots(results: Results) -> Iterator[Plot]:
         yield lines_plot("load-accuracy", "Accuracy against load", BANDS, columns, rows, x)
 
 
-def _curve_plot(placed: Sequence[Rung]) -> Plot:
+def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
     """Throughput against the speed for a user, with both errors, the load at each point, and the frontier."""
     names, best = list(dict.fromkeys(each.series for each in placed)), frontier(placed)
     keys = {name: key_of(number) for number, name in enumerate(names)}
-    marks: list[Mark] = [Stroke([each.at for each in best if each.at], SOFT, 1, dash="4 4")]
+    by_benchmark = groupby(sorted(best, key=_benchmark), _benchmark)
+    marks: list[Mark] = [Stroke([each.at for each in of if each.at], SOFT, 1, dash="4 4") for _, of in by_benchmark]
     dots, rows, ends = list[Mark](), list[tuple[Cell, ...]](), list[tuple[float, float]]()
     for each in placed:
         load, at = each.load, each.at
@@ -198,7 +206,7 @@ def _curve_plot(placed: Sequence[Rung]) -> Plot:
     ]
     unit = "tokens/s" if all(each.per == 1 for each in placed) else "tokens/s/GPU"
     worse = [str(each.concurrency) for each in placed if each.is_worse]
-    hollow = f" Hollow: {', '.join(worse)} {are(len(worse))} less accurate than the first load." if worse else ""
+    hollow = f" Hollow: {', '.join(worse)} {are(len(worse))} less accurate than the base." if worse else ""
     columns = ("series", "concurrency", "user_tokens_per_s", "user_low", "user_high", "tokens_per_s", "low", "high")
     return Plot(
         name="load-curve",
@@ -212,6 +220,10 @@ def _curve_plot(placed: Sequence[Rung]) -> Plot:
         legend=[(visible(name), key) for name, key in keys.items()],
         height=260,
     )
+
+
+def _benchmark(point: CurvePoint) -> str:
+    return point.result.cell.benchmark
 
 
 def _ends(rate: Rate, by: int) -> tuple[float, float]:

@@ -55,7 +55,7 @@ class CellResult:
     those that made the samples, that the step repeats the step before, or that more reasoning made no reply longer;
     often empty. apart: how the settings of a step differ from those of its curve, so that it is compared with no other
     step; else empty. likelihood: what its server makes of its base's replies; unread: why it cannot read them. history:
-    what the log of its run records. load: of a load curve.
+    what the log of its run records. load: what it says of its load, in a load curve.
     """
 
     cell: Cell
@@ -216,7 +216,7 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
         remark="; ".join(run.remarks),
         history=run.history,
         load=load_point(read_samples(folder.benchmark(benchmark.name)), cell.options.concurrency or 1)
-        if sweep.is_ladder
+        if sweep.is_load_curve and not cell.options.batch
         else None,
     )
 

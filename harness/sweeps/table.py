@@ -30,7 +30,7 @@ from harness.runs import RunFolder
 from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, ends, with_interval
 from harness.sweeps.cells import AXES, Sweep
 from harness.sweeps.columns import MARK, Notes, column_heads, column_texts, pass_at_k, published_text, score_text
-from harness.sweeps.load_curve import load_plots, load_table
+from harness.sweeps.load_curve import curve_plots, load_table
 from harness.sweeps.results import Aggregate, CellResult, Results
 from harness.sweeps.rows import CellRow, MeanRow
 
@@ -45,7 +45,7 @@ Point = Mapping[str, str]
 
 def tables(results: Results) -> list[Table]:
     """All tables of a sweep, in reading order."""
-    of_load = load_table(results)
+    of_load = load_table(results, _beside_base(results, (result.p for result in results.results)))
     sections = [of_load] if of_load else []
     if not of_load or "table" in results.sweep.file.content:
         sections += _grids(results) if results.sweep.table.layout == "grid" else _listed(results)
@@ -69,7 +69,7 @@ def plots(results: Results) -> list[Plot]:
         if result.score is not None and result.cell.benchmark not in steps
     ]
     drawn = [
-        *load_plots(results),
+        *curve_plots(results),
         accuracy_plot(rows),
         *(benchmark_plot(name, of_curve) for name, of_curve in steps.items()),
     ]
@@ -172,7 +172,7 @@ def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
 
 
 def _flat(name: str, value: Any) -> dict[str, Any]:
-    """A value of an object in CSV, a column for each of its parts: `load_total_p50`."""
+    """A value in CSV: an object has a column for each of its parts, such as `load_total_p50`."""
     if not isinstance(value, dict):
         return {name: value}
     return {head: part for own, inner in value.items() for head, part in _flat(f"{name}_{own}", inner).items()}
@@ -327,10 +327,9 @@ def _beside_base(results: Results, ps: Iterable[float | None]) -> str:
 
     ps: of the cells of the table; None for a cell that is not compared.
     """
-    base = results.sweep.base
-    if base is None or all(p is None for p in ps):
+    if all(p is None for p in ps):
         return ""
-    label = short(results.sweep.label(*base))
+    label = short(results.sweep.base_label)
     return f"; * differs from {label} (p < 0.05, corrected for all comparisons of this sweep)"
 
 
