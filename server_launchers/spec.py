@@ -52,25 +52,25 @@ class ServerSpec(Options):
     """
 
     engine: Annotated[EngineName, Option(argument=True)]
-    """How the server is started."""
+    """Engine to start."""
     model: Annotated[str, Option(argument=True)] = ""
-    """Model name on the hub, a folder, or a GGUF file (llama_cpp)."""
+    """Model name on the Hub, a folder, or a GGUF file (llama_cpp)."""
     name: Annotated[str | None, Option(argument=True)] = None
     """Name in `serve status` and `serve stop`. Default: from the model."""
     extra_flags: Annotated[tuple[str, ...], Option(argument=True)] = ()
-    """Passed to the engine unchanged; of a program, the whole command line."""
+    """Flags passed to the engine unchanged; for `command`, the whole command line."""
 
     served_name: Annotated[str | None, Option()] = None
-    """Name that clients ask for. Default: the model as given."""
+    """Model name for clients. Default: the model as given."""
     host: Annotated[str, Option()] = "127.0.0.1"
     """Address to listen on. Default: 127.0.0.1."""
     port: Annotated[int, Option(least=0, most=65535)] = 0
-    """Port; 0 (the default) picks a free one.
+    """Port to listen on. Default: 0, which picks a free one.
 
     The port of replica 0; replica i listens on port + i.
     """
     api_key_env: Annotated[str | None, Option(flag="server-key-env", metavar="VARIABLE")] = None
-    """Variable with the key that clients must send.
+    """Environment variable with the API key that clients must send.
 
     Name of the environment variable with the key; the key itself reaches no argv and no file.
     """
@@ -80,94 +80,92 @@ class ServerSpec(Options):
     pp: Annotated[int, Option(least=1)] = 1
     """Pipeline parallel size."""
     dp: Annotated[int, Option(least=1)] = 1
-    """Replicas."""
+    """Number of replicas."""
     dp_mode: Annotated[Literal["client", "engine", "router"], Option()] = "client"
-    """Spread requests over replicas by this client over N servers, by the engine, or by a router."""
+    """How requests are spread over replicas: by this client over N servers, by the engine, or by a router."""
     devices: Annotated[tuple[str, ...] | None, Option(metavar="LIST", kind=COMMAS)] = None
-    """Accelerators to use, e.g. 0,1,2,3. Default: all.
+    """Accelerators to use, such as 0,1,2,3. Default: all.
 
     Devices as the engine's visible-devices variable names them; None asks the system.
     """
     device: Annotated[Literal["cuda", "npu", "cpu"] | None, Option()] = None
-    """Kind of device. Default: the engine chooses."""
+    """Type of device. Default: the engine's."""
     nodes: Annotated[int, Option(least=1)] = 1
-    """Machines that share one model; each runs this command with its own --node-rank."""
+    """Number of machines that share one model; run this command on each with its own --node-rank."""
     node_rank: Annotated[int, Option(least=0)] = 0
-    """Number of this machine among the nodes, from 0."""
+    """Rank of this machine among the nodes, from 0."""
     head_address: Annotated[str | None, Option()] = None
-    """Address of node 0 that the other nodes can reach."""
+    """Address of node 0, reachable from the other nodes."""
     head_port: Annotated[int, Option(least=1, most=65535)] = 29500
-    """Port on node 0 for the nodes' own traffic."""
+    """Port on node 0 for traffic between nodes."""
     node_address: Annotated[str | None, Option()] = None
-    """This node's address, where it has several (HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP)."""
+    """This node's address, if it has several (HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP)."""
     interface: Annotated[str | None, Option(metavar="NAME")] = None
-    """Network interface between nodes, e.g. eth0.
+    """Network interface between nodes, such as eth0.
 
     The network interface between nodes; it becomes `*_SOCKET_IFNAME` of NCCL, GLOO and HCCL.
     """
 
     context: Annotated[int | None, Option(flag="max-model-len", least=1)] = None
-    """Tokens of one request, prompt and answer."""
+    """Maximum tokens per request, prompt and completion."""
     memory_fraction: Annotated[float | None, Option(above=0, most=1)] = None
-    """Share of the accelerator's memory to use."""
+    """Fraction of the accelerator's memory to use."""
     max_sequences: Annotated[int | None, Option(least=1)] = None
-    """Requests worked on at once (llama_cpp: slots)."""
+    """Maximum requests processed at once (llama_cpp: slots)."""
     max_batched_tokens: Annotated[int | None, Option(least=1)] = None
-    """Tokens computed in one step (chunked prefill)."""
+    """Maximum tokens per step (chunked prefill)."""
     images_per_prompt: Annotated[int | None, Option(least=1)] = None
-    """Most images in a prompt (vLLM). Default: those of the run's questions."""
+    """Maximum images per prompt (vLLM). Default: the most in one of the run's questions."""
     attention_backend: Annotated[str | None, Option()] = None
-    """Attention backend, by the engine's own name."""
+    """Attention backend, by the engine's name for it."""
     dtype: Annotated[str | None, Option()] = None
-    """Number format of the weights."""
+    """Data type of the weights."""
     quantization: Annotated[str | None, Option()] = None
-    """Quantisation, by the engine's own name."""
+    """Quantization method, by the engine's name for it."""
     reasoning_parser: Annotated[str | None, Option()] = None
-    """Parser of the thinking, e.g. deepseek_r1, qwen3.
+    """Parser for the reasoning, such as deepseek_r1 or qwen3.
 
     Name of the parser, with underscores or hyphens (deepseek_r1, deepseek-r1); the engine gets its own spelling.
     """
     sampling_defaults: Annotated[Literal["neutral", "model"], Option()] = "neutral"
-    """Source of sampling values that a request leaves out: the engine's neutral values, or the model's
-    generation_config.json.
-    """
+    """Sampling values when a request sets none: the engine's neutral values, or the model's generation_config.json."""
     deterministic: Annotated[bool, Option()] = False
-    """The same text for a request regardless of other requests; slower."""
+    """Make replies independent of other requests in the batch; slower."""
     seed: Annotated[int | None, Option(flag="server-seed")] = None
-    """The engine's own seed."""
+    """Seed of the engine."""
     eager: Annotated[bool, Option()] = False
-    """No CUDA or NPU graphs."""
+    """Disable CUDA or NPU graphs."""
     prefix_caching: Annotated[bool | None, Option()] = None
-    """Reuse the computation for equal beginnings of prompts."""
+    """Reuse computation for prompts with the same prefix."""
     chat_template: Annotated[Path | None, Option()] = None
-    """Chat template in place of the model's own."""
+    """Chat template to use instead of the model's."""
     trust_remote_code: Annotated[bool, Option()] = False
-    """Let the engine run code that comes with the model."""
+    """Allow the engine to run code from the model's repository."""
     threads: Annotated[int | None, Option(least=1)] = None
     """CPU threads (llama_cpp)."""
 
     environment: Annotated[dict[str, str], Option(flag="env", metavar="NAME=VALUE", kind=VARIABLES)] = {}  # noqa: RUF012 - frozen
-    """Variable set for the engine.
+    """Environment variable for the engine. Repeatable.
 
     Variables for the engine; no file stores their values.
     """
     engine_version: Annotated[str | None, Option()] = None
-    """Write flags for this version instead of asking the installed engine."""
+    """Write flags for this version instead of checking the installed engine."""
     python: Annotated[Path | None, Option()] = None
-    """The engine's Python interpreter."""
+    """Python interpreter of the engine."""
     docker: Annotated[str | None, Option(metavar="IMAGE")] = None
     """Run the engine in this image."""
     router_python: Annotated[Path | None, Option()] = None
-    """The router's Python interpreter. Default: this one, or the engine's."""
+    """Python interpreter of the router. Default: this one, or the engine's."""
 
     health_path: Annotated[str | None, Option()] = None
-    """Page that answers 200 once a `command` server works."""
+    """Path that returns 200 once a `command` server is ready."""
     start_timeout: Annotated[float, Option(above=0)] = 600.0
-    """A start fails after this many seconds without progress in the log."""
+    """Maximum seconds without progress in the log during startup. Default: 600."""
     stop_grace: Annotated[float, Option(least=0)] = 20.0
-    """Seconds from SIGTERM to SIGKILL when a server is stopped."""
+    """Seconds between SIGTERM and SIGKILL when stopping. Default: 20."""
     restarts: Annotated[int, Option(least=0)] = 0
-    """How often a process that dies is started again.
+    """Number of times to restart a process that dies. Default: 0.
 
     Number of times that a process is restarted if it dies after the server was ready.
     """

@@ -16,14 +16,14 @@ SHOWN_PROMPTS = 3
 @click.group("benchmarks", cls=HelpingGroup, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Benchmark cards: what is asked, where the data come from, how it is graded."""
+    """List, show or download benchmark cards: questions, data source, grading."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_, as_json=False)
 
 
 @command.command("list", params=json_flags("the list", "list[harness.cli.printed.lists:CardRow]"))
 def list_(as_json: bool) -> None:
-    """All cards: questions, default samples, licence, and whether the data are here."""
+    """List all cards: questions, default samples, license, and whether the data is here."""
     from harness.benchmarks import catalogue
     from harness.cli.printed.lists import CardRow
 
@@ -67,7 +67,7 @@ def show(name: str) -> None:
 @command.command("fetch")
 @click.argument("names", nargs=-1, required=True)
 def fetch(names: tuple[str, ...]) -> None:
-    """Download the data of NAME..., verify them against the card, and say what came.
+    """Download the data of NAME..., verify it against the card, and print what was downloaded.
 
     \b
     harness benchmarks fetch aime24 math500

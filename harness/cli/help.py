@@ -35,7 +35,7 @@ class Flag(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The flag and its help, as click shows them."""
-        self.help = self._help() if callable(self._help) else self._help
+        self.help = as_typed(self._help() if callable(self._help) else self._help)
         return super().get_help_record(ctx)
 
 
@@ -65,13 +65,13 @@ class Helping(click.Command):
         hidden = 0
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is None:
+            if record is None or isinstance(parameter, click.Argument):
                 continue
             if not self.first:
                 heading = "Options"
             elif ctx.meta.get(_ALL):
                 heading = heading_of(parameter)
-            elif parameter.name in (*self.first, "help_all", "help"):
+            elif parameter.name in self.first or parameter.is_eager:
                 heading = "Options"
             else:
                 hidden += 1
@@ -174,7 +174,7 @@ def help_all(*, hidden: bool) -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=show_all,
-        help="Show all options, by subject; of a group, those of each command.",
+        help="Show all options, grouped by topic.",
         hidden=hidden,
     )
 
@@ -199,7 +199,8 @@ def whole_help(group: click.Group, ctx: click.Context) -> Iterator[str]:
         assert command is not None
         own = command.context_class(command, parent=ctx, info_name=name)
         own.meta[_ALL] = True
-        yield command.get_help(own)
+        with typed_in(command):
+            yield command.get_help(own)
         if isinstance(command, click.Group):
             yield from whole_help(command, own)
 

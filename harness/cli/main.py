@@ -84,17 +84,17 @@ class LazyGroup(click.Group):
         "token_normalize_func": lambda word: word.replace("_", "-"),
     },
 )
-@click.option("--version", "-V", is_flag=True, help="Show the version, and the commit where it is known.")
+@click.option("--version", "-V", is_flag=True, help="Show the version, and the commit if known.")
 @click.pass_context
 def cli(ctx: click.Context, version: bool) -> None:
-    """Benchmark harness for reasoning models: start a server, run the client, score, report.
+    """Benchmark harness for reasoning models: start a server, sample, score, report.
 
     \b
     harness doctor --demo                     try it: a small model on this CPU
-    harness run aime24:64 --base-url URL      64 answers to each question
+    harness run aime24:64 --base-url URL      64 samples per question
     harness score results/MODEL               grade them
-    harness report results/MODEL              a page with tables and pictures
-    harness compare results/A results/B       which is better, and how sure that is
+    harness report results/MODEL              a page with tables and plots
+    harness compare results/A results/B       which is better, and how certain
     """
     ctx.with_resource(channel.warnings_to(terminal.warn, terminal.note))
     if version:

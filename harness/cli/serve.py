@@ -34,14 +34,16 @@ class ServeGroup(HelpingGroup):
         if of_ours is not None or cmd_name not in plugins.names("launcher"):
             return of_ours
         takes = engines.by_name(engines.ANY_PROGRAM).takes
-        return _engine_command(cmd_name, "A plug-in's command.", takes)
+        return _engine_command(cmd_name, "A plug-in's engine.", takes)
 
 
 @click.group("serve", cls=ServeGroup, invoke_without_command=True)
-@click.option("--models", is_flag=True, help="List the small models for the embedded server, and which are here.")
+@click.option(
+    "--models", is_flag=True, help="List the small models for the embedded server and which ones are downloaded."
+)
 @click.pass_context
 def command(ctx: click.Context, models: bool) -> None:
-    """Start an inference server and wait until it really answers; list, show the logs of, or stop servers.
+    """Start an inference server and wait until it answers; list or stop servers, or show their logs.
 
     \b
     harness serve ENGINE MODEL [options] [-- engine flags]
@@ -69,7 +71,7 @@ def _list_models() -> None:
 @command.command("fetch")
 @click.argument("name")
 def fetch(name: str) -> None:
-    """Download NAME's weights for the embedded server into the cache, check them, and print the file's path.
+    """Download NAME's weights for the embedded server to the cache, verify them, and print the path.
 
     \b
     harness serve fetch smollm2-135m
@@ -94,15 +96,15 @@ _OURS = (
     click.Argument(["model"], default=""),
     click.Option(["--name"], help="Name in `serve status` and `serve stop`. Default: from the model."),
     click.Option(
-        ["--detach"], is_flag=True, help="Return once the server is ready; stop it with `harness serve stop`."
+        ["--detach"], is_flag=True, help="Return once the server is ready. Stop it with `harness serve stop`."
     ),
-    click.Option(["--dry-run"], is_flag=True, help="Print the command line and environment, start nothing."),
+    click.Option(["--dry-run"], is_flag=True, help="Print the command line and environment without starting."),
     click.Option(
         ["--register"],
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Write the ready server's address to FILE for other machines, and remove it at the end; `harness run "
-        "--base-url FOLDER` follows a folder of such files (*.url).",
+        help="Write the server's address to FILE (*.url) while it is ready; `harness run --base-url FOLDER` follows "
+        "the files in a folder.",
     ),
 )
 """Flags of every engine's command, besides those that describe the server."""
@@ -118,7 +120,7 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
         engine,
         params=[*_OURS, *server_flags(takes)],
         callback=partial(_start, engine),
-        help=f"{summary} Flags after `--` go to the engine unchanged.",
+        help=f"{summary} Flags after `--` are passed to the engine.",
         options_metavar="[OPTIONS] [-- ENGINE FLAGS]",
     )
 
@@ -175,7 +177,7 @@ for _name, _engine in engines.every().items():
 
 @command.command("status", params=json_flags("the list", "harness.cli.printed.lists:Servers"))
 def status(as_json: bool) -> None:
-    """List the servers that run, and those that ended without being asked to."""
+    """List running servers, and those that ended unexpectedly."""
     from harness.cli.printed.lists import ServerRow, Servers
     from server_launchers.keeping import servers
 
@@ -191,9 +193,9 @@ def status(as_json: bool) -> None:
 
 @command.command("stop")
 @click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="Stop all of them.")
+@click.option("--all", "everything", is_flag=True, help="Stop all servers.")
 def stop(name: str | None, everything: bool) -> None:
-    """Stop the server NAME, or the only one: TERM, wait, KILL of the whole group, then a look for survivors."""
+    """Stop the server NAME, or the only one: SIGTERM, then SIGKILL for the process group."""
     from server_launchers.keeping import servers
 
     stopped, survivors = servers.stop(name, all=everything)

@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 from harness.core.errors import UsageError
 from harness.core.options import Option, Options
 from harness.options.headings import JUDGE
-from harness.options.judge import JUDGE_KEYS
 
 
 class CommandOptions(Options):
@@ -43,11 +42,8 @@ class JudgeFlag(Options):
 
     judge: Annotated[
         str | None,
-        Option(
-            computed="A model to decide what the rules leave undecided, at its server: an address or a name of "
-            "`harness serve status`; without one OPENAI_BASE_URL, else the running server. KEY: "
-            f"{', '.join(JUDGE_KEYS)} (docs/judge.md).",
-            under=JUDGE,
-            metavar="MODEL[@URL|@NAME][,KEY=VALUE...]",
-        ),
+        Option(under=JUDGE, metavar="MODEL[@URL|@NAME][,KEY=VALUE...]"),
     ] = None
+    """Model that decides what the rules leave undecided, at a URL or a server of `harness serve status`. docs/judge.md
+    lists the keys.
+    """

@@ -36,43 +36,35 @@ class Listed(NamedTuple):
 GROUPS = {
     "Serve": {
         "serve": Listed("Start an inference server, list the running ones, or stop them."),
-        "probe": Listed("Examine a server: what would spoil a score from it.", "probing:ProbeCommand"),
+        "probe": Listed("Check a server for faults that would spoil a score.", "probing:ProbeCommand"),
     },
     "Ask": {
-        "run": Listed("Sample completions for benchmarks from a server; resume by the same command.", "run:RunCommand"),
-        "sweep": Listed("Run and score models × servers × settings × benchmarks from one file.", "run:SweepCommand"),
+        "run": Listed("Sample completions for benchmarks from a server, resumably.", "run:RunCommand"),
+        "sweep": Listed("Run and score models × servers × settings × benchmarks.", "run:SweepCommand"),
         "benchmarks": Listed("List the benchmark cards, or show one."),
-        "status": Listed(
-            "Show or steer a run from another terminal: concurrency, pause, drain.", "reading:StatusCommand"
-        ),
-        "merge": Listed("Join the run folders of several clients (shards) into one run.", "finished:MergeCommand"),
+        "status": Listed("Watch or steer a run: concurrency, pause, drain.", "reading:StatusCommand"),
+        "merge": Listed("Merge the run folders of several clients into one run.", "finished:MergeCommand"),
     },
     "Grade": {
-        "score": Listed("Grade a run's samples (or any tool's outputs) and aggregate them.", "score:ScoreCommand"),
-        "grade": Listed("Grade one response against one reference answer, and say why.", "finished:GradeCommand"),
-        "audit": Listed(
-            "Judge some samples by hand: the accuracy that a person's verdicts give.", "finished:AuditCommand"
-        ),
+        "score": Listed("Grade and score a run, or another tool's outputs.", "score:ScoreCommand"),
+        "grade": Listed("Grade one response against a reference, and explain why.", "finished:GradeCommand"),
+        "audit": Listed("Judge samples by hand to measure the grader's errors.", "finished:AuditCommand"),
     },
     "Read": {
-        "report": Listed("Print one table for runs, and write Markdown and HTML.", "finished:ReportCommand"),
+        "report": Listed("Print a table of runs, and write Markdown and HTML.", "finished:ReportCommand"),
         "show": Listed("Read a run's questions and samples in the terminal.", "reading:ShowCommand"),
-        "view": Listed("Read runs on a local page in the browser.", "reading:ViewCommand"),
-        "export": Listed(
-            "Write a run as training data, as a table, or as another tool's results.", "finished:ExportCommand"
-        ),
+        "view": Listed("Read runs in the browser.", "reading:ViewCommand"),
+        "export": Listed("Export a run as training data, a table or another tool's files.", "finished:ExportCommand"),
     },
     "Decide": {
-        "compare": Listed("Show which run is better, and how sure that is.", "deciding:CompareCommand"),
-        "gate": Listed("Say whether a model still reaches its floors, with few samples.", "deciding:GateCommand"),
+        "compare": Listed("Show which run is better, and how certain that is.", "deciding:CompareCommand"),
+        "gate": Listed("Check a model against its floors, with few samples.", "deciding:GateCommand"),
         "race": Listed("Sample candidates in rounds until it is clear which is better.", "run:RaceCommand"),
-        "plan": Listed("Show how many samples it takes to see a difference, and their cost.", "deciding:PlanCommand"),
-        "verify": Listed("Say whether a run agrees with what is published of its model.", "deciding:VerifyCommand"),
+        "plan": Listed("Plan how many samples detect a difference, and their cost.", "deciding:PlanCommand"),
+        "verify": Listed("Check whether a run agrees with published scores.", "deciding:VerifyCommand"),
     },
     "More": {
-        "doctor": Listed(
-            "Check plug-ins, the grader on every card, or the journal of a run; play the demo.", "reading:DoctorCommand"
-        ),
+        "doctor": Listed("Check plug-ins, cards or a run's checksums; run the demo.", "reading:DoctorCommand"),
     },
 }
 """Heading of `harness --help` → command → what it does, in the order of the work."""

@@ -17,8 +17,8 @@ class Margin(Options):
     """The loss that decides whether a run is not worse than another."""
 
     margin: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """Smallest loss that matters: is the new run not worse by so many points or more, on the same questions? Default:
-    only differences from 0.
+    """Smallest loss that matters: is the new run less than this many points worse, on the same questions? Default: test
+    for any difference.
     """
 
 
@@ -26,19 +26,20 @@ class CompareOptions(Margin):
     """The baseline of a comparison, and the loss that matters."""
 
     baseline: Annotated[Path | None, Option()] = None
-    """The run that all others are compared with. Default: in each benchmark the first run that has it."""
+    """Run to compare all others with. Default: for each benchmark, the first run that has it."""
 
 
 class CompareCommand(CompareOptions, CommandOptions):
-    """Compare scored RUNS question by question with the first of them that has the benchmark, or with --baseline.
+    """Compare scored RUNS question by question with the first one, or with --baseline. A run is a run folder, or
+    another tool's outputs graded by `harness score`.
 
-    A run is a run folder, or another tool's outputs that `harness score` has graded.
-    For each benchmark, one line says whether the same run would be better if the same questions were asked again, and
-    one whether it would be on other questions of this kind. If runs share several benchmarks, a last line is about
-    their mean. The p values are raised for the number of lines (Holm's
-    method), so that with two equal runs any line shows a difference in at most 5 % of cases. That holds if you look
-    once; to look again and again while runs grow, use `harness race`. Exit code beside a margin: 0 no run is worse by
-    it or more, 4 one is, 1 the samples leave it open, or a score is compared with no other.
+    For each benchmark, one line says whether a run is better on the same questions, and one whether it is better on new
+    questions of this kind. With several shared benchmarks, a last line compares their mean. p values are adjusted for
+    the number of lines (Holm's method): between two equal runs, any line shows a difference at most 5 % of the time.
+    This holds for one comparison; to compare repeatedly while runs grow, use `harness race`.
+
+    Exit code with --margin: 0 if no run is worse by the margin or more, 4 if one is, 1 if there are too few samples to
+    tell or a score has no counterpart.
 
     \b
     harness compare results/base results/tuned
@@ -53,17 +54,17 @@ class CompareCommand(CompareOptions, CommandOptions):
     runs: Annotated[tuple[Path, ...], Option(argument=True)]
     """Scored runs."""
     show_samples: Annotated[bool, Option(flag="samples")] = False
-    """Print where two runs differ instead: questions that moved, verdicts that flipped, settings."""
+    """Print where two runs differ instead: questions that moved, verdicts that changed, settings."""
     as_json: Annotated[bool, prints("a list of the decisions", "list[harness.deciding.verdicts:Decision]")] = False
 
 
 class GateCommand(CommandOptions):
-    """Say whether a model still reaches the floors of POLICY, a YAML file, within a promised rate of false alarms.
+    """Check a model against the floors in POLICY, a YAML file, with a bounded false-alarm rate.
 
-    Without RUN the benchmarks are sampled in rounds until each is decided or has used its samples; with RUN, scored
-    runs that exist are looked at. gate.json, gate.md, gate.xml (JUnit) and gate.html (the runs so far) are written, and
-    a line is added to the policy's history. Exit code 0: pass. 1: a critical benchmark fails. 4: undecided, or samples
-    are missing.
+    Without RUN, the benchmarks are sampled in rounds until each one is decided or has used its samples. With RUN,
+    existing scored runs are checked. The gate writes gate.json, gate.md, gate.xml (JUnit) and gate.html (runs so far),
+    and adds a line to the policy's history. Exit code: 0 pass, 1 a critical benchmark fails, 4 undecided or samples are
+    missing.
 
     \b
     harness gate --example > gate.yaml
@@ -77,19 +78,18 @@ class GateCommand(CommandOptions):
     policy: Annotated[Path | None, Option(argument=True)] = None
     """The policy's file."""
     runs: Annotated[tuple[Path, ...], Option(argument=True, metavar="[RUN]...")] = ()
-    """Scored runs that exist."""
+    """Existing scored runs."""
     out: Annotated[Path | None, Option(metavar="FOLDER")] = None
-    """Folder of the new run, or of the files about runs that exist. A folder without a decision continues. Default:
-    results/gate-NAME/ and the time, or the commit in CI; or the first RUN.
+    """Folder of the gate; an unfinished one resumes there. Default: results/gate-NAME/ plus the time, or in CI the
+    commit; with RUN, the first run's folder.
     """
     dry_run: Annotated[bool, Option()] = False
-    """Say what the gate will cost and find, by simulation; send no request. Exit code 1 if it finds a loss less often
-    than the policy wants.
+    """Simulate what the gate costs and detects. Do not send requests. Exit code 1 if its power is below the policy's.
     """
     forget: Annotated[str | None, Option(metavar="DATE", chars=10)] = None
-    """Take the runs that were sampled at this date, or time, out of what teaches the deviation of runs."""
+    """Leave out the runs sampled at this date or time when estimating the variation between runs."""
     example: Annotated[bool, Option()] = False
-    """Print a policy with comments, to be edited."""
+    """Print a commented policy to edit."""
     as_json: Annotated[bool, prints("the decision (gate.json)", "harness.gates.decide:Gated")] = False
 
 
@@ -99,16 +99,18 @@ class VerifyOptions(Options):
     model: Annotated[str | None, Option(chars=1)] = None
     """The model's published name, if the run has another name or none."""
     published: Annotated[Path | None, Option()] = None
-    """Compare with the scores of this file (YAML) or folder of files. Default: the scores that are shipped."""
+    """YAML file, or folder of files, with the scores to compare with. Default: the published scores that come with the
+    harness.
+    """
 
 
 class VerifyCommand(VerifyOptions, CommandOptions):
-    """Say whether the scores of RUN agree with the published scores of its model, and which settings differ. RUN is a
-    run folder, or another tool's outputs that `harness score` has graded.
+    """Check whether the scores of RUN agree with the model's published scores, and list the settings that differ. RUN
+    is a run folder, or another tool's outputs graded by `harness score`.
 
-    Published scores with the run's own settings come first; if there are any, only they decide. A run agrees if it
-    matches one of the most exact published scores. Exit code: 0 it agrees, 4 it does not, 1 cannot say: the samples are
-    too few to tell, or no source that disagrees states its settings.
+    If any published score has the run's own settings, only those are used. A run agrees if it matches one of the most
+    precise published scores. Exit code: 0 it agrees, 4 it does not, 1 cannot say (too few samples, or no source that
+    disagrees states its settings).
 
     \b
     harness verify results/mine && echo "as published"
@@ -118,29 +120,29 @@ class VerifyCommand(VerifyOptions, CommandOptions):
 
     run: Annotated[Path, Option(argument=True)]
     """The scored run."""
-    as_json: Annotated[bool, prints("a list, one of each benchmark,", "list[harness.commands.compare:Verified]")] = (
-        False
-    )
+    as_json: Annotated[
+        bool, prints("a list with one entry per benchmark", "list[harness.commands.compare:Verified]")
+    ] = False
 
 
 class PlanBasis(Margin):
     """The margin of a planned comparison, the accuracy of the model, and the prices of tokens."""
 
     accuracy: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """Accuracy of your model in %, if no run shows it: published spreads are scaled to it."""
+    """Your model's accuracy in %, if there is no run; published spreads are scaled to it."""
     prices: Annotated[str | None, Option(metavar="IN,OUT", kind=PRICES)] = None
-    """USD per million tokens of prompts and replies, such as 0.5,2. Default: the run's."""
+    """USD per million prompt and completion tokens, such as 0.5,2. Default: the run's."""
     recovery: Annotated[float | None, Option(least=50, below=100, kind=POINTS)] = None
-    """Smallest acceptable share of the baseline's accuracy in %. 95 is a margin of 5 % of the accuracy."""
+    """Smallest acceptable share of the baseline's accuracy, in %: 95 is a margin of 5 % of the accuracy."""
     plots: Annotated[Path | None, Option()] = None
-    """Folder for a picture, as SVG and CSV: the difference that each number of samples finds."""
+    """Folder for a plot (SVG and CSV) of the minimum detectable difference by number of samples."""
 
 
 class PlanOptions(PlanBasis):
     """The options of a plan: its basis, and the difference to find or the margin to show."""
 
     detect: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """True difference to find. May be left out if a number of samples is given."""
+    """True difference to detect. Not needed if you give a number of samples."""
 
     @property
     def is_margin(self) -> bool:
@@ -165,19 +167,17 @@ class PlanOptions(PlanBasis):
 
 
 class PlanCommand(PlanOptions, CommandOptions):
-    """Say how many samples per question it takes to find a true difference of --detect points in 80 % of repetitions,
-    and their tokens, time and money. A RUN is scored and has at least two samples per question: a part of the run, or a
-    former run of a similar model. For a BENCHMARK, or a file of your own questions, the spread of published runs is
-    taken, at your model's --accuracy. BENCHMARK:SAMPLES or RUN:SAMPLES asks the other way round: how small a difference
-    do these samples find?
+    """Print how many samples per question detect a true difference of --detect points (80% power), with their tokens,
+    time and cost. RUN is scored and has at least two samples per question: part of the run, or an earlier run of a
+    similar model. For a BENCHMARK or a file of your own questions, the spread of published runs is used, at your
+    model's --accuracy. With BENCHMARK:SAMPLES or RUN:SAMPLES, print the minimum detectable difference of so many
+    samples instead.
 
     The difference is between two new runs of equal size on the same questions. Several benchmarks are planned for one
-    `harness compare` of all of them: it corrects their p values together, so each benchmark needs more samples than
-    alone.
+    `harness compare`, which corrects their p values together, so each needs more samples than alone.
 
-    --margin plans another verdict of `harness compare`: that a new run is not worse by so many points or more. So many
-    samples show it in 80 % of repetitions, if both models are equally good. --recovery plans the same for a percentage
-    of the baseline's accuracy.
+    --margin plans to show that a new run is less than so many points worse, with 80% power if both models are equally
+    good. --recovery is the same as a percentage of the baseline's accuracy.
 
     \b
     harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2
@@ -188,18 +188,14 @@ class PlanCommand(PlanOptions, CommandOptions):
     """
 
     runs: Annotated[tuple[str, ...], Option(argument=True, metavar="RUN|BENCHMARK[:SAMPLES]...")]
-    """Runs or benchmarks that are planned for one comparison."""
-    as_json: Annotated[bool, prints("a list, one plan of each benchmark,", "list[harness.commands.plan:Needed]")] = (
-        False
-    )
+    """Runs or benchmarks to plan for one comparison."""
+    as_json: Annotated[bool, prints("a list with one plan per benchmark", "list[harness.commands.plan:Needed]")] = False
 
 
 class RaceRules(Options):
     """When a race is decided, and how often its standings are checked."""
 
     margin: Annotated[float, Option(least=0, most=50, kind=POINTS)] = 0.0
-    """A race also ends, as equal, once the difference surely lies within so many points; better and worse still mean
-    that it is not 0. Default: 0 (never equal).
-    """
+    """Also end the race as equal, once the difference is surely within this margin. Default: 0 (never equal)."""
     step: Annotated[int, Option(least=1, most=1000)] = 2
-    """Rounds of samples between two looks at the standings. Default: 2."""
+    """Rounds between comparisons. Default: 2."""

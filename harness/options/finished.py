@@ -18,18 +18,18 @@ class MergeOptions(Options):
     """The folder that run folders are joined into."""
 
     out: Annotated[Path, Option()]
-    """Folder of the joined run; if it holds an earlier part, the rest is added."""
+    """Folder of the merged run; new samples are added to an existing one."""
     accept_server_change: Annotated[bool, Option()] = False
-    """Join the folders although their servers reported different models, templates or quantisations."""
+    """Merge even if the servers reported different models, chat templates or quantization."""
 
 
 class MergeCommand(MergeOptions, CommandOptions):
-    """Join the folders RUNS (one run that was begun on several machines) into one run folder.
+    """Merge RUNS, the folders of one run that was started on several machines, into one run folder.
 
-    Shards that work in one folder need no merge: `harness score` joins them. Each sample is kept once. A folder with
-    other settings is refused, and the differences are named. The same command again adds the samples that have come
-    since. To ask for the missing samples, give `harness run` without --shard and with the joined folder as --out. Exit
-    code 1 if samples are missing.
+    Shards that share a folder need no merge: `harness score` joins them. Each sample is kept once. A folder with other
+    settings is refused, and the differences are listed. Run the same command again to add new samples. To request the
+    missing samples, use `harness run` without --shard and with the merged folder as --out. Exit code 1 if samples are
+    missing.
 
     \b
     harness merge node1/qwq-32b node2/qwq-32b --out results/qwq-32b
@@ -45,15 +45,15 @@ class ReportOptions(Options):
     out: Annotated[Path | None, Option()] = None
     """Folder for report.html, .md, .csv and .tex."""
     plots: Annotated[Path | None, Option()] = None
-    """Folder for each plot as SVG and CSV; as PNG, too, with the extra `report`."""
+    """Folder for the plots as SVG and CSV, and as PNG with the extra `report`."""
 
 
 class ReportCommand(ReportOptions, CommandOptions):
-    """Print one table for RUNS, benchmarks as columns, and write it as Markdown, CSV, LaTeX and HTML.
+    """Print one table for RUNS, with a column per benchmark, and write it as Markdown, CSV, LaTeX and HTML.
 
-    A run is a run folder, or another tool's outputs that `harness score` has graded; the folder of a sweep stands for
-    all its runs. The files go to --out, else into
-    the run folder; for several runs, into the folder that holds the first. Exit code 1: none of RUNS is scored.
+    A run is a run folder, a sweep's folder (all its runs), or another tool's outputs graded by `harness score`. Files
+    are written to --out; by default to the run folder, or with several runs to the folder that contains the first. Exit
+    code 1 if no run is scored.
 
     \b
     harness report results/base
@@ -80,39 +80,38 @@ class ExportOptions(Options):
     to: Annotated[
         str,
         Option(
-            computed=f"The format: {', '.join(extensions('exporter'))}; or that of a plug-in. docs/exports.md "
-            "says what each writes.",
+            computed=f"Format: {', '.join(extensions('exporter'))}, or a plug-in's (docs/exports.md).",
             metavar="FORMAT",
         ),
     ]
     out: Annotated[Path | None, Option()] = None
     """Folder for the files. Default: exports/FORMAT in the first run folder."""
     take: Annotated[Literal["correct", "all"] | None, Option()] = None
-    """Which samples. Default: correct for training data, else all."""
+    """Samples to export. Default: correct for training data, otherwise all."""
     shortest: Annotated[int | None, Option(metavar="N", least=1)] = None
-    """At most N samples of each question, the shortest ones."""
+    """Export at most the N shortest samples of each question."""
     finish_reasons: Annotated[tuple[str, ...] | None, Option(flag="finish-reason", metavar="REASON", kind=REASONS)] = (
         None
     )
-    """Only replies with this finish reason (stop, length …; `any` for all); may be repeated. Default: stop for training
-    data, else any.
+    """Export only replies with this finish reason (stop, length …; `any` for all). Default: stop for training data,
+    otherwise any. Repeatable.
     """
     distinct: Annotated[bool | None, Option()] = None
-    """Write equal replies to one question once. Default: on for training data."""
+    """Export identical replies to a question only once. Default: on for training data."""
     reasoning: Annotated[bool, Option()] = True
     """Leave the model's thinking out of training data."""
     solution_key: Annotated[str | None, Option(metavar="COLUMN", chars=1)] = None
-    """Write a benchmark's own solutions, from this column of its data, in place of a run's replies. RUN is then the
-    benchmark's name.
+    """Export a benchmark's own solutions, from this column of its data, instead of replies. RUN is the benchmark's
+    name.
     """
     prompt: Annotated[str | None, Option()] = None
-    """Prompt of the benchmark's questions beside its own solutions. Default: the card's."""
+    """Prompt for the questions of --solution-key. Default: the card's."""
     i_know: Annotated[bool, Option()] = False
-    """Also export a benchmark as training data, and questions whose authors ask not to publish them."""
+    """Also export benchmarks as training data, and questions whose authors ask not to publish them."""
 
 
 class ExportCommand(ExportOptions, CommandOptions):
-    """Write each RUN in the format of another tool: a folder with a file for each benchmark.
+    """Write each RUN in another tool's format: a folder with one file per benchmark.
 
     \b
     harness export results/limo --to sharegpt
@@ -131,26 +130,26 @@ class AuditOptions(Options):
     """The samples of an audit, and where a person's verdicts come from."""
 
     samples: Annotated[int, Option(least=2)] = 100
-    """Samples of each benchmark for a person to judge, including those judged before."""
+    """Samples per benchmark to judge, including those judged before."""
     undecided: Annotated[bool, Option()] = False
-    """Ask about the samples that the grader left undecided, in place of a random draw."""
+    """Judge the samples that the grader left undecided instead of a random draw."""
     benchmark: Annotated[str | None, Option()] = None
-    """Only this benchmark of the run. Default: each."""
+    """Audit only this benchmark. Default: all."""
     who: Annotated[str | None, Option(chars=1)] = None
-    """Name stored with the verdicts. Default: the user's."""
+    """Name stored with the verdicts. Default: your user name."""
     out: Annotated[Path | None, Option()] = None
-    """Write the samples left to judge to FILE, as JSON lines."""
+    """Write the samples to judge to FILE, as JSON lines."""
     verdicts: Annotated[Path | None, Option()] = None
-    """Take the verdicts from FILE, which `out` wrote and a person filled in."""
+    """Read the verdicts from FILE, written by `out` and filled in by a person."""
 
 
 class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
-    """Judge samples of the scored RUN by hand, without seeing their verdicts, and print the accuracy that follows.
+    """Judge samples of the scored RUN by hand, without seeing their grades, and print the accuracy that follows.
 
-    A judge model makes errors, and the interval of its score leaves them out. An audit measures them. It draws samples
-    at random from those that were graded correct and from the others; if a judge decided some samples, only from these.
-    You may stop at any sample and go on later. Your verdicts are stored as corrections. The score keeps its accuracy;
-    the audited accuracy stands beside it, with an interval that includes the grader's errors.
+    A grader makes errors that a score's interval does not include. An audit measures them: it draws random samples from
+    those graded correct and from the others, or only from those that a judge decided. You can stop at any sample and
+    resume later. Your verdicts are stored as corrections. The score is unchanged; the audited accuracy is printed with
+    it, with an interval that includes the grader's errors.
 
     \b
     harness audit results/r1
@@ -163,8 +162,7 @@ class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
     run: Annotated[Path | None, Option(argument=True)] = None
     """The scored run."""
     labels: Annotated[Path | None, Option()] = None
-    """Without RUN: measure the judge that `judge` names on the pairs in FILE, whose verdict or points a person gave
-    (docs/judge.md)."""
+    """Without RUN: measure the judge of `judge` on FILE, whose answers a person has labeled (docs/judge.md)."""
 
 
 TOOLS = Kind("str | Sequence[Mapping[str, Any]]", read_tools, str | list[dict[str, Any]])
@@ -183,23 +181,23 @@ class GradeOptions(Options):
     round_to_reference: Annotated[bool, Option()] = False
     """Accept a number that rounds to the reference's digits."""
     choices: Annotated[tuple[str, ...], Option(flag="choice")] = ()
-    """Text of an option of a choice question, in order; repeat it for each."""
+    """Text of one choice of a multiple-choice question; repeat it in order."""
     tools: Annotated[Any, Option(metavar="JSON", kind=TOOLS)] = ()
-    """With kind `calls`: the tools that were offered, a list of {"name", "description", "parameters"}."""
+    """With --kind calls: the tools offered, a list of {"name", "description", "parameters"}."""
     grader: Annotated[str, Option(metavar="MODULE:FUNCTION")] = "rules"
-    """A verifier of your own instead of the rules. Default: rules."""
+    """Your own verifier instead of the rules. Default: rules."""
     whole_reply: Annotated[bool, Option()] = False
-    """Take the whole reply as the answer, as a card with `whole_reply: true` does."""
+    """Grade the whole reply as the answer, as with `whole_reply: true` in a card."""
     deadline: Annotated[float, Option(above=0, below=MAX_DEADLINE_SECONDS)] = DEADLINE_SECONDS
-    """Maximum seconds for grading the answer; an answer that takes longer stays undecided. Default: 2."""
+    """Maximum seconds to grade the answer; after that it is undecided. Default: 2."""
 
 
 class GradeCommand(GradeOptions, CommandOptions):
-    """Say whether RESPONSE (`-` reads it from standard input) gives the answer REFERENCE, and by which rule.
+    """Grade RESPONSE (`-` for standard input) against REFERENCE, and print the rule that decides.
 
-    The last line is the verdict that `harness score` stores for a sample with this response. With --kind program,
-    REFERENCE is tests in JSON, which the program in RESPONSE must pass in a sandbox. With --kind calls, REFERENCE and
-    RESPONSE are JSON: the accepted function calls, and a list of {"name", "arguments"} (docs/grading.md).
+    The last line is the verdict that `harness score` stores for this response. With --kind program, REFERENCE is tests
+    in JSON, which the program in RESPONSE must pass in a sandbox. With --kind calls, REFERENCE is the accepted function
+    calls in JSON, and RESPONSE is a list of {"name", "arguments"} (docs/grading.md).
 
     \b
     harness grade '1/2' 'So the answer is \\boxed{0.5}.'
@@ -210,4 +208,4 @@ class GradeCommand(GradeOptions, CommandOptions):
     reference: Annotated[str, Option(argument=True)]
     """The reference answer."""
     response: Annotated[str, Option(argument=True)]
-    """The model's words."""
+    """The model's reply."""

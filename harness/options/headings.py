@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from harness.presets import grading, sampling
 
-ASKED = "What is asked"
-WHOM = "Of whom"
+ASKED = "Questions"
+WHOM = "Server"
 SAMPLING = sampling.HEADING
-REQUEST = "The request"
-BATCH = "By the batch"
+REQUEST = "Requests"
+BATCH = "Batch API"
 LIMITS = "Limits"
-MONEY = "Money"
+MONEY = "Prices"
 RESUMING = "Resuming"
-OUTPUTS = "A file of outputs"
+OUTPUTS = "Outputs of another tool"
 GRADING = grading.HEADING
-JUDGE = "A judge"
+JUDGE = "Judge"
 OUTPUT = "Output"
 
 ORDER = (ASKED, WHOM, SAMPLING, REQUEST, BATCH, LIMITS, MONEY, RESUMING, OUTPUTS, GRADING, JUDGE, OUTPUT)

@@ -24,26 +24,25 @@ class JudgeOptions(WhichServer, without=("serve",)):
     flag: ClassVar = "its address, --judge MODEL@URL"
 
     model: Annotated[str | None, Option(under=JUDGE)] = None
-    """A model to decide what the rules leave undecided. Server: the one given, else OPENAI_BASE_URL, else the running
-    one.
-    """
+    """Model that decides what the rules leave undecided."""
     base_url: Annotated[tuple[str, ...], Option(under=JUDGE, metavar="URL")] = ()
-    """The judge's server; repeat it for several. Default: OPENAI_BASE_URL, else the running server."""
+    """The judge's server; repeatable. Default: OPENAI_BASE_URL, or the running server."""
     scope: Annotated[Literal["undecided", "wrong", "all"], Option(under=JUDGE)] = "undecided"
-    """Samples the judge sees: undecided by the rules, also those called wrong, or all."""
+    """Samples for the judge: those that the rules leave undecided, also those graded wrong, or all."""
     prompt: Annotated[str, Option(under=JUDGE, metavar="NAME|FILE")] = "verdict"
-    """The judge's prompt: verdict, limo, another form, or a file with a form or rubric of your own. Default: the
-    card's form, else verdict."""
+    """The judge's prompt: verdict, limo, another form, or a file with your own form or rubric. Default: the card's
+    form, or verdict.
+    """
     override: Annotated[bool, Option(under=JUDGE)] = False
-    """Let the judge's verdict replace what the rules decided."""
+    """Let the judge's verdict replace the rules' verdict."""
     temperature: Annotated[float | None, Option(under=JUDGE, least=0)] = None
     """The judge's temperature. Default: 0."""
     max_tokens: Annotated[int | None, Option(under=JUDGE, least=1)] = None
-    """Maximum new tokens of one reply. Default: 4096."""
+    """Maximum new tokens per reply. Default: 4096."""
     concurrency: Annotated[int | None, Option(under=JUDGE, least=1)] = None
-    """Requests in flight. Default: what the server states."""
+    """Maximum requests in flight. Default: the server's limit."""
     jury: Annotated[tuple[str, ...], Option(under=JUDGE, metavar="MODEL@URL")] = ()
-    """A further judge of each answer; repeat it for several. Without @URL it is at the judge's server."""
+    """Another judge for each answer; repeatable. Without @URL it uses the judge's server."""
 
     def _check(self) -> None:
         """Raise `UsageError` if no model is named or the prompt cannot be used.

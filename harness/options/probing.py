@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from harness.core.choices import Api
 from harness.core.errors import UsageError
@@ -18,35 +18,35 @@ class ProbeRules(Options):
     """Which checks a probe makes, and which replies it reads."""
 
     replies: Annotated[Path | None, Option(metavar="RUN")] = None
-    """Only read replies of this run, which the model's base has made, and say whether the server finds them as likely
-    as the base does. Needs log-probabilities of prompts (vLLM, SGLang).
+    """Only check whether the server finds this run's replies, made by its base model, as likely as the base does (vLLM,
+    SGLang).
     """
     reference: Annotated[str | None, Option(metavar="URL[#MODEL]|NAME")] = None
-    """The base's server, for `replies`; needed once for each run, since its values are kept there. It gets its own
-    provider's key (DEEPSEEK_API_KEY …) or none.
-    """
+    """The base's server, for `replies`; needed once per run, since its values are stored there."""
     sampled: Annotated[Path | None, Option(metavar="RUN")] = None
-    """A scored run that this server has made. Its difference from `replies` is noted beside the gap; from three such
-    copies on, a probe says what a gap means in points.
+    """A scored run of this server, for `replies`: pairs its difference in points with the log-likelihood difference
+    (docs/probe.md).
     """
     read_tokens: Annotated[int, Option(metavar="TOKENS", least=512, most=1_000_000)] = 50_000
-    """Largest number of tokens of `replies` to read, evenly from its questions. Default: 50,000."""
+    """Maximum tokens of `replies` to read, spread over its questions. Default: 50,000."""
     margin: Annotated[float, Option(metavar="NATS", above=0, most=10)] = 0.01
-    """The smallest gap of `replies` that matters, in nats a token: below it they are the same. Default: 0.01."""
+    """Smallest log-likelihood difference that matters for `replies`, in nats/token; below it, the models are the same.
+    Default: 0.01.
+    """
     checks: Annotated[tuple[str, ...], Option(metavar="NAME[,NAME...]", kind=COMMAS)] = ()
-    """Only these checks, or groups of them. Default: all."""
+    """Run only these checks or groups of checks. Default: all."""
     api: Annotated[Api, Option()] = "chat"
-    """API by which function calls are checked. All other checks use chat and completions."""
+    """API for the function call checks. All other checks use chat and completions."""
     context: Annotated[int | None, Option(metavar="TOKENS", least=1024)] = None
-    """Length of the longest prompt to try, with template and reply. Default: the stated context, at most 8,192 tokens
-    or what the server reads in 20 s.
+    """Longest prompt to try, with template and reply. Default: the stated context, up to 8,192 tokens or what takes 20
+    s to read.
     """
     timeout: Annotated[float, Option(metavar="SECONDS", above=0)] = 120.0
-    """Longest wait for one whole reply, or for the first token of a stream. Default: 120 s."""
+    """Maximum wait for a whole reply, or for a stream's first token. Default: 120 s."""
     quick: Annotated[bool, Option()] = False
-    """Only the checks that take a few short requests."""
+    """Run only the checks that take a few short requests."""
     seed: Annotated[int | None, Option()] = None
-    """Seed of the probe's own draws; give it to repeat a probe. Default: a new one."""
+    """Seed of the probe; set it to repeat a probe. Default: a new one."""
 
     def _check(self) -> None:
         """Raise `UsageError` if an option of `replies` stands alone, or if no quick check is left."""
@@ -70,7 +70,7 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
     """The server that a probe examines, and the fields that all its requests have, as those of a run."""
 
     base_url: Annotated[tuple[str, ...], Option(under=WHOM, argument=True, metavar="[URL]")] = ()
-    """The server. Default: OPENAI_BASE_URL, else the running server."""
+    """The server. Default: OPENAI_BASE_URL, or the running server."""
 
     def _check(self) -> None:
         """Raise `UsageError` for a dropped field that only the checks about it send."""
@@ -84,11 +84,12 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
 
 
 class ProbeCommand(ProbeOptions, CommandOptions):
-    """Examine the server at URL: protocol, sampling, context, template, load, function calls. Each check says what was
-    sent, what came back, why it matters for a score and how to mend it. With --replies: is the model still its base?
+    """Check the server at URL: protocol, sampling, context, chat template, load, function calls. Each check prints what
+    was sent, what came back, why it matters for a score, and how to fix it. With --replies, check whether a copy is
+    still equivalent to its base model.
 
-    Exit code 0: nothing spoils a score. 4: something does. 2: the server (or the reference) cannot be asked, or stops
-    answering, or no check could be made, or `replies` cannot tell.
+    Exit code: 0 nothing spoils a score, 4 something does, 2 no result: the server (or the reference) cannot be reached
+    or stops answering, no check ran, or `replies` cannot tell.
 
     \b
     harness probe http://127.0.0.1:8000
@@ -96,6 +97,11 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     harness probe http://copy:8000 --replies results/base --reference http://base:8000
     """
 
-    as_json: Annotated[bool, prints("one object", "harness.probes.findings:ProbeReport")] = False
+    first: ClassVar = (
+        *("replies", "reference", "sampled", "checks", "context", "quick", "as_json", "quiet"),
+        *("model", "provider", "api_key_env", "drop"),
+    )
+
+    as_json: Annotated[bool, prints("the report", "harness.probes.findings:ProbeReport")] = False
     quiet: Annotated[bool, Option()] = False
-    """Show no progress."""
+    """Do not show progress."""

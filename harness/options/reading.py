@@ -14,10 +14,10 @@ DEFAULT_PORT = 8765
 
 class ShowCommand(CommandOptions):
     """Read RUN: its questions, one QUESTION with its samples, or one SAMPLE (from 0) in full. RUN is a run folder, or a
-    file that `harness score FILE` has scored; each sample then names its line of the file.
+    file graded by `harness score FILE`, whose samples show their line in the file.
 
-    With a filter, print every sample that fits. Verdicts (--correct, --wrong, --no-answer, --undecided) add up, other
-    filters narrow down.
+    With a filter, print every matching sample. Verdicts (--correct, --wrong, --no-answer, --undecided) are combined
+    with OR, other filters with AND.
 
     \b
     harness show results/r1
@@ -31,7 +31,7 @@ class ShowCommand(CommandOptions):
     question: Annotated[str | None, Option(argument=True, metavar="[QUESTION[:SAMPLE]]")] = None
     """The question."""
     benchmark: Annotated[str | None, Option()] = None
-    """Benchmark of the run; needed only if several hold QUESTION."""
+    """Benchmark of the run; needed only if several contain QUESTION."""
     correct: Annotated[bool, Option()] = False
     """Samples graded correct."""
     wrong: Annotated[bool, Option()] = False
@@ -39,31 +39,31 @@ class ShowCommand(CommandOptions):
     no_answer: Annotated[bool, Option()] = False
     """Samples without an answer."""
     undecided: Annotated[bool, Option()] = False
-    """Samples on which the grader could not decide."""
+    """Samples that the grader could not decide."""
     cut: Annotated[bool, Option()] = False
-    """Samples cut by max_tokens."""
+    """Samples truncated by max_tokens."""
     near_miss: Annotated[bool, Option()] = False
-    r"""Wrong samples that came close: the right answer is in another \boxed{}, form or unit, or it is not rounded."""
+    r"""Wrong samples that came close: the right answer in another \boxed{}, form or unit, or not rounded."""
     anomaly: Annotated[bool, Option()] = False
-    """Samples that look wrong: repetition, garbled, no text."""
+    """Samples that look broken: repetition, garbled or empty text."""
     disputed: Annotated[bool, Option()] = False
-    """Samples on which a second grader contradicts the grade."""
+    """Samples whose grade a second grader contradicts."""
     why: Annotated[str | None, Option(metavar="RULE|SIGN")] = None
-    """Samples graded by this rule, or whose calls show this sign: call, fits, no_json, schema, unknown_name,
+    """Samples graded by this rule, or with this sign in their calls: call, fits, no_json, schema, unknown_name,
     unread_call, cut_call, same_id.
     """
     grep: Annotated[str | None, Option(metavar="TEXT")] = None
-    """Samples that hold TEXT; small letters find capitals, too."""
+    """Samples that contain TEXT; lowercase also matches uppercase."""
     filter: Annotated[tuple[str, ...], Option(metavar="COLUMN=VALUE")] = ()
-    """Questions whose metadata have this value; may be repeated."""
+    """Questions with this value in their metadata. Repeatable."""
     reasoning: Annotated[bool, Option()] = False
-    """Print the reasoning as well."""
+    """Also print the reasoning."""
 
 
 class ViewCommand(CommandOptions):
-    """Show RUN..., run folders or folders of them (default: results/), on a page on this machine only.
+    """Show RUN..., run folders or folders of them (default: results/), on a web page that only this machine can open.
 
-    The first line printed is its address. The page follows runs that are still going. Ctrl-C ends it.
+    The first line printed is its address. The page follows running runs. Press Ctrl-C to stop.
     """
 
     runs: Annotated[tuple[Path, ...], Option(argument=True)] = ()
@@ -71,21 +71,21 @@ class ViewCommand(CommandOptions):
     port: Annotated[
         int | None,
         Option(
-            computed=f"Port on 127.0.0.1; 0 = any free one. Default: {DEFAULT_PORT}, "
-            "or any free one where that is taken.",
+            computed=f"Port on 127.0.0.1; 0 picks a free one. Default: {DEFAULT_PORT}, "
+            "or any free one if that is taken.",
             least=0,
             most=65535,
         ),
     ] = None
     no_open: Annotated[bool, Option()] = False
-    """Open no browser."""
+    """Do not open a browser."""
 
 
 class StatusCommand(CommandOptions):
-    """Show what the run in the folder RUN is doing. Default: every running run in results/; if none runs, the latest.
+    """Show what the run in the folder RUN is doing. Default: every active run in results/, or else the latest run.
 
-    RUN may be the folder of a sweep: then the state of its cells and their running runs are shown. The options that
-    steer a run that is going on are noted in its log.jsonl.
+    RUN can be a sweep's folder: this shows its cells and their active runs. Options that steer an active run are
+    recorded in its log.jsonl.
 
     \b
     harness status
@@ -100,35 +100,34 @@ class StatusCommand(CommandOptions):
     as_json: Annotated[
         bool,
         prints(
-            "a list with an object for each run, or with --watch one object a line each second,",
+            "a list of objects, one per run (with --watch one line per second),",
             "list[harness.cli.printed.lists:RunStatus]",
         ),
     ] = False
     watch: Annotated[bool, Option()] = False
-    """Keep showing until the run or the sweep has ended."""
+    """Keep showing until the run or sweep ends."""
     concurrency: Annotated[int | None, Option(metavar="N", least=1, most=100000)] = None
-    """Have RUN keep so many requests in flight."""
+    """Set the run's maximum requests in flight."""
     pause: Annotated[bool, Option()] = False
-    """Have RUN send no further request until --resume."""
+    """Stop sending requests until --resume."""
     resume: Annotated[bool, Option()] = False
-    """Have a paused RUN go on."""
+    """Resume a paused run."""
     drain: Annotated[bool, Option()] = False
-    """Have RUN end when its requests in flight have ended."""
+    """End the run once its requests in flight have finished."""
 
 
 class DoctorCommand(CommandOptions):
-    """Check plug-ins and every card whose data are here, or verify every checksum of RUN_FOLDER...
+    """Check plug-ins and every card whose data is downloaded, or verify every checksum of RUN_FOLDER...
 
-    A plug-in is imported; what it holds is checked when it is used. A card passes if the grader accepts each of its
-    reference answers, written in a box, and refuses it with other numbers. If a card names a function of its own that
-    decides, a reference need not be an answer, so only the import and the parameters of the function are checked. With
-    --benchmark, a reference that no rule reads, or with words that none reads, gets a warning; so do references that
-    need a judge. Exit code 1 if a card or a plug-in does not pass, 3 if a run is damaged.
+    A plug-in is imported; its contents are checked when it is used. A card passes if the grader accepts each boxed
+    reference answer and rejects it with other numbers. For a card with its own grading function, only the function's
+    import and parameters are checked. With --benchmark, references that no rule can read fully, or that need a judge,
+    get a warning. Exit code: 1 if a card or plug-in fails, 3 if a run is damaged.
     """
 
     runs: Annotated[tuple[Path, ...], Option(argument=True)] = ()
     """Run folders."""
     cards: Annotated[tuple[str, ...], Option(flag="benchmark")] = ()
-    """Only these cards or files of questions; may be repeated."""
+    """Check only these cards or files of questions. Repeatable."""
     demo: Annotated[bool, Option()] = False
-    """Start the embedded server, run, score and report the demo benchmark. Downloads 98 MB of weights once."""
+    """Start the embedded server, then run, score and report the demo benchmark. Downloads 98 MB of weights once."""

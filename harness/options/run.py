@@ -43,112 +43,107 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     # what is asked
     benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS)] = ()
-    """NAME, NAME:SAMPLES or a card's file."""
+    """NAME, NAME:SAMPLES, or a card's file."""
     samples: Annotated[float | None, Option(under=ASKED, least=1, most=MAX_SAMPLES)] = None
-    """Samples per question, for all benchmarks; `aime24:64` asks for 64 of aime24 alone. With 1.25 a quarter of the
-    questions have a second one. Default: the card's.
+    """Samples per question (`aime24:64` sets one benchmark's). With 1.25, a quarter of the questions get two. Default:
+    the card's.
 
     Samples of each question; an error if every benchmark names its own number.
     """
     limit: Annotated[int | None, Option(under=ASKED, least=1)] = None
-    """Only the first N questions."""
+    """Use only the first N questions."""
     ids: Annotated[tuple[str, ...] | None, Option(under=ASKED, kind=COMMAS)] = None
-    """Only these question ids, separated by commas."""
+    """Use only these question ids (comma-separated)."""
     filter: Annotated[tuple[str, ...], Option(under=ASKED, metavar="COLUMN=VALUE")] = ()
-    """Only questions whose column has this value; may be repeated."""
+    """Use only questions with this value in this column. Repeatable."""
     shard: Annotated[str | None, Option(under=ASKED, metavar="I/N", kind=SHARD)] = None
-    """Ask only the I-th of N parts of the questions, while other clients ask the other parts of the same run.
+    """Run only part I of N of the questions; other clients run the other parts (docs/scaling.md).
 
     The part of the questions; see docs/scaling.md.
     """
     data: Annotated[str | None, Option(under=ASKED, kind=ADDRESS)] = None
-    """JSONL, JSON, CSV, Parquet or Arrow file of questions, also .gz and .zst."""
+    """File of questions: JSONL, JSON, CSV, Parquet or Arrow, optionally compressed (.gz, .zst)."""
     question_key: Annotated[str | None, Option(under=ASKED)] = None
-    """Column of the question in `data`."""
+    """Column of `data` with the question."""
     answer_key: Annotated[str | None, Option(under=ASKED)] = None
-    """Column of the reference answer in `data`."""
+    """Column of `data` with the reference answer."""
     choices_key: Annotated[tuple[str, ...], Option(under=ASKED, metavar="COLUMN[,COLUMN...]", kind=COMMAS)] = ()
-    """Multiple choice: the column of `data` with the list of options, or several columns with one option each. The
-    answer names an option by letter, by index from 0, or by its text.
-    """
+    """Column of `data` with the list of choices, or one column per choice (docs/benchmarks.md)."""
     id_key: Annotated[str | None, Option(under=ASKED)] = None
-    """Column of the question's id in `data`. Default: id, or a checksum of the row."""
+    """Column of `data` with the question's id. Default: id, or a checksum of the row."""
     split: Annotated[str | None, Option(under=ASKED)] = None
-    """Split of `data`, a folder of splits."""
+    """Split to read if `data` has several."""
     prompt: Annotated[str | None, Option(under=ASKED)] = None
-    """Prompt by name. Default: the card's."""
+    """Prompt name. Default: the card's."""
     system_prompt: Annotated[str | None, Option(under=ASKED)] = None
-    """System prompt, by name or as text; `none` sends none."""
+    """System prompt: a name or the text itself. `none` sends none."""
 
     # how the servers are reached
     api: Annotated[Api, Option(under=WHOM)] = "chat"
-    """chat, responses and messages take turns of a conversation; completions one plain prompt, without a template."""
+    """chat, responses and messages take a conversation; completions takes plain text, without a chat template."""
     transport: Annotated[TransportName, Option(under=WHOM)] = "http"
-    """Transport of requests. http: our own. openai: the openai package."""
+    """HTTP client: http is built in, openai is the openai package."""
 
     # named settings, the seed, and how long the model thinks
     preset: Annotated[str | None, Option(under=SAMPLING)] = None
-    """Name of a preset: a model's recommended settings (qwq-32b, deepseek-r1 …) or a sampling (r1, greedy …)."""
+    """A model's recommended settings (qwq-32b …), or sampling settings (r1, greedy …), by name."""
     seed: Annotated[int | None, Option(under=SAMPLING, strict=False, kind=SEED)] = 0
-    """Run seed; each sample's seed is made from it. `none` sends no seed."""
+    """Seed of the run; each sample's seed is derived from it. `none` sends no seed."""
     thinking: Annotated[Thinking | None, Option(under=SAMPLING)] = None
-    """Switch thinking on or off, or set its effort, in the words of the provider or the model's template. Default: left
-    to the server.
+    """Turn thinking on or off, or set its effort, by the provider's or the chat template's names. Default: the
+    server's.
     """
     thinking_tokens: Annotated[int | None, Option(under=SAMPLING, metavar="N", least=1)] = None
-    """Maximum tokens of thinking, in the provider's or engine's own field (docs/hosted.md)."""
+    """Maximum number of thinking tokens, sent in the provider's or engine's own field (docs/hosted.md)."""
 
     # a tool, and batches
     tool: Annotated[str | None, Option(under=REQUEST, metavar="python[,LIMIT=N...]", kind=TOOL)] = None
-    """Offer the model a tool: `python` runs its code in a sandbox (docs/tools.md; limits: steps, seconds, characters,
-    total_seconds, memory_mb). `none` offers none where the card or the preset has one.
+    """Offer the model a tool: `python` runs its code in a sandbox (docs/tools.md lists the limits). `none` turns off
+    the card's or preset's tool.
     """
     tool_choice: Annotated[ToolChoice | None, Option(under=REQUEST)] = None
-    """For questions that offer tools: whether the model may call (auto), has to, or must not. Default: not sent, which
-    means auto.
+    """For questions with tools: the model may call one (auto), must (required) or must not (none). Default: not sent,
+    which means auto.
     """
     parallel_calls: Annotated[bool | None, Option(under=REQUEST)] = None
-    """For questions that offer tools: allow several calls in a reply. Default: left to the server."""
+    """For questions with tools: allow several calls per reply. Default: the server's."""
     batch: Annotated[bool, Option(under=BATCH)] = False
-    """Ask for all samples by the provider's batches (half the price, answers take hours) and wait. Ctrl-C leaves the
-    batches running; the same command continues.
+    """Send all samples through the provider's batch API (half the price, takes hours) and wait. Ctrl-C leaves the
+    batches running; the same command resumes.
     """
 
     # limits of a session
     rpm: Annotated[float | None, Option(under=LIMITS, above=0)] = None
     """Maximum requests per minute."""
     budget_tokens: Annotated[int | None, Option(under=LIMITS, metavar="N", least=1)] = None
-    """Stop before the command exceeds N new tokens, over all stages and candidates: with max_tokens, a request that
-    could exceed them is not sent.
-    """
+    """Stop before the command generates more than N tokens, over all stages and candidates (docs/running.md)."""
     budget_usd: Annotated[float | None, Option(under=LIMITS, metavar="USD", above=0)] = None
-    """Stop before the command exceeds this much money, over all stages and candidates: with max_tokens, a request that
-    could exceed it is not sent. A prompt counts by its bytes until its request has ended. Needs the prices.
+    """Stop before the command costs more than this, over all stages and candidates. Needs `prices` (docs/running.md).
     """
     target_error: Annotated[float | None, Option(under=LIMITS, above=0, below=50, kind=POINTS)] = None
-    """Stop after the round that brings the sampling error to this many points or fewer."""
+    """Stop after the round in which the sampling error falls to this many points."""
     timeout: Annotated[float | None, Option(under=LIMITS, above=0)] = None
-    """Maximum seconds without a new token. Default: 600 before the first one, 120 between two."""
+    """Maximum seconds without a new token. Default: 600 before the first token, 120 between tokens."""
     attempts: Annotated[int | None, Option(under=LIMITS, least=1)] = None
-    """Maximum requests for one sample. Default: 5."""
+    """Maximum requests per sample. Default: 5."""
     fit_context: Annotated[bool, Option(under=LIMITS)] = False
-    """Lower a given max_tokens to the server's context instead of refusing. The default is always lowered."""
+    """Lower an explicit max_tokens to fit the server's context instead of refusing it. The default is always lowered.
+    """
     prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT", kind=PRICES)] = None
-    """USD per million tokens of prompts and of replies (thinking included), such as 0.5,2."""
+    """USD per million prompt and completion tokens (thinking included), such as 0.5,2."""
 
     # where it is stored, and how it continues
     out: Annotated[Path | None, Option(under=RESUMING)] = None
-    """Run folder. Default: results/ and the model's name. Another tool's unfinished FILE is the beginning of the run
+    """Run folder. Default: results/ and the model's name. Pass another tool's unfinished output file to resume it as
     FILE.run.
     """
     accept_server_change: Annotated[bool, Option(under=RESUMING)] = False
-    """Resume although the server reports another model, template or quantisation than the run's samples have."""
+    """Resume even if the server now reports another model, chat template or quantization."""
     canary: Annotated[bool, Option(under=RESUMING)] = True
     """Do not stop when the first samples are all empty, identical or truncated."""
     fingerprint: Annotated[bool | None, Option(under=RESUMING)] = None
-    """Compare the beginnings of eight greedy replies of each server (some 350 to 500 tokens) with the run's. Default:
-    of engines whose neutral sampling values the harness knows (vLLM, for example) always, of other servers in a run of
-    16 samples or more.
+    """Compare each server's replies to eight fixed prompts with the run's first ones. Default: automatic
+    (docs/provenance.md).
     """
 
     @property
@@ -227,11 +222,11 @@ class RunFlags(RunOptions, CommandOptions):
     """The options of a run, as a command line has them."""
 
     serve_option: Annotated[tuple[str, ...], Option(under=WHOM, metavar="KEY=VALUE")] = ()
-    """An option of `harness serve ENGINE` for the server that --serve starts, such as tp=8; engine-flag=WORD hands a
-    word to the engine unchanged. May be repeated.
+    """Option of `harness serve ENGINE` for --serve, such as tp=8; engine-flag=WORD passes WORD to the engine.
+    Repeatable.
     """
     quiet: Annotated[bool, Option(under=OUTPUT)] = False
-    """Print only warnings, errors and results. NO_COLOR takes the colours out of the progress."""
+    """Print only warnings, errors and results. Set NO_COLOR to turn off colors."""
 
     def _check(self) -> None:
         """A file or a candidate completes these: what must go together is checked when the run's options are made."""
@@ -239,12 +234,11 @@ class RunFlags(RunOptions, CommandOptions):
 
 
 class RunCommand(RunFlags, JudgeFlag):
-    """Sample completions for BENCHMARK[,BENCHMARK...] (NAME, NAME:SAMPLES, a card's file,
-    hf://datasets/OWNER/NAME with an eval.yaml) into a run folder.
+    """Sample completions for BENCHMARK[,BENCHMARK...] into a run folder. BENCHMARK is NAME, NAME:SAMPLES, a card's
+    file, or hf://datasets/OWNER/NAME with an eval.yaml.
 
-    The same command again asks only for what is missing; more --samples extend the run. Score it with
-    `harness score RUN_FOLDER`. A judge that will score the run is tried on two answers before the first request; if the
-    judge does not answer, nothing is sampled.
+    Run the same command again to request only what is missing; raise --samples to extend the run. Then score it with
+    `harness score RUN_FOLDER`. A --judge is tried on two answers first; if it does not answer, nothing is sampled.
 
     \b
     harness run aime24:64 --model Qwen/QwQ-32B --base-url http://127.0.0.1:8000
@@ -255,24 +249,23 @@ class RunCommand(RunFlags, JudgeFlag):
     first: ClassVar = (*FIRST, "judge")
     apart: ClassVar = (("as_json", "dry_run"), ("scores", "on"))
     on: Annotated[str | None, Option(under=WHOM, metavar="ray[://HOST:PORT]")] = None
-    """Ask from the nodes of a Ray cluster, each node a shard of the questions, into one run folder (docs/scaling.md).
+    """Sample from the nodes of a Ray cluster, one shard of the questions per node, into one run folder
+    (docs/scaling.md).
     """
-    as_json: Annotated[bool, prints("how the session ended", "harness.cli.printed.ends:SessionEnd", OUTPUT)] = False
+    as_json: Annotated[bool, prints("the result", "harness.cli.printed.ends:SessionEnd", OUTPUT)] = False
     dry_run: Annotated[bool, Option(under=OUTPUT)] = False
-    """Show every setting and the first prompt; request no sample."""
+    """Show every setting and the first prompt. Do not send requests."""
     scores: Annotated[bool, Option(under=OUTPUT, flag="score")] = False
     """Score while sampling, in a process of its own."""
 
 
 class RaceCommand(RunFlags, RaceRules):
-    """Sample BENCHMARK with each candidate, round by round, until it is clear how each compares with the first one.
+    """Sample BENCHMARK with each candidate in rounds until it is clear how each one compares with the first.
 
-    A candidate is a name with options of its own; all other options hold for every candidate. A round is one sample of
-    each question, and --samples is the largest number of rounds. After every --step rounds the candidates are compared
-    (a look); in 95 % of races no verdict of any look is false. The looks are fixed at the start.
-    Verdicts: better, worse, equal within the margin, undecided. An early "better" or "worse" is checked
-    by half as many rounds again, and withheld if those rounds contradict the verdict. The run folders are in --out, and
-    the same command continues the race.
+    A candidate is a name and its own options; all other options apply to every candidate. A round is one sample of each
+    question; --samples is the maximum number. Candidates are compared after every --step rounds. At least 95 % of races
+    end without a false verdict. An early "better" or "worse" is withheld if half as many further rounds contradict it.
+    Run the same command again to resume.
 
     \b
     harness race aime24:64 --base-url http://127.0.0.1:8000 --margin 1 --out races/temperature \\
@@ -284,24 +277,23 @@ class RaceCommand(RunFlags, RaceRules):
     first: ClassVar = ("candidates", "margin", "step", "as_json", *FIRST)
 
     benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS, metavar="[BENCHMARK]")] = ()
-    """NAME, NAME:SAMPLES or a card's file."""
+    """NAME, NAME:SAMPLES, or a card's file."""
     candidates: Annotated[tuple[str, ...], Option(flag="candidate", metavar="'NAME KEY=VALUE …'")] = ()
-    """A candidate with its own options of a run, by their names in Python. The first is the baseline."""
+    """A candidate's name and run options (as in Python). Repeat it; the first is the baseline."""
     samples: Annotated[int | None, Option(under=ASKED, least=1)] = None
-    """Samples per question that a candidate may use at most. Default: the card's."""
+    """Maximum samples per question for each candidate. Default: the card's."""
     out: Annotated[Path | None, Option(under=RESUMING)] = None
-    """Folder of the candidates' run folders. Default: races/ and the benchmark's name."""
-    as_json: Annotated[bool, prints("how it ended", "harness.cli.printed.scores:RaceEnd")] = False
+    """Folder of all runs. Default: races/BENCHMARK."""
+    as_json: Annotated[bool, prints("the result", "harness.cli.printed.scores:RaceEnd")] = False
 
 
 class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
-    """Run and score every combination that FILE names: models × servers × prompts × sampling × benchmarks.
+    """Run and score every combination in FILE: models × servers × prompts × sampling × benchmarks. FILE can be the name
+    of a suite (--list), which needs a model and a server.
 
-    Each combination is a cell. Each server is started once, all its cells are run and scored, and it is stopped. If the
-    command is killed, the same command continues and asks for nothing twice. A cell that fails does not stop the
-    others; the exit code is then 1. An option given here replaces that of the file. A SUITE is a shipped file (--list):
-    give it a model and a server. The tables show published scores of the models beside the new ones, and with --verify
-    the exit code says whether they agree.
+    Each combination is a cell. Each server is started once, all its cells are run and scored, and it is stopped. Run
+    the same command again to resume. A failed cell does not stop the others; the exit code is then 1. Options given
+    here override the file's. The tables include the models' published scores.
 
     \b
     harness sweep budgets.yaml --dry-run
@@ -311,8 +303,8 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     """
 
     first: ClassVar = (
-        *("print_schema", "list_suites", "verify", "dry_run", "follow", "track", "k", "as_json"),
-        *(*FIRST, "judge"),
+        *("list_suites", "verify", "dry_run", "follow", "track", "as_json"),
+        *("samples", "model", "base_url", "serve", "out", "judge"),
     )
     apart: ClassVar = (("as_json", "print_schema", "list_suites", "dry_run", "follow"), ("follow", "dry_run"))
 
@@ -321,17 +313,18 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     print_schema: Annotated[bool, Option(flag="schema")] = False
     """Print the JSON schema of the file, for editors."""
     list_suites: Annotated[bool, Option(flag="list")] = False
-    """List the suites that ship with the harness."""
+    """List the suites that come with the harness."""
     verify: Annotated[bool, Option()] = False
-    """Exit with 4 if a score does not agree with published scores of its model."""
+    """Exit with 4 if a score does not agree with the model's published scores."""
     dry_run: Annotated[bool, Option()] = False
-    """Show the servers, the cells and the most tokens that they take; start and send nothing."""
+    """Show the servers, the cells and their maximum number of tokens. Do not start servers or send requests."""
     follow: Annotated[float | None, Option(metavar="MINUTES", above=0)] = None
-    """Run and score each checkpoint as it appears; end after MINUTES without a new checkpoint."""
+    """Run and score each checkpoint as it appears. Stop after MINUTES without a new one."""
     k: Annotated[int | None, Option(metavar="K", least=1)] = None
-    """k of pass@k in the tables, for every benchmark. Default: what the file says."""
+    """k of pass@k in the tables, for all benchmarks. Default: the file's."""
     track: Annotated[tuple[str, ...], Option(metavar="TOOL")] = ()
-    """Send scores to wandb, mlflow, trackio or a plug-in's tracker; a series of checkpoints is one run there."""
+    """Send scores to wandb, mlflow, trackio or a plug-in's tracker. All checkpoints of a series go to one tracker run.
+    """
     out: Annotated[Path | None, Option(under=RESUMING)] = None
     """Folder of the cells and tables. Default: results/ and the sweep's name."""
     as_json: Annotated[bool, prints("the cells instead of the tables", "harness.cli.printed.ends:SweepEnd")] = False

@@ -59,24 +59,23 @@ class WhichServer(Options):
     flag: ClassVar[str] = "base_url"
 
     model: Annotated[str | None, Option(under=WHOM)] = None
-    """Model name as the server lists it. Default: the only one it lists."""
+    """Model name as the server lists it. Default: the only one."""
     base_url: Annotated[tuple[str, ...], Option(under=WHOM, metavar="URL|NAME|FILE")] = ()
-    """Server, with or without /v1, or unix:/PATH of its socket; repeat it for several. Or the name of a server, as
-    `harness serve status` shows it; or a file of servers, one URL a line, or the folder in which servers register,
-    whose changes the run follows (docs/scaling.md). Default: OPENAI_BASE_URL, else the running server.
+    """Server's URL, name (`harness serve status`) or file (docs/scaling.md). Repeatable. Default: OPENAI_BASE_URL or
+    the running server.
     """
     provider: Annotated[str | None, Option(under=WHOM, metavar="NAME")] = None
-    """Hosted provider by name (deepseek, openrouter …; docs/hosted.md). Default: recognised by the server's address."""
+    """Hosted provider (deepseek, openrouter …; docs/hosted.md). Default: recognized by the URL."""
     serve: Annotated[dict[str, Any] | None, Option(under=WHOM, metavar="ENGINE", kind=SERVED)] = None
-    """Start this engine for the run and stop it after."""
+    """Start this engine for the run and stop it afterwards."""
     api_key_env: Annotated[str | None, Option(under=WHOM, metavar="VARIABLE")] = None
-    """Environment variable with the key. Default: the provider's (DEEPSEEK_API_KEY …), else OPENAI_API_KEY."""
+    """Environment variable with the API key. Default: the provider's (DEEPSEEK_API_KEY …) or OPENAI_API_KEY."""
     header: Annotated[
         tuple[tuple[str, Secret], ...], Option(under=WHOM, metavar="NAME:VALUE", kind=HEADERS, secret=True)
     ] = ()
-    """Extra request header; stored nowhere. May be repeated."""
+    """Extra request header; never stored. Repeatable."""
     concurrency: Annotated[int | None, Option(under=LIMITS, least=1)] = None
-    """Requests in flight. Default: what the server states, else 64."""
+    """Maximum requests in flight. Default: the server's limit, or 64."""
 
     def for_worker(self) -> dict[str, Any]:
         """The options that were set, with keys in the clear, as values for a worker process of ours."""
@@ -120,10 +119,10 @@ class HowWritten(Options):
     """Fields of a request's body besides the sampling."""
 
     extra_body: Annotated[dict[str, Any], Option(under=REQUEST, metavar="JSON", kind=BODY)] = {}  # noqa: RUF012 - frozen
-    """Fields merged into each request, such as '{"chat_template_kwargs": {"enable_thinking": false}}'."""
+    """Fields to merge into each request, such as '{"chat_template_kwargs": {"enable_thinking": false}}'."""
     drop: Annotated[tuple[str, ...], Option(under=REQUEST, metavar="FIELD")] = ()
-    """Do not send this field (temperature, top_p, stream_options …); may be repeated. `stream`, of a run only, requests
-    whole replies, from endpoints that cannot stream.
+    """Do not send this field (temperature, top_p, stream_options …). For a run, `stream` requests whole replies.
+    Repeatable.
     """
 
     def _check(self) -> None:

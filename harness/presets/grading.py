@@ -23,24 +23,23 @@ class GradingOptions(Options):
     """How samples are graded."""
 
     k: Annotated[tuple[int, ...], Option(under=HEADING, metavar="K", least=1)] = ()
-    """Also pass@K, pass^K and maj@K, for any K up to the samples of a question; may be repeated.
+    """Also print pass@K, pass^K and maj@K, for any K up to the samples per question. Repeatable.
 
-    Beside the powers of two.
+    In addition to the powers of two.
     """
     workers: Annotated[int | None, Option(under=HEADING, least=1, most=256)] = None
-    """Grading processes. Default: one a core."""
+    """Grading processes. Default: one per core."""
     deadline: Annotated[float, Option(under=HEADING, above=0, below=MAX_DEADLINE_SECONDS)] = DEADLINE_SECONDS
-    """Maximum seconds for grading one answer; an answer that takes longer stays undecided. Default: 2."""
+    """Maximum seconds to grade one answer; after that it is undecided. Default: 2."""
     sandbox: Annotated[str | None, Option(under=HEADING, metavar="KIND")] = None
-    """The sandbox that programs are run in: bwrap (bubblewrap), docker or podman (docker:IMAGE for an image of yours).
-    Default: bwrap.
+    """Sandbox for programs: bwrap (bubblewrap), docker or podman (docker:IMAGE for your own image). Default: bwrap.
 
     For benchmarks whose answers are programs; the others run nothing.
     """
     fresh: Annotated[bool, Option(under=HEADING)] = False
-    """Grade all samples again, also those graded by this version."""
+    """Regrade all samples, including those graded by this version."""
     answer_from_reasoning: Annotated[bool, Option(under=HEADING)] = False
-    """Also report the accuracy if a reply without a final answer were searched in its reasoning.
+    """Also print the accuracy with the reasoning searched for an answer when a reply has no final answer.
 
     The grades stay as they are.
     """
@@ -50,9 +49,9 @@ class GradingOptions(Options):
     Such samples are graded in any case; this says whether they count.
     """
     also: Annotated[tuple[SecondGraderName, ...] | None, Option(under=HEADING)] = None
-    """Grade a second time with this grader, and print how it agrees with the rules; may be repeated."""
+    """Grade a second time with this grader, and print how it agrees with the rules. Repeatable."""
     also_python: Annotated[Path | None, Option(under=HEADING, metavar="FILE")] = None
-    """Python interpreter that has every grader of `also` installed. Default: this one."""
+    """Python interpreter with every grader of `also` installed. Default: this one."""
 
     def _check(self) -> None:
         """Raise `UsageError` if `also_python` is given without `also`."""

@@ -50,28 +50,33 @@ class SamplingOptions(Options):
     temperature: Annotated[float | None, SamplingOption(least=0, neutral=1.0, continued="same")] = None
     """Sampling temperature; 0 is greedy. Default: 0.6."""
     top_p: Annotated[float | None, SamplingOption(above=0, most=1, neutral=1.0, continued="same")] = None
-    """Nucleus sampling: the smallest set of tokens with this probability. Default: 0.95."""
+    """Nucleus sampling: sample from the smallest set of tokens with this probability. Default: 0.95."""
     top_k: Annotated[int | None, SamplingOption(least=-1, neutral=-1, continued="same", filled=True)] = None
-    """Default: off, by the engine's own neutral value; not sent to an engine without one, or unknown.
+    """Sample from the K most likely tokens. Default: off, as the engine's neutral value; not sent to an engine without
+    one.
 
     -1 and 0 are off.
     """
     min_p: Annotated[float | None, SamplingOption(least=0, most=1, neutral=0.0, continued="same", filled=True)] = None
-    """Default: off, by the engine's own neutral value; not sent to an engine without one, or unknown."""
+    """Minimum probability relative to the likeliest token. Default: off, as the engine's neutral value; not sent to an
+    engine without one.
+    """
     max_tokens: Annotated[int | None, SamplingOption(least=1, neutral=None, continued="the rest")] = None
-    """New tokens of one completion, thinking included. Default: 32768."""
+    """Maximum new tokens per completion, thinking included. Default: 32768."""
     presence_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0, continued="counts")] = None
-    """Default: not sent."""
+    """Penalty on tokens that have occurred. Default: not sent."""
     frequency_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0, continued="counts")] = None
-    """Default: not sent."""
+    """Penalty on tokens by how often they have occurred. Default: not sent."""
     repetition_penalty: Annotated[
         float | None, SamplingOption(above=0, neutral=1.0, continued="servers differ", filled=True)
     ] = None
-    """Default: off, by the engine's own neutral value; not sent to an engine without one, or unknown."""
+    """Penalty factor on repeated tokens. Default: off, as the engine's neutral value; not sent to an engine without
+    one.
+    """
     stop: Annotated[
         tuple[str, ...] | None, SamplingOption(chars=1, items=16, neutral=None, continued="at the seam")
     ] = None
-    """Text that ends a completion; may be repeated."""
+    """Text that ends a completion. Repeatable."""
 
 
 class Sampling(SamplingOptions, strict=True):

@@ -90,7 +90,7 @@ DIALECT = Dialect(
 class LlamaCpp(Engine):
     """The embedded server."""
 
-    summary = "The embedded CPU server, for any GGUF file or a name of `harness serve --models`."
+    summary = "Embedded CPU server, for any GGUF file or a name from `harness serve --models`."
     takes = ROUTED | {
         "served_name",
         "api_key_env",
