@@ -23,6 +23,7 @@ from harness.cli.help import heading_of
 from harness.cli.json_output import printed_type, printing, schemas
 from harness.cli.main import LazyGroup
 from harness.client.address import providers
+from harness.core.field_docs import record_docs
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
 from harness.generation.network.keeping import Partial
@@ -169,11 +170,16 @@ def run_folder() -> str:
             for base in reversed(record.__mro__):
                 types |= inspect.get_annotations(base)
             text += f"### {record.__name__}\n\n{_docstring(record)}\n\n"
+            docs = record_docs(record)
             rows = [
-                (f"`{name}`{'' if field.required else '?'}", f"`{cell(str(types.get(name, '')))}`")
+                (
+                    f"`{name}`{'' if field.required else '?'}",
+                    f"`{cell(str(types.get(name, '')))}`",
+                    cell(docs.get(name, "")),
+                )
                 for name, field in fields_of.items()
             ]
-            text += table(("field", "type"), rows)
+            text += table(("field", "type", "meaning"), rows)
     return text
 
 
@@ -266,13 +272,21 @@ def json_output() -> str:
         if "properties" in record:
             required = record["required"]
             fields = record["properties"].items()
-            kinds = [
-                (f"`{key}`{'' if key in required else '?'}", cell(_schema_type(value, null=True)))
+            meanings = [
+                (
+                    f"`{key}`{'' if key in required else '?'}",
+                    cell(_schema_type(value, null=True)),
+                    cell(value["description"]),
+                )
                 for key, value in fields
             ]
-            text += table(("field", "value"), kinds)
+            text += table(("field", "value", "meaning"), meanings)
         else:
-            text += f"A {_schema_type(record)}.\n\n"
+            meanings = [
+                (str(place), cell(_schema_type(value)), cell(value["description"]))
+                for place, value in enumerate(record["prefixItems"])
+            ]
+            text += "A list.\n\n" + table(("position", "value", "meaning"), meanings)
     return text
 
 

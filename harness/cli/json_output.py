@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import types
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args, get_type_hints
 
 import click
 
 from harness.cli.help import Flag
+from harness.core.field_docs import record_docs
 from harness.core.options import options_of
 from harness.options.commands import COMMANDS, options_class
 
@@ -81,7 +82,19 @@ def schemas(types: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[s
     import msgspec
 
     shapes, records = msgspec.json.schema_components(types.values())
-    return dict(zip(types, shapes, strict=True)), {name: _as_printed(record) for name, record in records.items()}
+    classes = _records(tuple(types.values()), {})
+    printed = {name: _as_printed(record, record_docs(classes[name])) for name, record in records.items()}
+    return dict(zip(types, shapes, strict=True)), printed
+
+
+def _records(shapes: Iterable[Any], found: dict[str, type]) -> dict[str, type]:
+    """Add the records in these types, and in their fields, to `found`, by name."""
+    for shape in shapes:
+        _records(get_args(shape), found)
+        if hasattr(shape, "__annotations__") and shape.__name__ not in found:
+            found[shape.__name__] = shape
+            _records(get_type_hints(shape).values(), found)
+    return found
 
 
 def schema(command: str) -> dict[str, Any]:
@@ -90,8 +103,8 @@ def schema(command: str) -> dict[str, Any]:
     return {"$schema": DIALECT, "title": f"harness {command} --json", **shapes[command], "$defs": records}
 
 
-def _as_printed(record: dict[str, Any]) -> dict[str, Any]:
-    """The JSON schema of one record, with the fields that are always printed marked as required.
+def _as_printed(record: dict[str, Any], docs: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON schema of one record, with a description of each field, and those that are always printed required.
 
     msgspec's schema describes input, in which a field with a default may be missing. Output always has it: only fields
     that may be unset are left out.
@@ -101,9 +114,15 @@ def _as_printed(record: dict[str, Any]) -> dict[str, Any]:
     shown = dict(record)
     if fields:
         shown["properties"] = {
-            name: {key: value for key, value in field.items() if key != "default"} for name, field in fields.items()
+            name: {key: value for key, value in field.items() if key != "default"} | _description(docs.get(name, ""))
+            for name, field in fields.items()
         }
         shown["required"] = [name for name in fields if name in required]
-    if "description" in record:  # The description is a docstring, with indentation and Python's terms.
-        shown["description"] = " ".join(record["description"].split()).replace("None", "null")
-    return shown
+    if places := record.get("prefixItems"):  # a record that is printed as a list
+        shown["prefixItems"] = [kind | _description(text) for kind, text in zip(places, docs.values(), strict=True)]
+    return shown | _description(record.get("description", ""))
+
+
+def _description(docstring: str) -> dict[str, str]:
+    """The `description` of a schema, in JSON's terms, from a docstring with indentation and Python's."""
+    return {"description": " ".join(docstring.split()).replace("None", "null")}

@@ -209,19 +209,20 @@ def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """One benchmark of a run compared with published scores of its model.
-
-    standing: the verdict. comparisons: the nearest settings first. decided_by: positions in `comparisons` of those that
-    decided the verdict; empty if none can. reason: why scores published under the benchmark's name are not compared;
-    empty if they are. judge: a sentence if a judge decided verdicts; else unset.
-    """
+    """One benchmark of a run compared with published scores of its model."""
 
     benchmark: str
+    """Name of the benchmark."""
     standing: PublishedVerdict
+    """The verdict."""
     comparisons: Sequence[PublishedComparison]
+    """Comparisons with published scores, nearest settings first."""
     decided_by: Sequence[int] = ()
+    """Positions in `comparisons` of those that decided the verdict; empty if none can."""
     reason: str = ""
+    """Why scores published under the benchmark's name are not compared; empty if they are."""
     judge: str | msgspec.UnsetType = msgspec.UNSET
+    """A sentence if a judge decided verdicts; absent otherwise."""
 
 
 def verify(source: Path, options: VerifyOptions) -> list[Verified]:

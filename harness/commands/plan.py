@@ -84,40 +84,48 @@ class PlanSource(NamedTuple):
 class Needed:
     """What two runs on one benchmark need to show a difference, and what a given number of samples shows.
 
-    run: the folder that the plan is based on; empty if it is based on published spreads. basis: whose spread is taken:
-    that of `run`, of models published on this benchmark, or on all benchmarks (`n_published` scores). accuracy: of that
-    run, of these models, or as given. deviation: standard deviation of one sample around its question's chance of being
-    right. Both are fractions. With a margin, "difference" means the margin in all that follows, and to find it means to
-    show that an equally good model is not worse by so much or more.
-
-    samples: number of samples of each question that the wanted difference needs; None if no difference is wanted, or if
-    no number is enough: `least_difference` is then the smallest difference that any number finds.
-
-    smallest_difference: the smallest true difference that `given_samples` of each question find in 80 % of repetitions,
-    a fraction; above the largest difference that an accuracy can have from `accuracy` (`largest_possible`), they find
-    none.
-
-    forecast: of one new run of `samples` (of `given_samples`, if no difference is wanted); None if no run tells.
-    concurrency: number of requests in flight that it assumes.
-
-    by_samples: number of samples of each question → the smallest difference that it finds; numbers that double, those
-    that find none that is possible left out.
+    With a margin, "difference" means the margin below, and finding it means showing that an equally good model is not
+    worse by that much or more.
     """
 
     benchmark: str
+    """Name of the benchmark."""
     run: str
+    """Folder of the run that the plan is based on; empty if it is based on published spreads."""
     n_questions: int
+    """Number of questions."""
     accuracy: float
+    """Accuracy of that run, of the published models, or as given; a fraction."""
     deviation: float
+    """Standard deviation of one sample around its question's chance of being right, a fraction."""
     samples: int | None
+    """Samples per question that the requested difference needs. None if no difference is requested, or if no number is
+    enough (see `least_difference`).
+    """
     forecast: Forecast | None
+    """Forecast of one new run of `samples` (or `given_samples`, if no difference is requested); None without a run to
+    base it on.
+    """
     concurrency: int
+    """Number of requests in flight that the forecast assumes."""
     basis: Basis = "run"
+    """Source of the spread: the run, models published on this benchmark, or models published on all benchmarks."""
     n_published: int = 0
+    """Number of published scores that the spread is based on."""
     given_samples: int | None = None
+    """The given number of samples per question; None if not given."""
     smallest_difference: float | None = None
+    """Minimum detectable difference with `given_samples` per question (80% power), a fraction. If it exceeds the
+    largest difference possible from `accuracy`, no difference is detectable.
+    """
     least_difference: float | None = None
+    """Smallest difference that any number of samples detects, a fraction; given if no number is enough for the
+    requested one.
+    """
     by_samples: Mapping[int, float]
+    """Samples per question → minimum detectable difference, for numbers that double; without numbers that detect no
+    possible difference.
+    """
 
     def largest_possible(self, *, loss: bool) -> float:
         """The largest difference from `accuracy` that is possible, a fraction. loss: only of a worse model."""

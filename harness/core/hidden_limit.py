@@ -71,11 +71,14 @@ def checksum_of(sample: Sample) -> int:
 
 
 class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """A suspected length limit: n_at of n_samples stopped at exactly `tokens` tokens, the largest length."""
+    """A length limit that the server seems to apply without reporting it."""
 
     tokens: int
+    """Number of tokens at which the samples stop, the largest length."""
     n_at: int
+    """Samples that stopped at exactly `tokens` tokens."""
     n_samples: int
+    """Number of samples examined."""
 
     @property
     def sentence(self) -> str:
@@ -87,12 +90,16 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit of the server: all n_at cut replies of n_samples have `tokens` tokens, fewer than the max_tokens sent."""
+    """A limit of the server below max_tokens, at which it cuts all truncated replies."""
 
     tokens: int
+    """Number of tokens at which replies are cut."""
     max_tokens: int
+    """The max_tokens that was sent."""
     n_at: int
+    """Replies that were cut."""
     n_samples: int
+    """Number of samples examined."""
 
     @property
     def sentence(self) -> str:

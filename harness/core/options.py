@@ -19,15 +19,11 @@ Long: a declaration, its check and the words of a refusal are one promise to eve
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
 from typing import (
@@ -48,6 +44,7 @@ from typing import (
 
 from harness.core import choices
 from harness.core.errors import UNSET, UsageError
+from harness.core.field_docs import field_docs
 from harness.core.nouns import prices_in
 from harness.core.secret import Secret, seal_secrets
 
@@ -217,7 +214,8 @@ class Option:
     @property
     def help(self) -> str:
         """What the option does, as one line of text."""
-        return self.computed or _helps(self.owner)[self.name]
+        module, _, owner = self.owner.partition(":")
+        return self.computed or field_docs(module, owner)[self.name]
 
     @property
     def flag_word(self) -> str:
@@ -322,23 +320,6 @@ def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
 def options_of(declared: type[Options]) -> Mapping[str, Option]:
     """The name → the declaration of each option of a class: its bases' from left to right, then its own."""
     return declared._table
-
-
-@cache
-def _helps(owner: str) -> Mapping[str, str]:
-    """The first paragraph of the docstring below each field of the class `owner` (`Option.owner`), by the field's name.
-
-    Python keeps no docstrings of fields, so the source is read, when a help is shown and not before.
-    """
-    module, _, name = owner.partition(":")
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
-    (body,) = (node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
-    return {
-        field.target.id: " ".join(below.value.value.partition("\n\n")[0].split())
-        for field, below in pairwise(body)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
-    }
 
 
 def _complete_option(name: str, hint: Any, default: Any, owner: str) -> Option:

@@ -72,33 +72,34 @@ class Key(NamedTuple):
 
 
 class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """When an answer equals its reference, as the card says. Stored in each question: grading never reads the card.
-
-    grader: "rules" (ours), "package.module:function" (the benchmark's own verifier), "program" (an extension runs
-    the answer) or "given" (the file of another tool states the verdicts).
-    relative_tolerance, absolute_tolerance: largest accepted distance of a number from the reference;
-    0 = exact. round_to_reference: whether a decimal is accepted that rounds to the reference at the reference's digits.
-    several_boxes: whether all boxes of the last sentence together are the answer. ordered: whether the parts of an
-    answer must come in the reference's order; None: they need not, but the grader leaves another order undecided beside
-    values that the reference separates by semicolons. whole_reply: whether the verifier is given the whole reply
-    behind its reasoning, and not the answer that was found in it. form: the form that the answer must be written in;
-    None: any.
-    conventions: conventions of `docs/grading.md` that this benchmark switches on (true) or off (false), by name.
-    judge: name of a judge's form, or the path of its file; empty: that of the command. right_from: points from which a
-    sample counts as correct; None: all of them.
-    """
+    """When an answer equals its reference, as the card says. Stored in each question: grading never reads the card."""
 
     grader: str = "rules"
+    """Name of the grader: "rules" (the built-in ones), "package.module:function" (the benchmark's own verifier),
+    "program" (an extension runs the answer) or "given" (the file of another tool states the verdicts).
+    """
     relative_tolerance: float = 0.0
+    """Largest accepted relative distance of a number from the reference; 0 means exact."""
     absolute_tolerance: float = 0.0
+    """Largest accepted absolute distance of a number from the reference; 0 means exact."""
     round_to_reference: bool = False
+    """Whether a decimal is accepted that rounds to the reference at the reference's digits."""
     several_boxes: bool = False
+    """Whether all boxes of the last sentence together are the answer."""
     ordered: bool | None = None
+    """Whether the parts of an answer must be in the reference's order. None: they need not, but the grader leaves
+    another order undecided if the reference separates its values by semicolons.
+    """
     whole_reply: bool = False
+    """Whether the verifier gets the whole reply after its reasoning, instead of the extracted answer."""
     form: Form | None = None
+    """Form in which the answer must be written; None accepts any."""
     conventions: dict[str, bool] = {}
+    """Convention of `docs/grading.md` → whether this benchmark switches it on or off."""
     judge: str = ""
+    """Name of a judge's form, or path of its file; if empty, the command's form is used."""
     right_from: float | None = None
+    """Points from which a sample counts as correct; None requires all of them."""
 
 
 CHECKSUM_ID_CHARS = 16
@@ -119,45 +120,55 @@ def metadata_of(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that a question offers to the model. parameters: a JSON schema."""
+    """A tool that a question offers to the model."""
 
     name: str
+    """Name of the tool."""
     description: str = ""
+    """Description of the tool, for the model."""
     parameters: dict[str, Any] = {}
+    """JSON schema of the arguments."""
 
 
 class SentCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A function call that is (a part of) an answer and is never run; its texts are as sent."""
+    """A function call that is (part of) an answer and is never run; its texts are as sent."""
 
     id: str = ""
+    """Id of the call; empty if none was sent."""
     name: str
+    """Name of the function."""
     arguments: str
+    """Arguments, as text."""
 
 
 class ImagePart(msgspec.Struct, frozen=True, kw_only=True):
     """An image in a message, which is sent in place of the characters `start` to `end` of the content."""
 
     sha256: str
-    """The checksum of its bytes, by which a run names its file (`harness.core.images`)."""
+    """Checksum of its bytes, by which a run names its file (`harness.core.images`)."""
     start: int
+    """Position of the first character that it replaces."""
     end: int
+    """Position after the last character that it replaces."""
     url: str | msgspec.UnsetType = msgspec.UNSET
-    """Its bytes as a data URL, in a message that is about to be sent; never stored."""
+    """Its bytes as a data URL in a message about to be sent; never stored."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A chat message as it is sent. role: "system", "user", "assistant" or "tool"."""
+    """A chat message as it is sent."""
 
     role: str
+    """Role of its author: "system", "user", "assistant" or "tool"."""
     content: str
+    """Text of the message."""
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
-    """The calls of an earlier reply; unset without any."""
+    """Calls of an earlier reply; absent without any."""
     call_id: str | msgspec.UnsetType = msgspec.UNSET
-    """The id of the call whose result this message of a tool is."""
+    """Id of the call whose result this message of a tool is; absent in other messages."""
     breaks: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Where the line breaks are between the texts of a content that is sent as a list; unset for a plain text."""
+    """Positions of the line breaks between the texts of a content that is sent as a list; absent for a plain text."""
     images: tuple[ImagePart, ...] | msgspec.UnsetType = msgspec.UNSET
-    """The images that it shows, in order; unset without any."""
+    """Images that it shows, in order; absent without any."""
 
     @property
     def identity(self) -> list[Any]:
@@ -192,32 +203,40 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A question as it is sent, with its reference answers: a line of `questions.jsonl`.
-
-    messages: the chat messages (api "chat"). prompt: the text (api "completions"). One of these two is empty.
-    references: all reference answers as texts; an answer that equals any of them is right. choices: the texts of the
-    options in the order shown, letter A first; empty unless the question is multiple choice. row_digest: SHA-256 of
-    the data set's row. prompt_digest: SHA-256 of the messages or the prompt. metadata: level, subject and the like, by
-    which scores can be broken down. rubric: the row's own, for a judge; unset without one. tools: those that the
-    question offers; unset where its answer is no call. calling: the row's own `tool_choice` and `parallel_tool_calls`,
-    as the chat API has them; unset without any.
+    """A question as it is sent, with its reference answers: a line of `questions.jsonl`. Either `messages` or `prompt`
+    is empty.
     """
 
     benchmark: str
+    """Name of the benchmark."""
     question_id: str
+    """Id of the question."""
     messages: tuple[Message, ...] = ()
+    """The chat messages (api "chat")."""
     prompt: str = ""
+    """The text (api "completions")."""
     references: tuple[str, ...]
+    """All reference answers as texts; an answer that equals any of them is right."""
     kind: AnswerKind
+    """Kind of answer, which decides how it is compared."""
     rules: GradeRules = GradeRules()
+    """When an answer equals its reference."""
     choices: tuple[str, ...] = ()
+    """Texts of the options in the order shown, letter A first; empty unless the question is multiple choice."""
     metadata: dict[str, Any] = {}
+    """Level, subject and the like, by which scores can be broken down."""
     row_digest: str
+    """SHA-256 of the row of the data set."""
     prompt_digest: str
+    """SHA-256 of the messages or the prompt."""
     rubric: str | msgspec.UnsetType = msgspec.UNSET
+    """The row's rubric for a judge; absent without one."""
     tools: tuple[OfferedTool, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Tools that the question offers; absent if its answer is not a call."""
     calling: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    """The row's `tool_choice` and `parallel_tool_calls`, as in the chat API; absent without any."""
     schema: int = SCHEMA_VERSION
+    """Version of this format."""
 
     @property
     def has_own_id(self) -> bool:
@@ -239,65 +258,79 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Token counts as the server states them; None: the server did not say. spec_tokens, spec_steps: tokens that came
-    of steps with speculative decoding, and these steps; unset where a reply does not count them.
-    """
+    """Token counts as the server states them; None if it did not."""
 
     prompt_tokens: int | None = None
+    """Tokens of the prompt."""
     completion_tokens: int | None = None
+    """Tokens of the completion, reasoning included."""
     reasoning_tokens: int | None = None
+    """Part of the completion tokens that is reasoning."""
     cached_tokens: int | None = None
+    """Part of the prompt tokens that came from the cache."""
     spec_tokens: int | msgspec.UnsetType = msgspec.UNSET
+    """Tokens from steps with speculative decoding; absent if the reply does not count them."""
     spec_steps: int | msgspec.UnsetType = msgspec.UNSET
+    """Steps with speculative decoding; absent if the reply does not count them."""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """When a sample's request was sent and how long its reply took, in seconds.
-
-    started: when the request was sent, as Unix time (UTC). queued: time between planning the sample and sending its
-    request. first_token, last_token, total: time from the request to the first token, the last token, and the end of
-    the reply. gap_p50, gap_p99: median and 99th percentile of the time between two events with tokens; None if there
-    were fewer than two. events: number of such events. clock: "kernel" (the socket's receive stamps) or "user" (our
-    clock when the bytes were read). lag: how long arrived bytes waited to be read, 99th percentile over the session;
-    None: not measured.
-    """
+    """When a sample's request was sent and how long its reply took, in seconds."""
 
     started: float
+    """When the request was sent, as Unix time."""
     queued: float | None = None
+    """Time between planning the sample and sending its request, in seconds; None if not measured."""
     first_token: float | None = None
+    """Time from the request to the first token, in seconds; None without tokens."""
     last_token: float | None = None
+    """Time from the request to the last token, in seconds; None without tokens."""
     total: float
+    """Time from the request to the end of the reply, in seconds."""
     gap_p50: float | None = None
+    """Median time between two events with tokens, in seconds; None for fewer than two events."""
     gap_p99: float | None = None
+    """99th percentile of the time between two events with tokens, in seconds; None for fewer than two events."""
     events: int = 0
+    """Number of events with tokens."""
     clock: Literal["kernel", "user"] = "user"
+    """Clock of these times: "kernel" (receive timestamps of the socket) or "user" (the client's clock when the bytes
+    were read).
+    """
     lag: float | None = None
+    """How long arrived bytes waited to be read, 99th percentile over the session, in seconds; None if not measured."""
 
 
 class Seam(msgspec.Struct, frozen=True, kw_only=True):
-    """The place in a sample where it was interrupted and then continued by another request.
-
-    tokens: completion tokens before the place. text, reasoning: characters of each before the place. exact: whether the
-    continuation started from the same token ids and the server gave them the same log-probabilities as before; False:
-    the text was turned into tokens anew, or the log-probabilities differ. compared: number of tokens before the place
-    whose log-probabilities were compared. difference: mean absolute difference of these log-probabilities, the first
-    time and when they were asked for again, in nats; None: nothing was compared.
-    """
+    """The place in a sample where it was interrupted and then continued by another request."""
 
     tokens: int
+    """Completion tokens before the place."""
     text: int
+    """Characters of the text before the place."""
     reasoning: int
+    """Characters of the reasoning before the place."""
     exact: bool
+    """Whether the continuation started from the same token ids and the server gave them the same log-probabilities as
+    before. If false, the text was tokenized anew, or the log-probabilities differ.
+    """
     difference: float | None = None
+    """Mean absolute difference between these log-probabilities and those of the first time, in nats; None if nothing
+    was compared.
+    """
     compared: int = 0
+    """Number of tokens before the place whose log-probabilities were compared."""
 
 
 class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record about one sample. Its first fields say of which."""
+    """A record about one sample. Its first fields identify the sample."""
 
     benchmark: str
+    """Name of the benchmark."""
     question_id: str
+    """Id of the question."""
     sample_index: int
+    """Index of the sample among those of its question, from 0."""
 
     @property
     def key(self) -> Key:
@@ -311,66 +344,87 @@ its arguments are no JSON. not run: the sample ended with it."""
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of a tool. name, arguments: as sent. output: as told to the model. seconds: CPU time."""
+    """A call of a tool."""
 
     id: str
+    """Id of the call, as sent."""
     name: str
+    """Name of the tool, as sent."""
     arguments: str
+    """Arguments, as sent."""
     output: str
+    """Output that the model got."""
     end: CallEnd
+    """How the call ended."""
     seconds: float = 0.0
+    """CPU time, in seconds."""
 
 
 class SampleStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A request of a sample, its reply, and the calls that the reply makes; each step but the last has calls.
-
-    text, reasoning: unset in the last step, whose texts are the sample's.
-    """
+    """A request of a sample, its reply, and the calls that the reply makes; every step but the last has calls."""
 
     text: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Text of the reply; absent in the last step, whose text is the sample's."""
     reasoning: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Reasoning of the reply; absent in the last step, whose reasoning is the sample's."""
     finish_reason: str
+    """Why the reply ended, as sent."""
     usage: Usage = Usage()
+    """Token counts of this request."""
     calls: tuple[ToolCall, ...] = ()
+    """Calls that the reply makes."""
 
 
 class Sample(SampleRecord, frozen=True, kw_only=True):
-    """A finished completion: a line of `samples.jsonl`, which is never rewritten.
+    """A finished completion: a line of `samples.jsonl`, which is never rewritten. The journal adds a checksum to each
+    line (see `harness.runs.journal`).
 
-    text, reasoning: as the server sent them; None if it sent null. refusal: the words of a refusal that is no text;
-    unset without one. finish_reason: as sent ("stop", "length", …).
-    endpoint: the URL that was asked, or `file:PATH` for a sample of another tool, whose finish_reason may be
-    `UNSTATED_REASON`. server_model, fingerprint, request_id: as the server stated them. seed: the seed that was sent.
-    attempts: requests made for this sample, the successful one included. salvaged_at: the places where the sample was
-    interrupted and continued, in order; `usage` then counts all parts, `timing` is that of the last request.
-    provider: who answered behind a router, as stated; unset where nobody is. steps: the requests of a sample with a
-    tool, unset without one; text, reasoning and finish_reason are then the last step's, `usage` is the sum, `timing`
-    goes from the first request to the last byte, and `attempts` counts requests beyond one a step from 1. calls: those
-    that are the answer, unset where the question offers no tools. The journal
-    adds a checksum to each line (see `harness.runs.journal`).
+    With a tool, text, reasoning and finish_reason are those of the last step.
     """
 
     text: str | None
+    """Text as the server sent it; None if it sent null."""
     reasoning: str | None
+    """Reasoning as the server sent it; None if it sent null."""
     finish_reason: str
+    """Why the reply ended, as sent ("stop", "length", …); `UNSTATED_REASON` if the file of another tool does not say.
+    """
     usage: Usage = Usage()
+    """Token counts. They include all parts of a continued sample, and all steps of a sample with a tool."""
     timing: Timing
+    """Times of the last request; with a tool, from the first request to the last byte."""
     endpoint: str
+    """URL of the endpoint, or `file:PATH` for a sample of another tool."""
     server_model: str | None = None
+    """Name of the model, as the server stated it."""
     fingerprint: str | None = None
+    """Fingerprint of the system, as the server stated it."""
     request_id: str | None = None
+    """Id of the request, as the server stated it."""
     seed: int | None = None
+    """Seed that was sent; None without one."""
     attempts: int = 1
+    """Requests made for this sample, including the successful one; with a tool, 1 plus the requests beyond one per
+    step.
+    """
     prompt_digest: str = ""
+    """SHA-256 of the messages or the prompt."""
     refusal: str | msgspec.UnsetType = msgspec.UNSET
+    """Words of a refusal that is not part of the text; absent without one."""
     salvaged_at: tuple[Seam, ...] = ()
+    """Places where the sample was interrupted and continued, in order."""
     provider: str | msgspec.UnsetType = msgspec.UNSET
+    """Provider behind a router, as stated; absent if none is stated."""
     steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Requests of a sample with a tool; absent without one."""
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Calls that are the answer; absent if the question offers no tools."""
     verdict: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
-    """The share of the task that the file of another tool calls right, 1 or 0 for right or wrong; unset where the reply
-    is graded here. A sample with a verdict may have no text."""
+    """Share of the task that the file of another tool counts as right, 1 or 0 for right or wrong; absent if the reply
+    is graded here. A sample with a verdict may have no text.
+    """
     schema: int = SCHEMA_VERSION
+    """Version of this format."""
 
     @property
     def foreign(self) -> bool:
@@ -400,42 +454,50 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
 
 
 class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
-    """The verdict on one sample: a line of `grades.jsonl`.
-
-    extracted: the answer as it stands in the text; None if there is none. rule: the rule that decided ("numeric",
-    "structural", …). grader: name and version of the grader. vote: the canonical form of the answer, by which maj@k
-    counts equal answers; None: this sample does not vote. span: (start, end) of the answer in `text`, in characters.
-    unextracted: whether the right answer stands in the text without being given as the answer. near_miss: why a wrong
-    answer is nearly right; None: it is not. truncated: whether max_tokens cut the reply; None: its file does not say.
-    anomalies: signs that the text or the reasoning looks broken; no verdict depends on them. basis: short digest of the
-    references and the rules; if the question's digest is another, the sample is graded again. reply_checksum: of the
-    sample's text and reasoning; if the sample's is another, it is graded again; None: the version that made the grade
-    stored none. parts: (parts of the answer that are right, parts that the question asks for), such as cells of a
-    table; unset where the grader states none. points: (points that a judge gave, most points), the first below 0
-    where a rubric takes points off; unset without them. confidence: as the reply states it, a fraction, by a judge's
-    reading. The file adds a checksum to each line.
-    """
+    """The verdict on one sample: a line of `grades.jsonl`. The file adds a checksum to each line."""
 
     verdict: VerdictName
+    """The verdict."""
     extracted: str | None
+    """The answer as it is written in the text; None if there is none."""
     rule: str
+    """Rule that decided ("numeric", "structural", …)."""
     grader: str
+    """Name and version of the grader."""
     vote: str | None = None
+    """Canonical form of the answer, by which maj@k counts equal answers; None if this sample does not vote."""
     span: tuple[int, int] | None = None
+    """Start and end of the answer in `text`, in characters; None without one."""
     unextracted: bool = False
+    """Whether the text contains the right answer without giving it as the answer."""
     near_miss: NearMiss | None = None
+    """Why a wrong answer is nearly right; None if it is not."""
     truncated: bool | None = False
+    """Whether max_tokens cut the reply; None if its file does not say."""
     completion_tokens: int | None = None
+    """Completion tokens of the sample; None if not stated."""
     anomalies: tuple[str, ...] = ()
+    """Signs that the text or the reasoning looks broken; no verdict depends on them."""
     basis: str = ""
+    """Short digest of the references and the rules; if the question's digest differs, the sample is graded again."""
     reply_checksum: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Checksum of the sample's text and reasoning; if the sample's differs, it is graded again. None if the version
+    that made the grade stored none.
+    """
     parts: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]] | msgspec.UnsetType = (
         msgspec.UNSET
     )
+    """Parts of the answer that are right, and parts that the question asks for, such as cells of a table; absent if the
+    grader states none.
+    """
     points: tuple[float, Annotated[float, msgspec.Meta(gt=0)]] | msgspec.UnsetType = msgspec.UNSET
+    """Points that a judge gave, and most points; the first is below 0 if a rubric deducts points. Absent without
+    points.
+    """
     confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
+    """Confidence that the reply states, by a judge's reading, a fraction; absent without one."""
     call_signs: tuple[CallSign, ...] | msgspec.UnsetType = msgspec.UNSET
-    """The signs of what the reply made of calls; unset where the question asks for none."""
+    """Signs of what the reply made of calls; absent if the question asks for none."""
 
     @property
     def counted(self) -> float:
@@ -459,14 +521,14 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server's information pages say about it: dotted name → JSON value; unknown facts are left out.
-
-    model: facts on which the replies depend (weights, chat template, quantisation, parsers, sampling defaults); a run
-    refuses to mix samples made under different ones. host: all other facts (engine, version, context, machine).
-    """
+    """What a server's information pages say about it, as dotted name → JSON value; unknown facts are left out."""
 
     model: dict[str, Any] = {}
+    """Facts on which replies depend (weights, chat template, quantization, parsers, sampling defaults); a run refuses
+    to mix samples made under different ones.
+    """
     host: dict[str, Any] = {}
+    """All other facts (engine, version, context, machine)."""
 
     def over(self, defaults: ServerFacts) -> ServerFacts:
         """These facts, completed by those of `defaults` whose names are missing here."""

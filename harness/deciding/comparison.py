@@ -54,38 +54,48 @@ def if_possible(difference: float, accuracy: float) -> float | None:
 
 
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """First run minus second run over the questions that both runs have. Fractions.
-
-    difference: mean over questions of the difference of their fractions correct; "at most" if one of the runs has one
-    sample of every question, or copies among its samples. p_sampling: same questions, asked again of both. p_question:
-    other questions of this kind; None for a single question or cluster. recovery: the first accuracy as a share of the
-    second one, with both intervals; None where the second may be 0, or some samples have fewer than no points.
-    n_missing: planned samples that one of the runs
-    lacks; intervals and p values allow for any result of these. sampling_error: of the difference, if both runs were
-    equally good. detectable: the smallest true difference that these samples find in 80 % of repetitions (sampling
-    line, one test), None if they find none that is possible; detection_variance, detection_growth, missing_shift: the
-    numbers from which `smallest` computes `detectable`. better, worse: questions on which the first run does better,
-    worse.
-    """
+    """The first run minus the second over the questions that both runs have."""
 
     benchmark: str
+    """Name of the benchmark."""
     n_questions: int
+    """Number of questions that both runs have."""
     n_missing: int
+    """Planned samples that one of the runs lacks; intervals and p-values allow for any result of these."""
     first_accuracy: float
+    """Accuracy of the first run, a fraction."""
     second_accuracy: float
+    """Accuracy of the second run, a fraction."""
     difference: Estimate
+    """Mean over questions of the difference in the fraction correct; an upper bound (`at_most`) if a run has one sample
+    of every question or duplicated samples.
+    """
     p_sampling: float
+    """p-value if the same questions were asked again of both runs."""
     p_question: float | None
+    """p-value for other questions of this kind; None for a single question or cluster."""
     sampling_error: float
+    """Standard error of the difference if both runs were equally good."""
     detectable: float | None
+    """Minimum detectable difference (80% power, same questions, one test), a fraction; None if no possible difference
+    is detectable.
+    """
     detection_variance: float
+    """Variance of the difference if both runs are equally good, from which `smallest` computes `detectable`."""
     detection_growth: float
+    """Growth of that variance per unit of true difference, for the same computation."""
     missing_shift: float
+    """Most by which missing samples can change the difference, a fraction; part of `detectable`."""
     better: int
+    """Questions on which the first run does better."""
     worse: int
+    """Questions on which the first run does worse."""
     recovery: Estimate | None = None
+    """Accuracy of the first run as a share of the second's, with both intervals; None if the second may be 0, or if
+    some samples have negative points.
+    """
     trigger: TriggerAgreement | msgspec.UnsetType = msgspec.UNSET
-    """Whether the first run calls functions where the second does; unset where no question asks for calls."""
+    """Whether the first run calls functions where the second does; absent if no question asks for calls."""
 
     def smallest(self, n_tests: int = 1) -> float | None:
         """The smallest true difference that these samples find in 80 % of repetitions; None if they find none that the
@@ -313,19 +323,24 @@ def _union(intervals: Sequence[Interval]) -> Interval:
 
 
 class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """First run minus second run, mean over the benchmarks that both have. Fractions.
-
-    p_sampling: same questions, asked again of both; no interval is for other questions. detection_variance,
-    detection_growth: the numbers from which `smallest` computes the smallest difference.
-    """
+    """The first run minus the second, as a mean over the benchmarks that both have."""
 
     benchmarks: tuple[str, ...]
+    """Names of the benchmarks."""
     first_accuracy: float
+    """Accuracy of the first run, a fraction."""
     second_accuracy: float
+    """Accuracy of the second run, a fraction."""
     difference: Estimate
+    """Difference of the accuracies, a fraction; without an interval for other questions."""
     p_sampling: float
+    """p-value if the same questions were asked again of both runs."""
     detection_variance: float
+    """Variance of the difference if both runs are equally good, from which `smallest` computes the minimum detectable
+    difference.
+    """
     detection_growth: float
+    """Growth of that variance per unit of true difference, for the same computation."""
 
     def smallest(self, n_tests: int = 1) -> float | None:
         """The smallest true difference of the means that these samples find in 80 % of repetitions, if every benchmark

@@ -74,24 +74,28 @@ PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
 
 
 class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A run's score minus a published one. Fractions.
-
-    error: standard error of the difference if both scores are of one model; p: two-sided. Both are None if the
-    published number of samples is unknown. detectable: the smallest true difference that is found in 80 % of
-    repetitions; None if none that is possible is found. reason: why
-    the verdict is "cannot say", else empty. differing: setting → (ours, theirs), for the settings that the source
-    states.
-    """
+    """A run's score minus a published one."""
 
     published: PublishedScore
+    """The published score."""
     ours: float | None
+    """The run's score, a fraction; None without one."""
     difference: float | None
+    """The run's score minus the published one, a fraction; None without a score of the run."""
     error: float | None
+    """Standard error of the difference if both scores are of one model, a fraction; None if the published number of
+    samples is unknown.
+    """
     p: float | None
+    """Two-sided p-value; None if the published number of samples is unknown."""
     detectable: float | None
+    """Minimum detectable difference (80% power), a fraction; None if no possible difference is detectable."""
     verdict: PublishedVerdict
+    """Whether the two scores are compatible."""
     reason: str
+    """Why the verdict is "cannot say"; empty otherwise."""
     differing: dict[str, tuple[Any, Any]]
+    """Setting → the run's value and the published one, for the settings that the source states."""
 
     @property
     def same_settings(self) -> bool:

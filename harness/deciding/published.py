@@ -35,15 +35,16 @@ _HUBS = ("github.com", "raw.githubusercontent.com", "huggingface.co")
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The source of published scores.
-
-    url: empty where the source has none. engine: the engine that served the model.
-    """
+    """The source of published scores."""
 
     title: str
+    """Title of the source."""
     url: str
+    """Address of the source; empty if it has none."""
     engine: str = ""
+    """Engine that served the model."""
     note: str = ""
+    """A remark on the source."""
 
     @property
     def named(self) -> str:
@@ -66,42 +67,55 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedScore:
-    """One reported number. value: a fraction. metric: "pass@1" (also what papers call avg@n, and a mean of points),
-    "pass@k", "maj@k", "F1", "schema accuracy".
-
-    samples: number for each question. unit: value of the last printed digit, a fraction; 0 where the source prints all
-    digits. previous: the score of the earlier state of the art that the source prints beside this one, as printed, in
-    %. training_samples: of the model, as printed. run_deviation: standard deviation of one run's accuracy over the
-    `samples` runs. standard_error: a fraction, of whatever error the source states. Few runs estimate the deviation
-    badly, and sources mean different errors: so both only show whether `samples` can be true. mean_tokens: of a reply.
-    by: "authors" of this model, or "others" who measured it; a source may be both, each of other models. quoted: the
-    source quotes somebody else for this number; `by` is then said of the number that it quotes. settings: of the file,
-    overridden by those of the row. stated: whether the source states the settings of this very number; False: they are
-    a guess, taken from elsewhere in the source. server: the provider or engine that served the model; empty for the
-    authors' own service, or if none is named. replies: those with calls, of which a schema accuracy is a share. A field
-    that is None is not stated.
-    """
+    """One reported number. None means that the source does not state a value."""
 
     model: str
+    """Name of the model."""
     benchmark: str
+    """Name of the benchmark."""
     metric: str
+    """Name of the metric: "pass@1" (also what papers call avg@n, and a mean of points), "pass@k", "maj@k", "F1" or
+    "schema accuracy".
+    """
     value: float
+    """The reported number, a fraction."""
     n_questions: int | None
+    """Number of questions."""
     samples: int | None
+    """Number of samples per question."""
     unit: float = 0.001
+    """Value of the last printed digit, a fraction; 0 if the source prints all digits."""
     run_deviation: float | None
+    """Standard deviation of one run's accuracy over the `samples` runs, a fraction. Few runs estimate it poorly, so it
+    only shows whether `samples` can be true.
+    """
     standard_error: float | None = None
+    """Whatever error the source states, a fraction. Sources mean different errors, so it only shows whether `samples`
+    can be true.
+    """
     mean_tokens: float | None = None
+    """Mean number of tokens per reply."""
     previous: str = ""
+    """Score of the earlier state of the art that the source prints next to this one, in %, as printed."""
     training_samples: str = ""
+    """Training samples of the model, as printed."""
     by: Literal["authors", "others"] = "others"
+    """Who measured it: "authors" of the model, or "others". A source may be both, for different models."""
     quoted: bool = False
+    """Whether the source quotes somebody else for this number; `by` then describes the quoted number."""
     stated: bool = True
+    """Whether the source states the settings of this number; if false, they are a guess from elsewhere in the source.
+    """
     note: str = ""
+    """A remark on the number."""
     server: str = ""
+    """Provider or engine that served the model; empty for the authors' own service, or if none is named."""
     replies: int | None = None
+    """Replies with calls, of which a schema accuracy is a share."""
     settings: Settings
+    """Settings of the file, overridden by those of the row."""
     source: Source
+    """Where the number was published."""
 
     @property
     def printed(self) -> str:

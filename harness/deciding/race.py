@@ -49,20 +49,20 @@ RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
 
 
 class RaceStanding(msgspec.Struct, frozen=True):
-    """The comparison of a candidate with the baseline after some complete rounds.
-
-    rounds: complete rounds that both have. difference: accuracy of the candidate minus that of the baseline, a
-    fraction. interval: the intersection of the intervals of all looks so far, valid however often one looks. called:
-    rounds after which the verdict was first reached; 0 if none was. withheld: why `verdict` is "undecided" although a
-    verdict was reached; else empty.
-    """
+    """The comparison of a candidate with the baseline after some complete rounds."""
 
     rounds: int
+    """Complete rounds that both have."""
     difference: float
+    """Accuracy of the candidate minus that of the baseline, a fraction."""
     interval: Interval
+    """Intersection of the intervals of all looks so far, valid no matter how often you look."""
     verdict: RaceVerdict
+    """The verdict so far."""
     called: int = 0
+    """Rounds after which the verdict was first reached; 0 if it was not reached."""
     withheld: str = ""
+    """Why `verdict` is "undecided" although a verdict was reached; empty otherwise."""
 
 
 def judge_planned(

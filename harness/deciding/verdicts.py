@@ -34,57 +34,71 @@ judges could turn what it says.
 
 
 class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the run is worse than its baseline by `margin` (a fraction) or more, on the same questions.
-
-    verdict: "not worse" or "worse" if p is below 5 %, by the side of −margin on which the difference lies. p: of the
-    test that the true difference is −margin, two-sided, so each verdict is false in at most 2.5 % of cases. Of a single
-    comparison p is below 5 % exactly if −margin lies outside the sampling interval. Holm's method corrects the p values
-    of all margins of a report together, apart from those of the lines. n_margins: number of
-    margins that are corrected together.
-    """
+    """Whether the run is worse than its baseline by a margin or more, on the same questions."""
 
     margin: float
+    """The margin, a fraction."""
     verdict: MarginVerdict
+    """Verdict: "not worse" or "worse" if p is below 5%, by the side of −margin on which the difference lies; otherwise
+    "open".
+    """
     p: float
+    """Two-sided p-value of the test that the true difference is −margin, so each verdict is false in at most 2.5% of
+    cases. Holm's method corrects it over all margins of a report, separately from the other p-values. For a single
+    comparison, p is below 5% exactly if −margin lies outside the sampling interval.
+    """
     n_margins: int = 1
+    """Number of margins that are corrected together."""
 
 
 class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """One run compared with the baseline by the mean over the benchmarks that both have; compared: the run minus the
-    baseline. verdict, p_sampling, detectable, margin: as in `Decision`, for the mean and the same questions.
-    """
+    """One run compared with its baseline by the mean over the benchmarks that both have, for the same questions."""
 
     compared: MeanComparison
+    """The run minus the baseline."""
     verdict: PairedVerdict
+    """Verdict for the same questions, asked again."""
     p_sampling: float
+    """Corrected p-value for the same questions, asked again."""
     detectable: float | None
+    """Minimum detectable difference after the correction (80% power), a fraction; None if no possible difference is
+    detectable.
+    """
     margin: MarginDecision | None = None
+    """Decision on the margin; None unless a margin is given."""
 
 
 class RunPair(msgspec.Struct, frozen=True, kw_only=True):
-    """A run and its baseline on one benchmark; paired: the run minus the baseline.
-
-    imported: the samples of run or baseline were read from a file,
-    so that `harness run` cannot take more of them: what is open is then said without new runs. n_owed: planned samples
-    that the scores lack and that the same `harness run` commands add: above 0, advice is to complete the runs first.
-    sides: the names under which run and baseline are joined to a mean over benchmarks,
-    where these are not their own: the cells of a sweep that differ in the benchmark only are one side. judge: the
-    errors of the judges of both, as audits show them, by which no "better" or "worse" may turn; unset without. tokens:
-    the ratio of the tokens a reply; cut: the difference of the shares of cut replies, a fraction; acceptance: the ratio
-    of the acceptance lengths; None where they are unknown.
-    """
+    """A run and its baseline on one benchmark."""
 
     run: str
+    """Name of the run."""
     baseline: str
+    """Name of the baseline."""
     paired: PairedComparison
+    """The run minus the baseline."""
     warnings: tuple[str, ...] = ()
+    """Warnings to show with the comparison."""
     sides: tuple[str, str] | None = None
+    """Names under which run and baseline are averaged over benchmarks, such as the sweep cells that differ only in the
+    benchmark; None if these are their own names.
+    """
     imported: bool = False
+    """Whether samples of run or baseline were read from a file, so that `harness run` cannot add any."""
     n_owed: int = 0
+    """Planned samples that are missing and that the same `harness run` commands would add; above 0, complete the runs
+    first.
+    """
     judge: JudgeShift | msgspec.UnsetType = msgspec.UNSET
+    """Errors of the judges of both sides, as audits show them; "better" and "worse" must hold despite these. Absent
+    without audits.
+    """
     tokens: Change | None = None
+    """Ratio of the tokens per reply; None if unknown."""
     cut: Change | None = None
+    """Difference of the shares of truncated replies, a fraction; None if unknown."""
     acceptance: Change | None = None
+    """Ratio of the acceptance lengths of speculative decoding; None if unknown."""
 
     @property
     def of_mean(self) -> tuple[str, str]:
@@ -93,23 +107,28 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(RunPair, frozen=True, kw_only=True):
-    """What the comparison of a run with its baseline says.
-
-    verdict: for the same questions, asked again. kind_verdict: for other questions of this kind, None where
-    unknown. p values are corrected by Holm over all lines of all decisions. detectable: the smallest true
-    difference (same questions) that is found in 80 % of repetitions after this correction; None if none that is
-    possible is found. mean: the
-    decision on the mean over all benchmarks of this run with this baseline, the same in each of their decisions;
-    None for a single benchmark, and if counted rounds lack samples. margin: None unless a margin is given.
+    """The verdict on a run compared with its baseline. Holm's method corrects the p-values over all lines of all
+    decisions.
     """
 
     verdict: PairedVerdict
+    """Verdict for the same questions, asked again."""
     kind_verdict: PairedVerdict | None
+    """Verdict for other questions of this kind; None if unknown."""
     p_sampling: float
+    """Corrected p-value for the same questions, asked again."""
     p_question: float | None
+    """Corrected p-value for other questions of this kind; None if unknown."""
     detectable: float | None
+    """Minimum detectable difference after the correction (80% power, same questions), a fraction; None if no possible
+    difference is detectable.
+    """
     mean: MeanDecision | None = None
+    """Decision on the mean over all benchmarks of this run and baseline, the same in each of their decisions. None for
+    a single benchmark, or if counted rounds lack samples.
+    """
     margin: MarginDecision | None = None
+    """Decision on the margin; None unless a margin is given."""
 
 
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:

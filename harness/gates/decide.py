@@ -58,38 +58,49 @@ MAX_CHANGED = 4
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision on one benchmark. Fractions.
-
-    state: pass, fail or undecided by the samples; waived: it failed, and a waiver is in force; missing: samples are;
-    truncated: more replies were cut than was sound; canary: the first replies looked wrong; probe: a probe accuses the
-    server; stopped: another rule ended the sampling; same: the build is its base, which the policy takes for enough,
-    and nothing is sampled. reference: the floor, or the baseline's accuracy. rounds: samples
-    of each question that decided, 0.25 if one sample of a quarter of them did. bounds: the accuracy if all undecided
-    answers were wrong, and right; absent if there are none. copies: samples repeat each other, and count as one.
-    variance: of the sampling error. deviation: of runs, beyond sampling; known_runs: former runs that taught it. odd:
-    the accuracy stands out from the run before, and teaches nothing. key: digests of the reference, and of model,
-    settings and engine; of another key no run teaches. closed: hardly any further samples could decide, so none are
-    asked for. limits: the accuracies up to which its look fails, and from which on it passes. why: a line for a person.
-    """
+    """The decision on one benchmark."""
 
     benchmark: str
+    """Name of the benchmark."""
     tier: str
+    """Tier: "critical", "supporting" or "advisory"; only critical benchmarks can fail the gate."""
     state: State
+    """pass, fail or undecided by the samples; waived: failed, with a waiver in force; missing: samples are missing;
+    truncated: too many replies were cut; canary: the first replies looked wrong; probe: a probe found a fault of the
+    server; stopped: another rule ended the sampling; same: the build equals its base, the policy accepts that, and
+    nothing is sampled.
+    """
     accuracy: float | None
+    """Accuracy of the run, a fraction; None without one."""
     reference: float
+    """The floor, or the baseline's accuracy, a fraction."""
     loss: float
+    """The loss that the gate must detect, a fraction."""
     rounds: float
+    """Samples of each question that decided; 0.25 if one sample of a quarter of the questions did."""
     max_rounds: int
+    """Most samples of each question that the policy allows."""
     variance: float
+    """Variance of the sampling error."""
     deviation: float
+    """Standard deviation between runs beyond sampling, a fraction."""
     known_runs: int
+    """Earlier runs from which `deviation` was learned."""
     why: str
+    """The reason, as a line for a person."""
     bounds: tuple[float, float] | None = None
+    """Accuracy if all undecided answers were wrong, and if all were right; None if there are none."""
     copies: bool = False
+    """Whether samples repeat each other, and count as one."""
     odd: bool = False
+    """Whether the accuracy is an outlier compared with the previous run; `deviation` then ignores it."""
     key: str = ""
+    """Digests of the reference, and of model, settings and engine; only runs with the same key count as earlier runs.
+    """
     closed: bool = False
+    """Whether further samples could hardly decide, so that no more are requested."""
     limits: tuple[float, float] | None = None
+    """The accuracy up to which this look fails, and the accuracy from which it passes; None without a look."""
 
     @property
     def label(self) -> str:
@@ -103,22 +114,27 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision of a gate, the content of `gate.json` and a line of `history.jsonl`. run: names its folders.
-
-    figures: the lines on figures, undecided where a halt leaves samples out. verdict: fail if a critical benchmark or
-    line fails; else undecided if any of them is in no state of `PASSING`; else pass.
-    sampled: when its run began, ISO 8601, UTC. forgotten: its accuracies teach no deviation of runs (`--forget`).
-    """
+    """The decision of a gate: the content of `gate.json` and a line of `history.jsonl`."""
 
     schema: int = 1
+    """Version of this format."""
     gate: str
+    """Name of the gate."""
     run: str
+    """Names of the run folders."""
     verdict: Literal["pass", "fail", "undecided"]
+    """fail if a critical benchmark or metric fails; otherwise undecided if one of them is not decided; otherwise pass.
+    """
     exit_code: int
+    """Exit code of the command."""
     checks: tuple[Checked, ...]
+    """Decisions on the benchmarks."""
     sampled: str = ""
+    """When its run began (UTC, ISO 8601); empty without a run."""
     forgotten: bool = False
+    """Whether its accuracies are ignored when learning the deviation between runs (`--forget`)."""
     figures: tuple[FigureCheck, ...] = ()
+    """Decisions on metrics; undecided if sampling stopped before all samples were taken."""
 
     @property
     def lines(self) -> tuple[Checked | FigureCheck, ...]:

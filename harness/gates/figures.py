@@ -53,23 +53,30 @@ OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "ques
 
 
 class FigureCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision on one line. value, reference: None if unknown; reference is the floor, the ceiling, the baseline's.
-
-    findable: the least loss, a share, that this line finds with the wanted power; None: none yet. known_runs: former
-    runs by which that is known. key: digest of settings, engine, load and source; of another key no run teaches.
-    """
+    """The decision on one metric."""
 
     benchmark: str
+    """Name of the benchmark."""
     figure: FigureName
+    """Name of the metric."""
     tier: str
+    """Tier: "critical", "supporting" or "advisory"; only critical metrics can fail the gate."""
     state: Literal["pass", "fail", "undecided", "waived"] = "undecided"
+    """The decision; waived: failed, with a waiver in force."""
     value: float | None = None
+    """The metric's value; None if unknown."""
     reference: float | None = None
+    """The floor, the ceiling, or the baseline's value; None if unknown."""
     findable: float | None = None
+    """Smallest loss that is detected with the required power, as a share; None if unknown so far."""
     known_runs: int = 0
+    """Earlier runs from which `findable` was learned."""
     key: str = ""
+    """Digest of settings, engine, load and source; only runs with the same key count as earlier runs."""
     why: str = ""
+    """The reason, as a line for a person."""
     waits: bool = False
+    """Whether the history has too few runs so far to decide; the metric then does not affect the verdict."""
 
     @property
     def label(self) -> str:

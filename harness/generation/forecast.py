@@ -19,19 +19,22 @@ from harness.generation.run_progress import completion_tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What is still to come.
-
-    n_samples: of the run. tokens: new tokens, with their standard error. prompt_tokens: None if no server
-    stated any. least_s, most_s: seconds. usd: None without prices or usage.
-    """
+    """What is still to come."""
 
     n_samples: int
+    """Number of samples of the run."""
     tokens: float
+    """Expected number of new tokens."""
     tokens_error: float
+    """Standard error of `tokens`."""
     prompt_tokens: float | None
+    """Expected number of prompt tokens; None if no server stated any."""
     least_s: float
+    """Lower bound of the duration, in seconds."""
     most_s: float
+    """Upper bound of the duration, in seconds."""
     usd: float | None
+    """Expected cost in US dollars; None without prices or stated token counts."""
 
 
 @dataclass(slots=True)

@@ -32,15 +32,16 @@ def tokens_before(sample: Sample) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens that a session was billed for: as the replies state them, else the most that they can be.
-
-    n_unstated: requests whose usage is unknown, such as one that failed in the middle of its reply. They count with the
-    most tokens possible, or with an estimate if no max_tokens bounds the reply.
-    """
+    """Tokens that a session was billed for: as the replies state them, or otherwise the most that they can be."""
 
     prompt_tokens: int = 0
+    """Billed prompt tokens."""
     completion_tokens: int = 0
+    """Billed completion tokens."""
     n_unstated: int = 0
+    """Requests whose usage is unknown, such as one that failed mid-reply. They count with the most tokens possible, or
+    with an estimate if no max_tokens limits the reply.
+    """
 
     @classmethod
     def of_all(cls, counts: Iterable[Mapping[str, int]]) -> Spent:
@@ -127,25 +128,28 @@ probed. left: it was taken off the list of endpoints, or left out, during the ru
 
 
 class Tally(msgspec.Struct, kw_only=True):
-    """The counts of a session, to which the dispatcher adds.
-
-    finished: replies of this session. Of these, truncated: cut at max_tokens; continued: continued a part that an
-    earlier request wrote (kept_tokens: tokens of these parts). tokens: completion tokens of the finished replies, as
-    the server states them, without such parts. failures: failed requests; retries: those made again. spent: by the
-    finished samples; beside: by fingerprints, and by requests that ended without a sample. notes: oddities of replies →
-    how often.
-    """
+    """The counts of a session, to which the dispatcher adds."""
 
     finished: int = 0
+    """Replies of this session."""
     truncated: int = 0
+    """Finished replies that were cut by max_tokens."""
     continued: int = 0
+    """Finished replies that continued a part written by an earlier request."""
     kept_tokens: int = 0
+    """Tokens of these earlier parts."""
     tokens: int = 0
+    """Completion tokens of the finished replies, as the server states them, without earlier parts."""
     failures: int = 0
+    """Failed requests."""
     retries: int = 0
+    """Failed requests that were sent again."""
     spent: Spent = Spent()
+    """Tokens of the finished samples."""
     beside: Spent = Spent()
+    """Tokens of fingerprints, and of requests that ended without a sample."""
     notes: dict[str, int] = msgspec.field(default_factory=dict)
+    """Oddity of a reply → number of occurrences."""
 
     def note(self, note: str, n: int = 1) -> None:
         """Count `n` replies that have this note."""
@@ -163,108 +167,135 @@ class Tally(msgspec.Struct, kw_only=True):
 
 
 class BenchmarkProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples of one benchmark.
-
-    done: on disk, earlier sessions included. total: expected. in_flight: being answered. retrying: failed, and to be
-    asked again. given_up: not asked again in this session.
-    """
+    """The samples of one benchmark."""
 
     name: str
+    """Name of the benchmark."""
     done: int
+    """Samples on disk, including earlier sessions."""
     total: int
+    """Samples expected."""
     in_flight: int = 0
+    """Samples being answered."""
     retrying: int = 0
+    """Samples that failed and will be requested again."""
     given_up: int = 0
+    """Samples that are not requested again in this session."""
 
 
 class EndpointProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one endpoint.
-
-    limit: requests that it may have in flight at present. done, failed: requests of this session. why: its latest
-    failure in the server's words, unless its state is "open". wait_s: seconds until the next request is sent to it.
-    """
+    """The state of one endpoint."""
 
     base_url: str
+    """Base URL of the endpoint."""
     state: EndpointState
+    """open: it gets requests; paused: it asked to wait; set aside: it failed repeatedly and is probed; left: it was
+    removed.
+    """
     in_flight: int
+    """Requests in flight."""
     limit: int
+    """Most requests that it may have in flight at present."""
     done: int
+    """Requests of this session that succeeded."""
     failed: int
+    """Requests of this session that failed."""
     why: str = ""
+    """Latest failure in the server's words; empty if the state is "open"."""
     wait_s: float = 0.0
+    """Seconds until the next request is sent to it."""
 
 
 class FailureProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Failed requests of one kind. latest: the cause of the last one; ago_s: seconds since it failed."""
+    """Failed requests of one kind."""
 
     kind: str
+    """Kind of failure."""
     count: int
+    """Number of requests."""
     latest: str
+    """Cause of the latest one."""
     ago_s: float
+    """Seconds since the latest one."""
 
 
 class OldestInFlight(msgspec.Struct, frozen=True, kw_only=True):
-    """The sample that has been in flight longest. seconds: in flight so far; tokens: received so far."""
+    """The sample that has been in flight longest."""
 
     benchmark: str
+    """Name of the benchmark."""
     question_id: str
+    """Id of the question."""
     sample_index: int
+    """Index of the sample among those of its question."""
     seconds: float
+    """Seconds in flight so far."""
     tokens: int
+    """Tokens received so far."""
 
 
 class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of a tool. running, waiting: of them; waits_for: "processors" or "memory". interpreters: one for each
-    sample that has called, stopped between its calls. memory: bytes that they may take at present, of `most_memory`.
-    """
+    """The calls of a tool."""
 
     running: int
+    """Calls that are running."""
     waiting: int
+    """Calls that are waiting."""
     waits_for: str
+    """Resource that they wait for: "processors" or "memory"."""
     interpreters: int
+    """Open interpreters: one for each sample that has called, stopped between its calls."""
     memory: int
+    """Bytes that they may take at present."""
     most_memory: int
+    """Bytes that they may take at most."""
 
 
 class Progress(Tally, kw_only=True):
-    """The state of a session at one moment, beside its counts; replaced as a whole, never changed.
-
-    Samples. done, total: on disk, and expected, earlier sessions included. in_flight: being answered. waiting: still to
-    be asked. given_up: not asked again in this session. oldest: the sample in flight longest; None without one.
-
-    Requests. failed: failures by kind, the latest first. concurrency: how many may be in flight at present.
-
-    Tokens. arrived: all tokens received in this session, also of requests in flight and of failed ones. tokens_per_s:
-    `arrived` by the seconds of the session; tokens_per_s_now: over the last seconds; None before the first token.
-
-    Time. elapsed_s: seconds since the session began. eta: seconds until it ends at the present rate; None while
-    unknown. paused: by the user. stopping: no further request is sent, for the reason `why`; grace_s: seconds that
-    requests in flight still have, None for as long as they take. patience_s: seconds until the session ends by itself,
-    while no endpoint answers; else None.
-
-    tool: the calls of a tool; None without one.
+    """The state of a session at one moment, including its counts; replaced as a whole, never changed.
 
     Wide: it is all that a display and `harness status` show of a session.
     """
 
     elapsed_s: float
+    """Seconds since the session began."""
     done: int
+    """Samples on disk, including earlier sessions."""
     total: int
+    """Samples expected, including earlier sessions."""
     in_flight: int
+    """Samples being answered."""
     waiting: int
+    """Samples still to be requested."""
     given_up: int
+    """Samples that are not requested again in this session."""
     arrived: int
+    """Tokens received in this session, including requests in flight and failed requests."""
     tokens_per_s: float | None
+    """`arrived` divided by the seconds of the session; None before the first token."""
     tokens_per_s_now: float | None
+    """Tokens per second over the last seconds; None before the first token."""
     benchmarks: tuple[BenchmarkProgress, ...]
+    """Progress by benchmark."""
     endpoints: tuple[EndpointProgress, ...]
+    """State of each endpoint."""
     failed: tuple[FailureProgress, ...] = ()
+    """Failed requests by kind, latest first."""
     oldest: OldestInFlight | None = None
+    """The sample that has been in flight longest; None without one."""
     eta: float | None = None
+    """Seconds until the session ends at the present rate; None while unknown."""
     concurrency: int = 0
+    """Most requests that may be in flight at present."""
     paused: bool = False
+    """Whether the user paused the session."""
     stopping: bool = False
+    """Whether no further requests are sent."""
     why: str = ""
+    """Reason for stopping; empty otherwise."""
     grace_s: float | None = None
+    """Seconds that requests in flight still have; None if they may take as long as they need."""
     patience_s: float | None = None
+    """Seconds until the session ends by itself because no endpoint responds; None otherwise."""
     tool: ToolProgress | None = None
+    """Calls of a tool; None without one."""

@@ -37,17 +37,20 @@ FALSE_ALARM = 0.001
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """The observation of one check.
-
-    sent: what was sent, in words. came: what came back. p: the chance that a sound server shows something at least as
-    odd; None without a statistical test. likelihood: of the check that reads replies.
-    """
+    """The observation of one check."""
 
     outcome: Outcome
+    """sound: no fault; spoils: a score from this server would be wrong, or belong to another model or setting; warns:
+    worth knowing, but a score stays valid; untested: the server does not show what the check needs.
+    """
     sent: str
+    """Description of the request."""
     came: str
+    """Description of the reply."""
     p: float | None = None
+    """Chance that a healthy server shows something at least as odd; None without a statistical test."""
     likelihood: Likelihood | msgspec.UnsetType = msgspec.UNSET
+    """Result of the check that reads replies; absent for other checks."""
 
 
 REPLY_TEXT, FINISHED, EMPTY = "reply text", "finished streams", "empty replies"
@@ -89,37 +92,43 @@ def _misled(seen: Seen, came: str) -> Seen:
 
 
 class Finding(Seen, frozen=True, kw_only=True):
-    """The result of one check: its observation, with what the check is.
-
-    why: why it matters for a score; mend: what to do if the check fails. tokens: what the check cost, as the server
-    states. likelihood: of the check that reads replies.
-    """
+    """The result of one check, with a description of the check."""
 
     check: str
+    """Name of the check."""
     group: Group
+    """Subject of the check."""
     why: str
+    """Why it matters for a score."""
     mend: str
+    """How to fix it if the check fails."""
     tokens: int = 0
+    """Tokens that the check cost, as the server states them."""
 
 
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All findings about one server.
-
-    version: of the harness. requests, tokens: number that the probe sent, and that the replies state as their cost.
-    seed: the number that all seeds of the probe's requests come from. seconds: how long the probe took. ended: why the
-    server was asked no more before the last check, or that it answered nothing; else empty.
-    """
+    """All findings about one server."""
 
     address: str
+    """Address of the server."""
     model: str
+    """Name of the model."""
     engine: str | None
+    """Engine of the server; None if unknown."""
     version: str
+    """Version of the harness."""
     seed: int
+    """Number from which all seeds of the probe's requests are derived."""
     findings: list[Finding]
+    """Results of the checks."""
     requests: int
+    """Number of requests that the probe sent."""
     tokens: int
+    """Tokens that the probe cost, as the replies state them."""
     seconds: float
+    """Duration of the probe, in seconds."""
     ended: str = ""
+    """Why the probe ended before the last check, or that the server did not respond; empty otherwise."""
 
     def count(self, outcome: Outcome) -> int:
         """Number of findings with that outcome."""

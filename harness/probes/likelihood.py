@@ -60,21 +60,28 @@ Verdict = Literal["same", "differs", "cannot tell"]
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
-    """A mean gap in nats a token. low, high: its 95 % interval; None if all tokens are of one cluster of questions.
-    error: its standard error, of `freedom` degrees of freedom. size: mean of the absolute gaps. kl: mean
-    Kullback-Leibler divergence of the copy from the base, a lower bound; None where it is not stated.
-    """
+    """A mean log-likelihood difference, base minus copy."""
 
     of: str
+    """Tokens or readings that it covers, such as "all", a range of positions, or a benchmark."""
     tokens: int
+    """Number of tokens."""
     questions: int
+    """Number of clusters of questions."""
     mean: float
+    """Mean difference, in nats per token."""
     low: float | None = None
+    """Lower end of the 95% interval; None if all tokens are in one cluster of questions."""
     high: float | None = None
+    """Upper end of the 95% interval; None if all tokens are in one cluster of questions."""
     error: float | None = None
+    """Standard error of the mean; None if all tokens are in one cluster of questions."""
     freedom: int = 0
+    """Degrees of freedom of the standard error."""
     size: float = 0.0
+    """Mean of the absolute differences, in nats per token."""
     kl: float | None = None
+    """Lower bound of the mean Kullback-Leibler divergence of the copy from the base; None if not stated."""
 
     @property
     def reach(self) -> float:
@@ -100,40 +107,49 @@ NONE = Gap(of="", tokens=0, questions=0, mean=0.0)
 
 
 class MovedToken(SampleRecord, frozen=True, kw_only=True):
-    """A token with a large gap. position: in its reply, from 1. token, before: its text and the text before it. base,
-    copy: its log-probabilities in nats.
-    """
+    """A token with a large log-likelihood difference."""
 
     position: int
+    """Position in its reply, counted from 1."""
     base: float
+    """Log-probability given by the base, in nats."""
     copy: float
+    """Log-probability given by the copy, in nats."""
     token: str = ""
+    """Text of the token."""
     before: str = ""
+    """Text before the token."""
 
 
 class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
-    """What two servers make of the same replies.
-
-    base: the base's server. gap: over all tokens; divergence: the same of the Kullback-Leibler divergences, of no token
-    where they are not stated; noise: of the base beside itself; opening: of the first tokens of the replies. positions,
-    benchmarks: parts of the tokens. moved: the tokens with the largest gaps. margin: in nats a token. more_tokens: how
-    many more would tell; 0 where the verdict stands. template: what says that the chat templates differ; empty if
-    nothing does. points: what the gap means in points, by the pairs beside the base's run.
-    """
+    """The log-probabilities that a base and its copy give to the same replies."""
 
     base: str
+    """Server of the base."""
     gap: Gap
+    """Mean log-likelihood difference over all tokens."""
     divergence: Gap
+    """The same for Kullback-Leibler divergences; of no tokens if they are not stated."""
     noise: Gap
+    """Mean log-likelihood difference between two readings by the base."""
     opening: Gap
+    """Mean log-likelihood difference over the first tokens of the replies."""
     positions: list[Gap]
+    """Differences by position in the reply."""
     benchmarks: list[Gap]
+    """Differences by benchmark."""
     moved: list[MovedToken]
+    """Tokens with the largest differences."""
     verdict: Verdict
+    """Whether the copy is the same as its base."""
     margin: float
+    """Largest difference that counts as the same, in nats per token."""
     more_tokens: int = 0
+    """How many more tokens would give a clear verdict; 0 if it is clear."""
     template: str = ""
+    """Evidence that the chat templates differ; empty if nothing does."""
     points: list[ExpectedPoints] = []
+    """Expected difference of the accuracy, from known pairs of copy and base."""
 
     @property
     def reach(self) -> float:

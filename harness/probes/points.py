@@ -42,28 +42,35 @@ MOST_TIMES = 1000
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
-    """A copy whose gap and samples are known. copy: its run, as a path from the folder that holds the base's.
-    gap: in nats a token. points: its accuracy less the base's, in points, and error: that difference's sampling error.
-    """
+    """A copy whose log-likelihood difference and samples are known."""
 
     copy: str
+    """Run of the copy, as a path relative to the folder that contains the base's run."""
     benchmark: str
+    """Name of the benchmark."""
     gap: float
+    """Mean log-likelihood difference, in nats per token."""
     points: float
+    """Accuracy of the copy minus that of the base, in points."""
     error: float
+    """Sampling error of `points`, in points."""
 
 
 class ExpectedPoints(msgspec.Struct, frozen=True, kw_only=True):
-    """The difference that a copy's samples would show, in points, with its 95 % interval. pairs: number of known pairs.
-    times: how many times the samples of those pairs find so large a difference in 80 % of cases, at most `MOST_TIMES`.
-    """
+    """The difference that a copy's samples would show."""
 
     benchmark: str
+    """Name of the benchmark."""
     pairs: int
+    """Number of known pairs."""
     points: float
+    """Expected difference, in points."""
     low: float
+    """Lower end of the 95% interval, in points."""
     high: float
+    """Upper end of the 95% interval, in points."""
     times: float
+    """How many times the samples of those pairs detect a difference this large (80% power), at most 1,000."""
 
     def __str__(self) -> str:
         times = "as many samples as theirs" if self.times <= 1 else f"about {self.times:,.0f} times their samples"

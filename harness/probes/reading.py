@@ -97,18 +97,20 @@ Sent = tuple[list[int], list[int]]
 
 
 class ReplyReading(SampleRecord, frozen=True, kw_only=True):
-    """One reading of a reply: a line of a file of `likelihood/`.
-
-    server: that read it, in words. prompt, ids: the token ids. logprobs: of the reply's tokens in nats. tops: token id
-    → log-probability of the likeliest tokens at each place. whole: the reply has no tokens more.
-    """
+    """One reading of a reply: a line of a file in `likelihood/`."""
 
     server: str
+    """Server that read it, in words."""
     prompt: list[int]
+    """Token ids of the prompt."""
     ids: list[int]
+    """Token ids of the reply."""
     logprobs: list[float]
+    """Log-probabilities of the reply's tokens, in nats."""
     tops: list[dict[str, float]]
+    """For each position, token id → log-probability of the likeliest tokens, in nats."""
     whole: bool = False
+    """Whether the reply has no further tokens."""
 
 
 def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place, int]:

@@ -19,28 +19,38 @@ MAX_BYTES = 16 * 1024 * 1024
 
 
 class UndecidedBounds(msgspec.Struct, frozen=True):
-    """The accuracy if every undecided sample were wrong (low), or right (high)."""
+    """The range of the accuracy, whatever the undecided samples turn out to be."""
 
     low: float
+    """Accuracy if every undecided sample were wrong, a fraction."""
     high: float
+    """Accuracy if every undecided sample were right, a fraction."""
 
 
 class RunningEstimate(msgspec.Struct, frozen=True):
-    """The accuracy, and its 95 % interval if the same questions were asked again."""
+    """The accuracy so far."""
 
     value: float
+    """Fraction correct."""
     sampling: tuple[float, float] | None = None
+    """95% interval if the same questions were asked again; None if unknown."""
 
 
+# Not `Score`: importing it would load numpy and more.
 class RunningScore(msgspec.Struct, frozen=True):
-    """The fields of a `scores.json` that the display shows. (To import `Score` would load numpy and more.)"""
+    """The fields of `scores.json` that a display shows."""
 
     accuracy: RunningEstimate | None
+    """Fraction correct; None without any sample."""
     n_samples: int
+    """Number of samples covered."""
     n_undecided: int = 0
+    """Samples that the grader could not decide."""
     undecided_bounds: UndecidedBounds | None = None
+    """Range of the accuracy over the undecided samples; None without any."""
 
 
+# Not `Score`: importing it would load numpy and more.
 class RunningScores:
     """The scores of a run; each file is read again when it has changed."""
 

@@ -26,33 +26,35 @@ Series = dict[str, float | None]
 
 
 class EnginePage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One reading of a metrics page.
-
-    engine: the prefix of its names; empty where there are no figures, of which `why` gives the reason. models: model as
-    the page names it ("" without names) → quantity → series. started: marks of the server's start, to be compared only.
-    """
+    """One reading of a metrics page."""
 
     engine: str = ""
+    """Prefix of its names; empty if there are no metrics (see `why`)."""
     models: dict[str, dict[str, Series]] = {}
+    """Model as the page names it (empty if it names none) → quantity → series."""
     started: str = ""
+    """Marks of the server's start, only to be compared with each other."""
     why: str = ""
+    """Why there are no metrics; empty otherwise."""
 
 
 class EngineReading(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A line of `engine.jsonl`.
-
-    session: Unix time at which the session began; lines with the same one belong together. time: seconds since then.
-    in_flight, concurrency, arrived: the client's own requests, the most that it may have in flight, and the tokens that
-    it has received in the session.
-    """
+    """A line of `engine.jsonl`."""
 
     session: float
+    """When the session began, as Unix time; lines with the same value belong together."""
     time: float
+    """Seconds since the session began."""
     endpoint: str
+    """Base URL of the endpoint."""
     page: EnginePage
+    """The metrics page."""
     in_flight: int = 0
+    """Requests of the client in flight."""
     concurrency: int = 0
+    """Most requests that the client may have in flight."""
     arrived: int = 0
+    """Tokens that the client has received in the session."""
 
 
 def read_engine_pages(folder: RunFolder) -> Iterator[EngineReading]:

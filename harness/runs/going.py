@@ -25,22 +25,27 @@ class Stored:
     """Stored and planned samples of one benchmark."""
 
     name: str
+    """Name of the benchmark."""
     done: int
+    """Samples on disk."""
     total: int
+    """Samples planned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDisk:
-    """The state of a run on disk.
-
-    holder: the process that writes the run; None: no process does. session: the log's entries of the last session,
-    `session_started` and `session_ended`, as far as the end of the log holds them.
-    """
+    """The state of a run on disk."""
 
     model: str
+    """Name of the model."""
     benchmarks: tuple[Stored, ...]
+    """Samples by benchmark."""
     holder: Holder | None
+    """The process that writes the run; None if no process does."""
     session: tuple[dict[str, Any], ...]
+    """Log entries `session_started` and `session_ended` of the last session, as far as the end of the log contains
+    them.
+    """
 
 
 def on_disk(folder: RunFolder) -> OnDisk:

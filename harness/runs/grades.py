@@ -139,11 +139,14 @@ _OPINIONS_REMEDY = "Remove the file; the second grader can be asked again."
 
 
 class Opinion(SampleRecord, frozen=True, kw_only=True, gc=False):
-    """One grader's opinion on one sample. correct: None = the grader could not tell."""
+    """One grader's opinion on one sample."""
 
     grader: str
+    """Name and version of the grader."""
     correct: bool | None
+    """Whether the answer is correct; None if the grader could not tell."""
     schema: int = SCHEMA_VERSION
+    """Version of this format."""
 
 
 def replace_opinions(folder: BenchmarkFolder, grader: str, verdicts: Mapping[Key, bool | None]) -> None:

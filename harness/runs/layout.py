@@ -186,11 +186,14 @@ MAX_HOLDER_BYTES = 4096
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """The holder of a run. started: UTC, ISO 8601."""
+    """The process that holds a run."""
 
     host: str
+    """Host name of its machine."""
     pid: int
+    """Process ID."""
     started: str
+    """When it started (UTC, ISO 8601)."""
 
     def __str__(self) -> str:
         return f"process {self.pid} on {visible(self.host, 100)} since {visible(self.started, 40)}"
@@ -410,8 +413,7 @@ def _now() -> datetime:
 class RunLog(AbstractContextManager["RunLog"]):
     """Append-only events of a run, one per line. Threads and processes may share the file.
 
-    A line is plain ASCII without control characters: foreign text in it cannot begin a line, act on a terminal, or
-    hide.
+    A line is plain ASCII without control characters: foreign text cannot begin a line, act on a terminal, or hide.
     """
 
     def __init__(self, folder: RunFolder, *, now: Callable[[], datetime] = _now) -> None:
@@ -437,10 +439,7 @@ class RunLog(AbstractContextManager["RunLog"]):
 
 
 def _visible_values(value: Any) -> Any:
-    """`value` with every string in it bounded and `visible`: a control character becomes the text of its escape.
-
-    Values that JSON lacks become such strings.
-    """
+    """`value` with every string in it bounded and `visible`; values that JSON lacks become such strings."""
     if isinstance(value, dict):
         return {_visible_values(str(key)): _visible_values(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

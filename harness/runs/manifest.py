@@ -49,41 +49,40 @@ MAX_SHOWN_VALUE = 200
 
 
 class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
-    """One session.
-
-    started: UTC, ISO 8601. endpoints: base URL → digest of its server's facts. accepted: changes that the user
-    accepted, as sentences. same: base URL → how many beginnings of its replies equal those in the run's fingerprint.
-    """
+    """One session."""
 
     started: str
+    """When it started (UTC, ISO 8601)."""
     endpoints: dict[str, str]
+    """Base URL → digest of its server's facts."""
     accepted: list[str] = []
+    """Changes that the user accepted, as sentences."""
     same: dict[str, int] = {}
+    """Base URL → how many beginnings of its replies equal those in the run's fingerprint."""
 
 
 class Fingerprint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the greedy replies to some fixed prompts begin, as the run's first endpoint gave them.
-
-    version: of the list of prompts. beginnings: one text per prompt. neutral: sampling values that were sent to
-    override the server's own defaults; none in older runs.
-    """
+    """How the greedy replies to some fixed prompts begin, as the run's first endpoint gave them."""
 
     version: str
+    """Version of the list of prompts."""
     beginnings: list[str]
+    """Beginnings of the replies, one text per prompt."""
     endpoint: str
+    """Base URL of the endpoint."""
     neutral: dict[str, Any] = {}
+    """Sampling values that were sent to override the server's own defaults; empty in older runs."""
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Which servers made a run's samples.
-
-    servers: their facts by digest, in the order of their first session. sessions: see `RecordedSession`. fingerprint:
-    None if none was taken.
-    """
+    """Which servers made a run's samples."""
 
     servers: dict[str, ServerFacts] = {}
+    """Digest → facts about the server, in the order of their first session."""
     sessions: list[RecordedSession] = []
+    """Sessions of the run."""
     fingerprint: Fingerprint | None = None
+    """How replies to fixed prompts begin; None if no fingerprint was taken."""
 
     def after(self, started: str, endpoints: Mapping[str, ServerFacts], accepted: Sequence[str]) -> Provenance:
         """Return this record of servers and sessions with one more session added.
@@ -212,19 +211,22 @@ MAX_IMPORTED_SAMPLES = 10_000_000
 
 
 class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One benchmark of a run.
-
-    identity: what makes its samples comparable (model, api, sampling, max_tokens, seed, digests of prompts and data,
-    thinking switch, …). settings: what may differ between resumes (endpoints without secrets, concurrency, the server's
-    context, …); the latest values are stored. options: those that the user gave in the latest session, by name, without
-    keys, addresses and what the other fields hold; None where none are recorded (another tool's outputs, an earlier
-    version).
-    """
+    """One benchmark of a run."""
 
     identity: dict[str, Any]
+    """Settings that make its samples comparable (model, api, sampling, max_tokens, seed, digests of prompts and data,
+    thinking switch, …).
+    """
     plan: Plan
+    """How many samples of which questions the run expects."""
     settings: dict[str, Any] = {}
+    """Settings that may differ between resumes (endpoints without secrets, concurrency, the server's context, …); the
+    latest values are stored.
+    """
     options: dict[str, Any] | None = None
+    """Options that the user gave in the latest session, by name, without keys, addresses and what the other fields
+    contain. None if none are recorded (another tool's outputs, an earlier version).
+    """
 
     @property
     def imported(self) -> bool:
@@ -255,18 +257,22 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The file `manifest.json`. created: UTC, ISO 8601. benchmarks: by name.
-
-    provenance: the servers that made the samples, session by session.
-    """
+    """The file `manifest.json`."""
 
     schema: int = SCHEMA_VERSION
+    """Version of this format."""
     harness_version: str
+    """Version of the harness that created the run."""
     created: str
+    """When the run was created (UTC, ISO 8601)."""
     model: str
+    """Name of the model."""
     benchmarks: dict[str, BenchmarkRecord] = {}
+    """Benchmark → its plan and settings."""
     environment: dict[str, Any] = {}
+    """Facts about the environment of the sessions."""
     provenance: Provenance = Provenance()
+    """Servers that made the samples, session by session."""
 
     @classmethod
     def load(cls, folder: RunFolder) -> Manifest:

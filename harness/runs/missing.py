@@ -91,13 +91,12 @@ def n_planned(question_id: str, samples: float) -> int:
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples of each question a run expects; of 1.25, a quarter of the questions, by their ids, have 2.
-
-    question_ids: a selection in order, None = all.
-    """
+    """How many samples of each question a run expects."""
 
     samples: int | float
+    """Samples per question; with 1.25, a quarter of the questions (by their ids) have 2."""
     question_ids: list[str] | None = None
+    """Ids of the selected questions, in order; None selects all."""
 
     def total(self, question_ids: Collection[str]) -> int:
         """The expected samples of these questions together."""

@@ -30,19 +30,22 @@ REMEDY = "Correct the line, or remove it."
 
 
 class Override(SampleRecord, frozen=True, kw_only=True):
-    """A person's verdict on one sample; the last line of a key counts.
-
-    verdict: None withdraws the earlier one. graded: the grader's verdict at that time, None before any grading. when:
-    UTC, ISO 8601. points: (given, most) by the person, where a judge gives points; unset without.
-    """
+    """A person's verdict on one sample; the last line for a sample counts."""
 
     verdict: VerdictName | None
+    """The verdict; None withdraws the earlier one."""
     graded: VerdictName | None
+    """The grader's verdict at that time; None before any grading."""
     who: str
+    """Who gave the verdict."""
     when: str
+    """When the verdict was given (UTC, ISO 8601)."""
     why: str
+    """The reason."""
     points: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET
+    """Points that the person gave, and most points, if a judge gives points; absent otherwise."""
     schema: int = SCHEMA_VERSION
+    """Version of this format."""
 
 
 def share_of(override: Override) -> float:

@@ -70,11 +70,14 @@ _GARBLED = re.compile(r"\ufffd|<0x[0-9A-F]{2}>|\u00c3[\u0080-\u00bf]|\u00e2\u20a
 
 
 class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples examined, samples with any sign, and the number of samples by sign (only signs that occur)."""
+    """Samples whose text looks broken."""
 
     n_samples: int
+    """Number of samples examined."""
     n_any: int
+    """Samples with at least one sign."""
     by_sign: dict[str, int] = {}
+    """Sign → number of samples; only signs that occur."""
 
     @property
     def sentence(self) -> str:
@@ -196,18 +199,18 @@ MAX_COPIES_SHARE = 0.01
 
 
 class Copies(msgspec.Struct, frozen=True, kw_only=True):
-    """Equal texts among n_samples.
-
-    n_equal: samples that repeat the text of another sample of their question. n_excess: those that independent draws
-    do not explain. n_questions: questions with such copies. independent: fraction of the samples that
-    count as independent draws, mean over questions; 1 without copies.
-    """
+    """Samples that repeat the text of another sample of their question."""
 
     n_samples: int
+    """Number of samples examined."""
     n_equal: int
+    """Samples that repeat the text of another sample of their question."""
     n_excess: int
+    """Repeated samples beyond what independent draws explain."""
     n_questions: int
+    """Questions with such samples."""
     independent: float
+    """Fraction of the samples that count as independent draws, mean over questions; 1 without copies."""
 
     @property
     def many(self) -> bool:

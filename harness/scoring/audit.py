@@ -69,20 +69,22 @@ MISSED_ERRORS = 1.5
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """What a score that no person has audited can say about the errors of its judge, a model that decides verdicts.
-
-    n_judged: number of the n_samples whose verdict is the judge's. n_both: number of samples that both the rules and
-    the judge decided. n_differing: number of these on which rules and judge differ. settings: the judge's options by
-    name, without keys; base_url: the addresses that its replies came from. Empty in scores of former versions.
-    key_variable: the environment variable that the user named for the judge's key; unset without one.
-    """
+    """What an unaudited score reveals about the errors of its judge, a model that decides verdicts."""
 
     n_judged: int
+    """Samples whose verdict is the judge's."""
     n_samples: int
+    """Number of samples covered."""
     n_both: int
+    """Samples that both the rules and the judge decided."""
     n_differing: int
+    """Samples among `n_both` on which rules and judge disagree."""
     settings: dict[str, Any] = {}
+    """The judge's options by name, without keys; `base_url` lists the addresses that replied. Empty in scores of
+    earlier versions.
+    """
     key_variable: str | msgspec.UnsetType = msgspec.UNSET
+    """Environment variable that the user named for the judge's key; absent without one."""
 
     @property
     def opening(self) -> str:
@@ -100,12 +102,12 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeShift(NamedTuple):
-    """A judge's errors as an audit shows them. shift: what they hide of the accuracy, a fraction. reach: half the 95 %
-    interval of the shift.
-    """
+    """A judge's errors, as audits show them."""
 
     shift: float
+    """Change in the accuracy when the errors are corrected, a fraction."""
     reach: float
+    """Half the width of the 95% interval of `shift`."""
 
     def could_turn(self, difference: float, interval: Interval) -> bool:
         """Whether these errors could turn the sign of a difference whose interval lies on one side of 0."""
@@ -116,26 +118,30 @@ class JudgeShift(NamedTuple):
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
-    """The accuracy if a person had judged, estimated from n_audited of n_population verdicts; fractions.
-
-    n_differing: audited samples on which the person differs from the grader. n_accepted: those of them that the grader
-    calls correct. of_judge: the population are a judge's verdicts. The intervals hold the audit's own uncertainty, too.
-    n_undecided: samples beside the population that the grader and the person leave undecided;
-    they count as wrong. accuracy_undecided_right: the accuracy if they are right; None without any. n_decided: samples
-    that the grader left undecided beside the population, and on which the person's verdict counts. by_points: the judge
-    gave points, more than the person to n_accepted samples; else unset.
-    """
+    """The accuracy if a person had judged every sample, estimated from audited verdicts."""
 
     accuracy: Estimate
+    """Estimated accuracy, a fraction; the intervals include the audit's own uncertainty."""
     n_population: int
+    """Number of verdicts from which the audited ones were drawn."""
     n_audited: int
+    """Number of verdicts that a person has audited."""
     n_differing: int
+    """Audited samples on which the person disagrees with the grader."""
     n_accepted: int = 0
+    """Samples among `n_differing` that the grader calls correct."""
     of_judge: bool = False
+    """Whether the verdicts are a judge's."""
     n_undecided: int = 0
+    """Samples outside the population that grader and person leave undecided; they count as wrong."""
     accuracy_undecided_right: float | None = None
+    """Accuracy if these undecided samples were right, a fraction; None without any."""
     n_decided: int = 0
+    """Samples outside the population that the grader left undecided and whose verdict comes from the person."""
     by_points: bool | msgspec.UnsetType = msgspec.UNSET
+    """True if the judge gave points; `n_accepted` then counts samples to which it gave more than the person. Absent
+    otherwise.
+    """
 
     def beyond(self, graded: Estimate) -> JudgeShift:
         """By how much the audit moves the graded accuracy, and the reach of the audit's own interval: what it has of

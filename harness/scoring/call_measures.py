@@ -53,15 +53,16 @@ def of_calls(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
 
 
 class TriggerAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a run calls where another one, the reference, does, over all pairs of their samples of a question.
-
-    precision: of the run's replies with a call, the share where the reference calls, too; recall: the reverse; f1:
-    their harmonic mean. None where neither calls. The intervals are for other questions of this kind.
+    """Whether a run calls functions where a reference run does, over all pairs of their samples of a question. The
+    intervals are for other questions of this kind.
     """
 
     precision: Estimate | None
+    """Share of the run's replies with a call for which the reference also calls; None if neither calls."""
     recall: Estimate | None
+    """Share of the reference's replies with a call for which the run also calls; None if neither calls."""
     f1: Estimate | None
+    """Harmonic mean of precision and recall; None if neither calls."""
 
     @property
     def sentence(self) -> str:

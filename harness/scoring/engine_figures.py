@@ -46,37 +46,48 @@ Quantities = dict[str, float | None]
 
 
 class EngineFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine's own figures of a run; None: unknown, of which `remarks` give the reason where it is not the page's.
-
-    engine: by the prefix of its names; several are joined by "+". tokens, client_tokens: generated, by the pages and by
-    the client. own: whether the two agree, so that the figures are of this run alone. tokens_per_s: `tokens` by the
-    seconds of the sessions; client_tokens_per_s: over the plateau. acceptance_length: tokens a step, of steps with a
-    draft; draft_share: their share of all steps of replies. acceptance_rate: accepted of the drafted tokens.
-    cache_hit_rate: prompt tokens found in the prefix cache. first_token_s, gap_s: means over requests, and over steps
-    as the engine counts them. Over the readings with requests in flight: running, waiting: means; kv_cache: the largest
-    share; waiting_share: those with a request that waited. concurrency: most requests in flight that the client
-    allowed. remarks: causes and reasons, a sentence each.
+    """The engine's metrics over a run. A metric that is None is unknown; `remarks` give the reason unless the metrics
+    page lacks it.
     """
 
     engine: str
+    """Name of the engine, from the prefix of its metrics; several are joined by "+"."""
     tokens: float | None
+    """Generated tokens, by the metrics pages; None if a part is missing."""
     client_tokens: int
+    """Generated tokens, by the client."""
     own: bool
+    """Whether both token counts agree, so that the metrics cover only this run."""
     tokens_per_s: float | None
+    """`tokens` divided by the seconds of the sessions."""
     client_tokens_per_s: float | None
+    """Tokens per second that the client received while nearly all allowed requests were in flight."""
     acceptance_length: float | None
+    """Tokens per step, over the steps with a draft."""
     acceptance_rate: float | None
+    """Fraction of the draft tokens that were accepted."""
     draft_share: float | None
+    """Steps with a draft, as a fraction of all decoding steps."""
     cache_hit_rate: float | None
+    """Fraction of the prompt tokens found in the prefix cache."""
     first_token_s: float | None
+    """Mean time to first token over requests, in seconds."""
     gap_s: float | None
+    """Mean time between tokens over steps as the engine counts them, in seconds."""
     preempted: float | None
+    """Number of requests that the server preempted."""
     running: float | None
+    """Mean number of running requests, over readings with requests in flight."""
     waiting: float | None
+    """Mean number of waiting requests, over readings with requests in flight."""
     waiting_share: float | None
+    """Fraction of the readings with requests in flight in which a request waited."""
     kv_cache: float | None
+    """Largest share of the KV cache in use, over readings with requests in flight."""
     concurrency: int
+    """Most requests in flight that the client allowed."""
     remarks: tuple[str, ...] = ()
+    """Causes and reasons, one sentence each."""
 
 
 def rise(before: Series, after: Series) -> float | None:
@@ -312,20 +323,22 @@ def _quote(name: str) -> str:
 
 
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens a step over the replies that count both.
-
-    length: tokens by steps. error: one standard error, with questions as clusters: other questions of this kind; low,
-    high: 95 %. None for a single question. It holds within a run; between runs of one server more differs (`repeat`).
-    by_question: the tokens and the steps of each question; unset in older scores.
-    """
+    """Tokens per step of speculative decoding within one run, over the replies that count both."""
 
     length: float
+    """Tokens divided by steps."""
     error: float | None
+    """Standard error for other questions of this kind, with questions as clusters; None for a single question."""
     low: float | None
+    """Lower end of the 95% interval; None for a single question. Runs of one server differ by more (`repeat`)."""
     high: float | None
+    """Upper end of the 95% interval; None for a single question."""
     steps: int
+    """Number of steps."""
     n_questions: int
+    """Number of questions."""
     by_question: dict[str, tuple[float, float]] | msgspec.UnsetType = msgspec.UNSET
+    """Question → its tokens and steps; absent in scores of earlier versions."""
 
 
 def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Speculation | None:
@@ -356,11 +369,14 @@ def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Specul
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A ratio or a difference of two runs with its 95 % interval for other questions, paired by question."""
+    """A ratio or difference of two runs, paired by question."""
 
     value: float
+    """The ratio or difference."""
     low: float
+    """Lower end of the 95% interval for other questions of this kind."""
     high: float
+    """Upper end of the 95% interval for other questions of this kind."""
 
 
 def paired_ratio(before: Array, after: Array) -> Change | None:

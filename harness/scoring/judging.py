@@ -36,19 +36,20 @@ MAX_NAME_CHARS = 100
 
 
 class JudgeCost(msgspec.Struct, frozen=True):
-    """What a judge's replies about a benchmark took in all sessions, also those that a later reply replaced.
-
-    requests: those that brought the replies, with the failed ones before them. n_stated: replies whose server states
-    both numbers of tokens; the other replies are left out of the tokens and the money. usd: at the prices that were
-    given; None without, and if no reply has stated tokens.
-    """
+    """The cost of a judge's replies about a benchmark in all sessions, including replies that were later replaced."""
 
     replies: int = 0
+    """Number of replies."""
     requests: int = 0
+    """Requests that these replies took, including failed ones."""
     n_stated: int = 0
+    """Replies whose server states both token counts; tokens and cost leave out all others."""
     prompt_tokens: int = 0
+    """Prompt tokens of the `n_stated` replies."""
     completion_tokens: int = 0
+    """Completion tokens of the `n_stated` replies."""
     usd: float | None = None
+    """Cost in US dollars at the given prices; None without prices, or if no reply states its tokens."""
 
     @classmethod
     def of(cls, replies: Iterable[Sample], prices: Prices | None) -> JudgeCost:
@@ -83,18 +84,18 @@ class JudgeCost(msgspec.Struct, frozen=True):
 
 
 class Judging(msgspec.Struct, frozen=True, kw_only=True):
-    """The judge by whose rules a benchmark was scored, also if it decided no sample.
-
-    name: of the model and its prompt, as in the grader of a sample that it decided. settings: its options that decide
-    verdicts, by name. ended: it has replied about all answers in its scope. mute: it gave no verdict on any. cost: None
-    in a score that was stored while the judge was asked.
-    """
+    """The judge by whose rules a benchmark was scored, even if it decided no sample."""
 
     name: str
+    """Name of the model and its prompt, as in the grader of a sample that it decided."""
     settings: dict[str, Any]
+    """Options that decide verdicts, by name."""
     ended: bool
+    """Whether the judge has replied about all answers in its scope."""
     mute: bool = False
+    """Whether the judge gave no verdict at all."""
     cost: JudgeCost | None = None
+    """Cost of the judge's replies; None in a score stored while the judge was running."""
 
     def doubt(self, which: str) -> str:
         """A sentence if the score is not yet the judge's; else empty. which: whose judging, such as "the run"."""

@@ -232,34 +232,38 @@ MIN_FREEDOM = 2.0
 
 
 class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of the n samples whose server stated them.
-
-    p50, p99: the smallest number that so many percent of the samples do not exceed.
-    """
+    """Statistics of the tokens of a sample, over the samples whose server stated them."""
 
     n: int
+    """Number of samples whose server stated their tokens."""
     mean: Estimate
+    """Mean number of tokens per sample."""
     p50: float
+    """Median: the smallest number that 50% of the samples do not exceed."""
     p99: float
+    """99th percentile: the smallest number that 99% of the samples do not exceed."""
 
 
 class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Completion tokens (reasoning included) of all samples, of the right ones, of the others; reasoning tokens of all.
-
-    None where no server stated them.
-    """
+    """Token counts by kind of sample."""
 
     completion: TokenCounts | None
+    """Completion tokens of all samples, reasoning included; None if no server stated them."""
     completion_right: TokenCounts | None
+    """Completion tokens of the right samples; None if no server stated them."""
     completion_wrong: TokenCounts | None
+    """Completion tokens of all other samples; None if no server stated them."""
     reasoning: TokenCounts | None
+    """Reasoning tokens of all samples; None if no server stated them."""
 
 
 class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
-    """Accuracy if every reply longer than a budget had counted as wrong. cut: fraction of longer samples."""
+    """The score within a smaller token limit."""
 
     accuracy: Estimate
+    """Accuracy if every reply longer than the limit had counted as wrong."""
     cut: float
+    """Fraction of the samples that are longer."""
 
 
 def token_statistics(

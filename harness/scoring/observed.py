@@ -315,26 +315,32 @@ MAX_LOST_SHARE = 0.02
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Counts over n_samples.
-
-    with_call: samples that made a call. lost: samples whose reply holds a call that the server has not read as one.
-    cut_by_steps: samples that had no step left. steps, calls: of all samples. failed: calls that raised an exception,
-    or that could not be read. stopped: calls that passed a limit. repeated: calls equal to the one before.
-    prompt_tokens, new_tokens: of all steps, where stated. names: of the tools.
-    """
+    """What the samples did with the tool that they were offered."""
 
     n_samples: int
+    """Number of samples covered."""
     with_call: int
+    """Samples that made a call."""
     lost: int
+    """Samples whose reply contains a call that the server did not parse as one."""
     cut_by_steps: int
+    """Samples that ran out of steps."""
     steps: int
+    """Steps of all samples."""
     calls: int
+    """Calls of all samples."""
     failed: int
+    """Calls that raised an exception or could not be parsed."""
     stopped: int
+    """Calls that exceeded a limit."""
     repeated: int
+    """Calls identical to the previous one."""
     prompt_tokens: int
+    """Prompt tokens of all steps, where stated."""
     new_tokens: int
+    """Completion tokens of all steps, where stated."""
     names: tuple[str, ...] = ("python",)
+    """Names of the tools."""
 
     @property
     def sentence(self) -> str:
@@ -372,23 +378,26 @@ def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums over the n_samples covered.
-
-    started, ended: Unix time of the first request and of the last reply's end. busy_s: seconds with a request in
-    flight. requests: made for these samples, repeated ones included.
-    prompt_tokens, completion_tokens: over the n_stated samples whose server states both; reasoning_tokens: the part of
-    the completions that is thinking, where stated.
-    """
+    """The work for the servers, as sums over the covered samples."""
 
     n_samples: int
+    """Number of samples covered."""
     started: float
+    """Time of the first request, as Unix time."""
     ended: float
+    """Time at which the last reply ended, as Unix time."""
     busy_s: float
+    """Seconds with at least one request in flight."""
     requests: int
+    """Requests made for these samples, including retries."""
     n_stated: int
+    """Samples whose server states both prompt and completion tokens."""
     prompt_tokens: int
+    """Prompt tokens of the `n_stated` samples."""
     completion_tokens: int
+    """Completion tokens of the `n_stated` samples."""
     reasoning_tokens: int
+    """Part of the completion tokens that is reasoning, where stated."""
 
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
@@ -431,26 +440,34 @@ def _busy_seconds(begun: Array, ended: Array) -> float:
 
 
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in seconds, over the n_samples whose replies were streamed.
-
-    first_token_p50, first_token_p99: from the request to the first token. gap_p50, gap_p99: time between token events:
-    of each sample the median (the 99th percentile), and of these the median over samples; None = too short compared
-    with the client's lag, or the lag is unknown. tokens_per_s: of the median stream, after its first token; None if no
-    server stated tokens. hidden: fraction of the samples whose reasoning was not sent, or only as a summary: their
-    times and counts are those of visible tokens only; None = of none. lag: how long a received token waited until the
-    client read it: of each sample the 99th percentile, and of these the median; None = unknown. kernel_stamps: fraction
-    of the samples with times from the kernel.
-    """
+    """Latency and throughput of the streamed replies, in seconds."""
 
     n_samples: int
+    """Number of samples whose replies were streamed."""
     first_token_p50: float
+    """Median time from the request to the first token, in seconds."""
     first_token_p99: float
+    """99th percentile of the time from the request to the first token, in seconds."""
     gap_p50: float | None
+    """Median time between token events, in seconds: the median over samples of each sample's median. None if it is too
+    short compared with the client's lag, or the lag is unknown.
+    """
     gap_p99: float | None
+    """99th percentile of the time between token events, in seconds: the median over samples of each sample's 99th
+    percentile. None under the same conditions as `gap_p50`.
+    """
     tokens_per_s: float | None
+    """Tokens per second of the median stream after its first token; None if no server stated tokens."""
     hidden: float | None = None
+    """Fraction of the samples whose reasoning was not sent, or only as a summary, so that times and counts cover
+    visible tokens only; None if there are none.
+    """
     lag: float | None
+    """How long a received token waited until the client read it, in seconds: the median over samples of each sample's
+    99th percentile. None if unknown.
+    """
     kernel_stamps: float
+    """Fraction of the samples timed by the kernel."""
 
 
 def speed(observed: Observed, rows: Rows) -> Speed | None:
@@ -501,19 +518,22 @@ def _rates(observed: Observed, rows: Rows, first: Array) -> Array:
 
 
 class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples of one endpoint in a benchmark. Shares are fractions of its n_samples.
-
-    expected_accuracy: the share if the endpoint did on each question as all endpoints together do.
-    The interval of the accuracy is that of the same questions, each asked as often. Endpoints get different questions,
-    so their intervals do not compare them. tokens_per_s: of one stream, over samples with stated tokens.
+    """The samples of one endpoint in a benchmark. Endpoints get different questions, so their intervals do not compare
+    them.
     """
 
     n_samples: int
+    """Number of samples from this endpoint."""
     accuracy: Estimate
+    """Fraction correct; its interval is for the same questions, each asked as often."""
     expected_accuracy: float
+    """Fraction correct if this endpoint did as well on each question as all endpoints together."""
     truncated: float
+    """Fraction of the samples cut by max_tokens."""
     no_answer: float
+    """Fraction of the samples that give no answer."""
     tokens_per_s: float | None
+    """Tokens per second of one stream, over samples with stated tokens; None without any."""
 
 
 def endpoint_scores(observed: Observed, rows: Rows, grades: Sequence[Grade]) -> dict[str, EndpointScore]:

@@ -85,24 +85,27 @@ SCORES_SCHEMA = 2
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """The accuracy if every missing or undecided sample were wrong (low), or right (high)."""
+    """The range of the accuracy, whatever the missing or undecided samples turn out to be."""
 
     low: float
+    """Accuracy if every missing or undecided sample were wrong, a fraction."""
     high: float
+    """Accuracy if every missing or undecided sample were right, a fraction."""
 
 
 class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of the questions with one value of a metadata field. accuracy: None without any sample.
-
-    n_answered: questions with a sample, which alone have a part in the accuracy. n_undecided: samples on which the
-    grader could not decide.
-    """
+    """The score of the questions that share one value of a metadata field."""
 
     accuracy: Estimate | None
+    """Fraction correct; None without any sample."""
     n_questions: int
+    """Number of questions with this value."""
     n_answered: int
+    """Questions with at least one sample; only these count in the accuracy."""
     n_samples: int
+    """Number of samples."""
     n_undecided: int
+    """Samples that the grader could not decide."""
 
 
 WarningKind = Literal[
@@ -114,10 +117,12 @@ WarningKind = Literal[
 
 
 class ScoreWarning(msgspec.Struct, frozen=True):
-    """A warning of a score: what it is about, and the sentence that is shown."""
+    """A warning of a score."""
 
     kind: WarningKind
+    """Subject of the warning."""
     text: str
+    """The sentence that is shown."""
 
 
 def warned(kind: WarningKind, sentences: Iterable[str | None]) -> list[ScoreWarning]:
@@ -126,111 +131,138 @@ def warned(kind: WarningKind, sentences: Iterable[str | None]) -> list[ScoreWarn
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """One benchmark's score. An `Estimate` is a mean over questions, with both its 95 % intervals.
-
-    accuracy: the fraction correct; None without any sample.
-    Errors. sampling_error: one standard error, same questions, asked again; None when no question has two samples, and
-    then it is at most sampling_error_bound. n_imputed: questions with one sample, whose variance was taken from the
-    others. question_error: one standard error, other questions of this kind; it contains the sampling error. The
-    intervals are no multiples of the errors (see `stats`). n_clusters: number of independent groups of questions
-    (`cluster_of`); None where every question is a group of its own.
-
-    Coverage. n_samples: samples covered; samples_per_question: planned (None: no number was planned, or a former run
-    decided how many each question has); rounds: samples covered of each question. n_missing: planned samples
-    without a grade. partial: some are missing among the covered samples, so the accuracy leans towards the samples that
-    finished first. bounds: hold in any case.
-
-    Kinds of samples. n_truncated: cut by max_tokens; None where the file of another tool does not say. n_undecided: no
-    rule could decide, or the grader ran out of time or memory; they are wrong in the accuracy. undecided_share: their
-    fraction of n_samples; undecided_bounds: the accuracy if all of them were wrong (low, the accuracy itself) or right
-    (high), None without any. verifier_errors: sentences about what the benchmark's own verifier did in place of a
-    verdict; such a sample is undecided, or a judge decided it. near_misses: wrong answers by how they miss.
-    n_unextracted: the right answer stood in the text but was not given as the answer. anomalies: samples whose text
-    looks wrong. hidden_limit: the lengths suggest that the server cuts replies and does not say so; None where they do
-    not. early_cut: the server cuts replies below max_tokens and says so; None where it does not. copies: samples with
-    the text of another one; where they are many, sampling_error is None and sampling intervals are upper bounds
-    (`at_most`).
-
-    Over k. pass_at (any of k right), pass_hat (all k right), maj_at (the majority right), by k.
-
-    Other accuracies. accuracy_finished: among the samples that max_tokens did not cut. accuracy_from_reasoning: if
-    answers were also taken from reasoning that no final answer follows; None = the option was not given. It is no
-    score, but shows what the budget cost. accuracy_overridden: if the n_overridden verdicts that a person corrected
-    counted, which they do nowhere else in this score; None without any. judge_errors: what is known of the judge that
-    decided some verdicts; None without one. judging: the judge in force, also if it decided none; None without one.
-    audited: the audited accuracy, estimated from audits (`harness audit`); None without any. twins: by how much the
-    accuracy of the originals exceeds that of these questions, if they are twins of a benchmark of the same run; else
-    None. measures: what else the benchmark's authors report, by name (`harness.scoring.measures`).
-    Points. points_of: the most points of an answer, if a judge gives points; then the accuracy is the mean of the
-    points as a share of them (of each question's own most, if they differ: the largest); else unset. right_from: the
-    points from which n_correct, pass_at, pass_hat and maj_at count a sample as right; unset: from all points, and there
-    is no pass_at.
-
-    Tokens and speed. mean_completion_tokens: over the n_tokens_known samples whose server stated them. tokens: of right
-    and other samples. budgets: accuracy within fewer tokens, by tokens; empty where a sample's tokens are unknown.
-    speed: None where nothing was streamed. workload: the work for the servers. tool: what the samples did with the tool
-    that they were offered; unset without one. engine: the engine's own figures over the whole run; unset where no
-    server showed a page of metrics. speculation: tokens a step by the replies' own counts; unset without any.
-    breakdowns: metadata field → value → score. endpoints: by URL; empty where there was only one.
+    """One benchmark's score. An `Estimate` is a mean over questions, with both its 95% intervals.
 
     Wide: it is the record of `scores.json`, and its fields are the columns of that file.
     """
 
     benchmark: str
+    """Name of the benchmark."""
     accuracy: Estimate | None
+    """Fraction correct, or share of the points if a judge gives points; None without any sample."""
     sampling_error: float | None
+    """Standard error if the same questions were asked again; None if no question has two samples, or if many samples
+    are duplicates. The intervals are not multiples of it.
+    """
     question_error: float | None
+    """Standard error for other questions of this kind; it includes the sampling error. None if all questions are in one
+    cluster.
+    """
     n_questions: int
+    """Number of questions covered."""
     n_samples: int
+    """Number of samples covered."""
     n_missing: int
+    """Planned samples without a grade."""
     n_truncated: int | None
+    """Samples cut by max_tokens; None if the file of another tool does not say."""
     n_undecided: int
+    """Samples that no rule could decide, or whose grading ran out of time or memory; they count as wrong."""
     pass_at: dict[int, Estimate]
+    """k → chance that any of k samples is right (pass@k)."""
     pass_hat: dict[int, Estimate] = {}
+    """k → chance that all of k samples are right (pass^k)."""
     maj_at: dict[int, Estimate]
+    """k → chance that the majority of k samples is right (maj@k)."""
     mean_completion_tokens: float | None
+    """Mean completion tokens of a sample, over the samples whose server stated them; None without any."""
     bounds: Bounds
+    """Range of the accuracy if every missing or undecided sample were wrong, or right."""
     partial: bool = False
+    """Whether samples are missing among those covered, so that the accuracy leans toward those that finished first."""
     rounds: int | float
+    """Number of samples covered of each question."""
     samples_per_question: int | float | None
+    """Number of samples planned for each question; None if no number was planned, or an earlier run set it for each
+    question.
+    """
     n_clusters: int | None = None
+    """Number of independent groups of questions (`cluster_of`); None if every question is its own group."""
     sampling_error_bound: float | None = None
+    """Upper bound of the sampling error, for scores whose `sampling_error` is None."""
     n_imputed: int = 0
+    """Questions with one sample, whose variance is taken from the other questions."""
     n_correct: int = 0
+    """Number of correct samples; if `right_from` is set, samples with at least that many points."""
     n_no_answer: int = 0
+    """Samples that give no answer."""
     n_unextracted: int = 0
+    """Samples whose text contains the right answer without giving it as the answer."""
     n_tokens_known: int = 0
+    """Samples whose server stated their completion tokens."""
     undecided_share: float = 0.0
+    """Fraction of the samples that are undecided."""
     undecided_bounds: Bounds | None = None
+    """Accuracy if every undecided sample were wrong (low, the accuracy itself) or right (high); None without any."""
     accuracy_finished: Estimate | None = None
+    """Accuracy among the samples that max_tokens did not cut."""
     accuracy_from_reasoning: Estimate | None = None
+    """Accuracy if answers were also taken from reasoning without a final answer. It shows the cost of the token limit
+    and is not a score; None if not requested.
+    """
     n_overridden: int = 0
+    """Number of verdicts that a person corrected."""
     accuracy_overridden: Estimate | None = None
+    """Accuracy with the corrected verdicts, which count nowhere else in this score; None without any."""
     audited: Audited | None = None
+    """Accuracy estimated from audits (`harness audit`); None without any."""
     measures: dict[str, Estimate] = {}
+    """Other metrics that the benchmark's authors report, by name (`harness.scoring.measures`)."""
     points_of: float | msgspec.UnsetType = msgspec.UNSET
+    """Most points of an answer, if a judge gives points (the largest, if questions differ); absent otherwise. The
+    accuracy is then the mean share of each question's most points.
+    """
     right_from: float | msgspec.UnsetType = msgspec.UNSET
+    """Points from which `n_correct`, `pass_at`, `pass_hat` and `maj_at` count a sample as right. If absent, a sample
+    needs all points, and there is no `pass_at`.
+    """
     twins: TwinDrop | None = None
+    """By how much the accuracy on the original questions exceeds the accuracy on these; None unless they are twins of a
+    benchmark in the same run.
+    """
     budgets: dict[int, BudgetScore] = {}
+    """Token limit → accuracy if longer replies had counted as wrong; empty if the tokens of any sample are unknown."""
     tokens: TokenStatistics | None = None
+    """Token counts of all, right and other samples."""
     speed: Speed | None = None
+    """Latency and throughput; None if no reply was streamed."""
     workload: Workload | None = None
+    """Work for the servers, in requests and tokens."""
     tool: ToolUse | msgspec.UnsetType = msgspec.UNSET
+    """Use of the tool that the samples were offered; absent without one."""
     engine: EngineFigures | msgspec.UnsetType = msgspec.UNSET
+    """The engine's metrics over the whole run; absent if no server has a metrics page."""
     speculation: Speculation | msgspec.UnsetType = msgspec.UNSET
+    """Tokens per step of speculative decoding, from the replies' own counts; absent without any."""
     endpoints: dict[str, EndpointScore] = {}
+    """URL → score of that endpoint; empty if there is only one."""
     breakdowns: dict[str, dict[str, GroupScore]] = {}
+    """Metadata field → value → score."""
     anomalies: Anomalies | None = None
+    """Samples whose text looks broken."""
     hidden_limit: HiddenLimit | None = None
+    """A length limit that the lengths suggest and the server does not report; None if they do not suggest one."""
     early_cut: EarlyCut | None = None
+    """A limit below max_tokens at which the server cuts replies and says so; None if it does not."""
     copies: Copies | None = None
+    """Samples with the same text. If they are many, `sampling_error` is None and sampling intervals are upper bounds.
+    """
     judge_errors: JudgeErrors | None = None
+    """Known errors of the judge that decided some verdicts; None without a judge."""
     judging: Judging | None = None
+    """The judge in force, even if it decided no sample; None without one."""
     graders: tuple[str, ...] = ()
+    """Names and versions of the graders, sorted."""
     verifier_errors: tuple[str, ...] = ()
+    """Sentences on what the benchmark's own verifier did instead of giving a verdict. These samples are undecided, or a
+    judge decided them.
+    """
     near_misses: dict[NearMiss, int] = {}
+    """Kind of near miss → number of wrong answers."""
     warnings: tuple[ScoreWarning, ...] = ()
+    """Warnings to show with the score."""
     schema: int = SCORES_SCHEMA
+    """Version of this format."""
 
     @classmethod
     def load(cls, folder: BenchmarkFolder) -> Score | None:

@@ -83,10 +83,12 @@ MAX_DIGITS = 4
 
 
 class Interval(NamedTuple):
-    """A 95 % interval, both ends fractions; `[low, high]` in a file."""
+    """A 95% interval in the unit of its value; `[low, high]` in a file."""
 
     low: float
+    """Lower end."""
     high: float
+    """Upper end."""
 
     @property
     def half_width(self) -> float:
@@ -106,18 +108,18 @@ class Interval(NamedTuple):
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A value with its 95 % intervals: a fraction, or a number of `unit`.
-
-    sampling: the same questions, asked again; None where too few samples show how far they vary. question: other
-    questions of this kind; None where all questions are one cluster. at_most: too few samples, or copies among them,
-    hide how far the answers vary, and `sampling` is the widest that it can be.
-    """
+    """A value with its 95% intervals."""
 
     value: float
+    """A fraction, or a number of `unit`."""
     sampling: Interval | None = None
+    """95% interval if the same questions were asked again; None if too few samples show how far they vary."""
     question: Interval | None = None
+    """95% interval for other questions of this kind; None if all questions are in one cluster."""
     at_most: bool = False
+    """Whether `sampling` is an upper bound, because too few or duplicated samples hide how far the answers vary."""
     unit: Literal["tokens"] | msgspec.UnsetType = msgspec.UNSET
+    """Unit of `value`; absent if it is a fraction."""
 
     def __bool__(self) -> Literal[True]:
         """A value of 0 is no missing value."""

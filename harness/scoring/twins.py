@@ -32,27 +32,32 @@ ORIGINAL = "original"
 
 
 class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
-    """The accuracy of questions minus that of their twins (the same questions with other numbers).
-
-    Values are fractions; intervals cover 95 %. original: the benchmark of the originals. n_originals: originals with
-    samples of their own and of a twin; n_twins: twins of these; n_unpaired: twins and originals without a partner.
-    p_sampling: the same questions and twins, asked again. p_question: other questions of this kind, with other numbers;
-    None for a single original. detectable: the smallest true drop that
-    these samples find in 80 % of repetitions (the same questions, asked again), None if they find none that is
-    possible. n_missing: see `harness.deciding.comparison.PairedComparison`.
-    """
+    """By how much the accuracy of questions exceeds that of their twins: the same questions with other numbers."""
 
     original: str
+    """Name of the benchmark with the originals."""
     n_originals: int
+    """Originals with samples, of which a twin also has samples."""
     n_twins: int
+    """Twins of these originals."""
     n_unpaired: int
+    """Twins and originals without a partner."""
     n_missing: int
+    """Planned samples that either side lacks; intervals and p-values allow for any result of these."""
     original_accuracy: float
+    """Accuracy on the originals, a fraction."""
     twin_accuracy: float
+    """Accuracy on the twins, a fraction."""
     drop: Estimate
+    """Accuracy on the originals minus accuracy on the twins, a fraction."""
     p_sampling: float
+    """p-value if the same questions and twins were asked again."""
     p_question: float | None
+    """p-value for other questions of this kind with other numbers; None for a single original."""
     detectable: float | None
+    """Minimum detectable drop (80% power, same questions asked again), a fraction; None if no possible drop is
+    detectable.
+    """
 
 
 def original_benchmark(question: Question) -> str | None:

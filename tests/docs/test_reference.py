@@ -18,6 +18,18 @@ def test_the_page_is_what_the_code_states(name: str, monkeypatch: pytest.MonkeyP
     assert stored == PAGES[name]().rstrip("\n") + "\n", "python -m tools.reference writes it anew"
 
 
+def undescribed(page: str) -> list[str]:
+    """The records of a page with a field that has no description."""
+    return [section.partition("\n")[0] for section in re.split(r"\n##+ ", page) if re.search(r"\|  \|$", section, re.M)]
+
+
+def test_every_field_of_a_record_has_a_description() -> None:
+    """The sentence below the field in the record's class."""
+    assert set(undescribed(PAGES["json.md"]())) <= {"CellRow", "LoadPoint", "Rate", "Percentiles", "MeanRow"}
+    assert undescribed(PAGES["run-folder.md"]()) == []
+    assert undescribed("\n## A\n\n| `a` | string | Name. |\n\n## B\n\n| `b` | string |  |\n") == ["B"]
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_the_module_is_what_the_declarations_state(name: str) -> None:
     assert (ROOT / name).read_text("utf-8") == MODULES[name](), "python -m tools.reference writes it anew"

@@ -11,66 +11,83 @@ from harness.sweeps.rows import CellRow, MeanRow
 
 
 class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers of samples. expected: that the run plans. done: on disk. owed: missing. accepted_as_missing: not on disk,
-    because they can never succeed. this_session, truncated_this_session: finished in this session, and cut in it.
-    """
+    """Numbers of samples."""
 
     expected: int
+    """Samples that the run plans."""
     done: int
+    """Samples on disk."""
     owed: int
+    """Samples that are missing."""
     accepted_as_missing: int
+    """Samples that are not on disk because they can never succeed."""
     this_session: int
+    """Samples finished in this session."""
     truncated_this_session: int
+    """Samples finished in this session that were cut by max_tokens."""
 
 
 class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How the session of a run ended.
-
-    run: its folder. exit_code: the command's. complete: no sample is missing. new_tokens: completion tokens of this
-    session, as the servers state them. seconds: its duration. causes: why samples are missing. warnings: sentences to
-    show beside a score. stopped: why the session ended early, else empty. target_reached, target_missed: how
-    `--target-error` ended, in a sentence, else empty.
-    """
+    """How the session of a run ended."""
 
     run: str
+    """Folder of the run."""
     model: str
+    """Name of the model."""
     exit_code: int
+    """Exit code of the command."""
     complete: bool
+    """Whether no sample is missing."""
     samples: SampleCounts
+    """Numbers of samples."""
     new_tokens: int
+    """Completion tokens of this session, as the servers state them."""
     seconds: float
+    """Duration of the session, in seconds."""
     causes: list[Cause]
+    """Why samples are missing."""
     warnings: list[str]
+    """Warnings to show with a score."""
     stopped: str
+    """Why the session ended early; empty otherwise."""
     target_reached: str
+    """A sentence if the session reached the error of `--target-error`; empty otherwise."""
     target_missed: str
+    """A sentence if the session did not reach the error of `--target-error`; empty otherwise."""
 
 
 class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sweep ended.
-
-    sweep: its name. complete: no cell is lost. cells: the rows of `table.csv`. means: the rows of `means.csv`; empty
-    for a file that is no suite.
-    """
+    """How a sweep ended."""
 
     sweep: str
+    """Name of the sweep."""
     folder: str
+    """Folder of the sweep."""
     exit_code: int
+    """Exit code of the command."""
     complete: bool
+    """Whether no cell is lost."""
     cells: list[CellRow]
+    """Rows of `table.csv`."""
     means: list[MeanRow]
+    """Rows of `means.csv`; empty if the file is not a suite."""
 
 
 class ExportedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of an export. records: samples or results in the file; None for other files."""
+    """A file of an export."""
 
     path: str
+    """Path of the file."""
     records: int | None
+    """Number of samples or results in the file; None for other files."""
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of an export, and their folder. left_out: benchmark → reason → number of samples that are in none."""
+    """The files of an export."""
 
     folder: str
+    """Folder of the files."""
     files: list[ExportedFile]
+    """The files."""
     left_out: Mapping[str, Mapping[str, int]]
+    """Benchmark → reason → number of samples that are in no file."""

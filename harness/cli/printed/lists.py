@@ -18,16 +18,20 @@ if TYPE_CHECKING:
 
 
 class CardRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One card. questions: their number; None if the card does not state it. samples: the default number of samples a
-    question. data: whether the rows can be read without a network.
-    """
+    """One card."""
 
     benchmark: str
+    """Name of the benchmark."""
     title: str
+    """Title of the card."""
     questions: int | None
+    """Number of questions; None if the card does not state it."""
     samples: int
+    """Default number of samples per question."""
     licence: str
+    """License of the data."""
     data: Literal["here", "absent", "generated"]
+    """Whether the rows can be read offline."""
 
     @classmethod
     def of(cls, card: Card) -> CardRow:
@@ -48,15 +52,22 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One server. log: of its first process. versions: of the engine and what it runs on, as far as known."""
+    """One server."""
 
     name: str
+    """Name of the server."""
     engine: str
+    """Engine that serves the model."""
     model: str
+    """Name of the model."""
     status: str
+    """State of the server: "starting", "ready" or "exited"."""
     base_urls: list[str]
+    """Base URLs, one for each replica."""
     log: str
+    """Log file of its first process."""
     versions: dict[str, str]
+    """Versions of the engine and of what it runs on, as far as known."""
 
     @classmethod
     def of(cls, server: ServerState) -> ServerRow:
@@ -81,19 +92,21 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     """The servers of this machine."""
 
     servers: list[ServerRow]
+    """The servers."""
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a run.
-
-    state: `silent` if a process holds the run and does not answer. progress: what the running process reports. files:
-    what the disk shows, if none runs. scores: by benchmark, as far as they exist. engine: the engine's own figures so
-    far; None without a metrics page.
-    """
+    """The state of a run."""
 
     run: str
+    """Folder of the run."""
     state: Literal["running", "paused", "ending", "silent", "ended"]
+    """State of the run; `silent` if a process holds the run and does not respond."""
     progress: Progress | None
+    """Progress that the running process reports; None if no process responds."""
     files: OnDisk | None
+    """State on disk; None while a process reports progress."""
     scores: dict[str, RunningScore]
+    """Benchmark → score so far."""
     engine: EngineFigures | None = None
+    """The engine's metrics so far; None without a metrics page."""

@@ -9,21 +9,24 @@ from harness.scoring.score import Score
 
 
 class RunScore(Score, frozen=True, kw_only=True):
-    """One benchmark's score, as `scores.json` holds it. run: the name of its run folder or file."""
+    """One benchmark's score, as in `scores.json`."""
 
     run: str
+    """Name of the run folder or file."""
 
 
 class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a race ended.
-
-    decided: every standing is clear. standings: by candidate, without the baseline. samples: per question, by
-    candidate. folders: of the runs, by candidate.
-    """
+    """How a race ended."""
 
     baseline: str
+    """Name of the baseline."""
     exit_code: int
+    """Exit code of the command."""
     decided: bool
+    """Whether every verdict is clear."""
     standings: dict[str, RaceStanding]
+    """Candidate → its comparison with the baseline; without the baseline itself."""
     samples: dict[str, int]
+    """Candidate → samples per question."""
     folders: dict[str, str]
+    """Candidate → folder of its run."""

@@ -140,16 +140,16 @@ def seconds_to_retry(
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why samples are missing: a kind of failure, how many samples it cost, and an example that is safe to print.
-
-    kind: a `FailureKind`, "internal" (a bug of the harness) or "not asked". attempts: the fewest and the most requests
-    for one of these samples; 0 for one that was not given up.
-    """
+    """Why samples are missing."""
 
     kind: str
+    """Kind of failure: a `FailureKind`, "internal" (a bug of the harness) or "not asked"."""
     count: int
+    """Number of samples lost to it."""
     example: str
+    """An example that is safe to print."""
     attempts: tuple[int, int] = (0, 0)
+    """Fewest and most requests for one of these samples; 0 for a sample that was not given up."""
 
     def __str__(self) -> str:
         fewest, most = self.attempts

@@ -35,24 +35,28 @@ from harness.runs.missing import Owed, Task
 
 
 class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The part of a sample that was written.
-
-    request: digest of the request that began it. engine: the engine that served it, "" = unknown. text, reasoning: as
-    sent, None = nothing came. tokens: their number. ids, prompt_ids: token ids of this part and of the prompt, empty
-    where the server did not state them. seams: places of earlier interruptions. failures: requests that were to
-    continue it and brought no token, as `harness.generation.network.keeping` counts them.
-    """
+    """The part of a sample that was written."""
 
     request: str
+    """Digest of the request that began it."""
     engine: str = ""
+    """Engine that served it; empty if unknown."""
     server_model: str | None = None
+    """Name of the model, as the server stated it."""
     text: str | None = None
+    """Text as sent; None if nothing came."""
     reasoning: str | None = None
+    """Reasoning as sent; None if nothing came."""
     tokens: int = 0
+    """Number of tokens."""
     ids: Sequence[int] = ()
+    """Token ids of this part; empty if the server did not state them."""
     prompt_ids: Sequence[int] = ()
+    """Token ids of the prompt; empty if the server did not state them."""
     seams: tuple[Seam, ...] = ()
+    """Places of earlier interruptions."""
     failures: float = 0.0
+    """Requests that were to continue it and brought no token, as `harness.generation.network.keeping` counts them."""
 
 
 class _Row(msgspec.Struct, frozen=True):

@@ -1,0 +1,41 @@
+"""The descriptions of a class's fields: the docstrings below them, in options and in records.
+
+Python keeps no docstrings of fields, so the source is read, when a description is shown and not before.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+
+
+def field_docs(module: str, name: str) -> Mapping[str, str]:
+    """Field → the first paragraph of the docstring below it, in one line, in the body of the class `name`."""
+    return _of_module(module)[name]
+
+
+def record_docs(record: type) -> dict[str, str]:
+    """Field → its description, as in `field_docs`, of a record with its bases."""
+    owners = [base for base in reversed(record.__mro__) if inspect.get_annotations(base)]
+    return {field: text for base in owners for field, text in field_docs(base.__module__, base.__name__).items()}
+
+
+@cache
+def _of_module(module: str) -> Mapping[str, Mapping[str, str]]:
+    """Class → field → description, for every class at the top level of the module."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: _of_class(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _of_class(node: ast.ClassDef) -> Mapping[str, str]:
+    """Field → description, for the fields of one class that have one."""
+    return {
+        field.target.id: " ".join(below.value.value.partition("\n\n")[0].split())
+        for field, below in pairwise(node.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+    }
