@@ -414,7 +414,8 @@ def main() -> int:
             holds &= summary(cell, [play(cell, seed, given.nights, ask=seed[-1] < given.asked) for seed in seeds])
     print(f"\nthe promise holds in each cell, up to the simulation's error: {'yes' if holds else 'NO'}")
     kinds = [name for name in histories.KINDS if any(word in name for word in given.kinds.split(","))]
-    histories.report(given.seed, given.histories, given.repositories, kinds)
+    if given.histories:
+        histories.report(given.seed, given.histories, given.repositories, kinds)
     return 0 if holds else 1
 
 
