@@ -184,8 +184,8 @@ def run_folder() -> str:
 
 
 def _docstring(record: type) -> str:
-    """A record's docstring, without indentation, for Markdown."""
-    return "\n".join(line.strip() for line in inspect.cleandoc(record.__doc__ or "").splitlines()).replace("<", "&lt;")
+    """The first paragraph of a record's docstring, for Markdown."""
+    return cell((record.__doc__ or "").partition("\n\n")[0])
 
 
 def environment() -> str:

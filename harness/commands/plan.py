@@ -82,10 +82,9 @@ class PlanSource(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Needed:
-    """What two runs on one benchmark need to show a difference, and what a given number of samples shows.
-
-    With a margin, "difference" means the margin below, and finding it means showing that an equally good model is not
-    worse by that much or more.
+    """What two runs on one benchmark need to show a difference, and what a given number of samples shows. If a margin
+    is given, read "difference" as the margin; detecting it means showing that an equally good model is not worse by
+    that much or more.
     """
 
     benchmark: str
@@ -99,8 +98,8 @@ class Needed:
     deviation: float
     """Standard deviation of one sample around its question's chance of being right, a fraction."""
     samples: int | None
-    """Samples per question that the requested difference needs. None if no difference is requested, or if no number is
-    enough (see `least_difference`).
+    """Samples per question that the requested difference needs. It is None if no difference is requested, or if no
+    number is enough (see `least_difference`).
     """
     forecast: Forecast | None
     """Forecast of one new run of `samples` (or `given_samples`, if no difference is requested); None without a run to
@@ -119,7 +118,7 @@ class Needed:
     largest difference possible from `accuracy`, no difference is detectable.
     """
     least_difference: float | None = None
-    """Smallest difference that any number of samples detects, a fraction; given if no number is enough for the
+    """Smallest difference that any number of samples detects, a fraction; None unless no number is enough for the
     requested one.
     """
     by_samples: Mapping[int, float]

@@ -87,7 +87,7 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     several_boxes: bool = False
     """Whether all boxes of the last sentence together are the answer."""
     ordered: bool | None = None
-    """Whether the parts of an answer must be in the reference's order. None: they need not, but the grader leaves
+    """Whether the parts of an answer must be in the reference's order. If None, they need not be, but the grader leaves
     another order undecided if the reference separates its values by semicolons.
     """
     whole_reply: bool = False
@@ -315,8 +315,8 @@ class Seam(msgspec.Struct, frozen=True, kw_only=True):
     before. If false, the text was tokenized anew, or the log-probabilities differ.
     """
     difference: float | None = None
-    """Mean absolute difference between these log-probabilities and those of the first time, in nats; None if nothing
-    was compared.
+    """Mean absolute difference between the log-probabilities of the compared tokens, then and now, in nats; None if
+    nothing was compared.
     """
     compared: int = 0
     """Number of tokens before the place whose log-probabilities were compared."""
@@ -377,9 +377,7 @@ class SampleStep(msgspec.Struct, frozen=True, kw_only=True):
 
 class Sample(SampleRecord, frozen=True, kw_only=True):
     """A finished completion: a line of `samples.jsonl`, which is never rewritten. The journal adds a checksum to each
-    line (see `harness.runs.journal`).
-
-    With a tool, text, reasoning and finish_reason are those of the last step.
+    line (see `harness.runs.journal`). With a tool, text, reasoning and finish_reason are those of the last step.
     """
 
     text: str | None
@@ -387,8 +385,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     reasoning: str | None
     """Reasoning as the server sent it; None if it sent null."""
     finish_reason: str
-    """Why the reply ended, as sent ("stop", "length", …); `UNSTATED_REASON` if the file of another tool does not say.
-    """
+    """Why the reply ended, as sent ("stop", "length", …), or "unknown" if the file of another tool does not say."""
     usage: Usage = Usage()
     """Token counts. They include all parts of a continued sample, and all steps of a sample with a tool."""
     timing: Timing
@@ -481,8 +478,8 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     basis: str = ""
     """Short digest of the references and the rules; if the question's digest differs, the sample is graded again."""
     reply_checksum: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """Checksum of the sample's text and reasoning; if the sample's differs, it is graded again. None if the version
-    that made the grade stored none.
+    """Checksum of the sample's text and reasoning; if the sample's differs, it is graded again. It is None if the
+    version that made the grade stored none.
     """
     parts: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]] | msgspec.UnsetType = (
         msgspec.UNSET

@@ -67,8 +67,8 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     second_accuracy: float
     """Accuracy of the second run, a fraction."""
     difference: Estimate
-    """Mean over questions of the difference in the fraction correct; an upper bound (`at_most`) if a run has one sample
-    of every question or duplicated samples.
+    """Mean over questions of the difference in the fraction correct; its interval is an upper bound (`at_most`) if a
+    run has one sample of every question, or duplicated samples.
     """
     p_sampling: float
     """p-value if the same questions were asked again of both runs."""
@@ -85,7 +85,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     detection_growth: float
     """Growth of that variance per unit of true difference, for the same computation."""
     missing_shift: float
-    """Most by which missing samples can change the difference, a fraction; part of `detectable`."""
+    """Largest change that missing samples can make to the difference, a fraction; included in `detectable`."""
     better: int
     """Questions on which the first run does better."""
     worse: int

@@ -67,7 +67,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedScore:
-    """One reported number. None means that the source does not state a value."""
+    """One reported number. The source does not state the fields that are None."""
 
     model: str
     """Name of the model."""
@@ -86,8 +86,8 @@ class PublishedScore:
     unit: float = 0.001
     """Value of the last printed digit, a fraction; 0 if the source prints all digits."""
     run_deviation: float | None
-    """Standard deviation of one run's accuracy over the `samples` runs, a fraction. Few runs estimate it poorly, so it
-    only shows whether `samples` can be true.
+    """Standard deviation of one run's accuracy over the `samples` runs, a fraction. A few runs estimate it poorly, so
+    it only shows whether `samples` can be true.
     """
     standard_error: float | None = None
     """Whatever error the source states, a fraction. Sources mean different errors, so it only shows whether `samples`

@@ -86,8 +86,8 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     imported: bool = False
     """Whether samples of run or baseline were read from a file, so that `harness run` cannot add any."""
     n_owed: int = 0
-    """Planned samples that are missing and that the same `harness run` commands would add; above 0, complete the runs
-    first.
+    """Planned samples that are missing and that the same `harness run` commands would add; if above 0, complete the
+    runs first.
     """
     judge: JudgeShift | msgspec.UnsetType = msgspec.UNSET
     """Errors of the judges of both sides, as audits show them; "better" and "worse" must hold despite these. Absent
@@ -124,8 +124,8 @@ class Decision(RunPair, frozen=True, kw_only=True):
     difference is detectable.
     """
     mean: MeanDecision | None = None
-    """Decision on the mean over all benchmarks of this run and baseline, the same in each of their decisions. None for
-    a single benchmark, or if counted rounds lack samples.
+    """Decision on the mean over all benchmarks of this run and baseline, the same in each of their decisions. It is
+    None for a single benchmark, or if counted rounds lack samples.
     """
     margin: MarginDecision | None = None
     """Decision on the margin; None unless a margin is given."""

@@ -123,7 +123,7 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     """Names of the run folders."""
     verdict: Literal["pass", "fail", "undecided"]
-    """fail if a critical benchmark or metric fails; otherwise undecided if one of them is not decided; otherwise pass.
+    """fail if a critical benchmark or metric fails; pass if all of them are pass, same or waived; otherwise undecided.
     """
     exit_code: int
     """Exit code of the command."""

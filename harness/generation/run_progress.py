@@ -246,9 +246,9 @@ class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
     interpreters: int
     """Open interpreters: one for each sample that has called, stopped between its calls."""
     memory: int
-    """Bytes that they may take at present."""
+    """Bytes of memory that the interpreters may take at present."""
     most_memory: int
-    """Bytes that they may take at most."""
+    """Bytes of memory that the interpreters may take at most."""
 
 
 class Progress(Tally, kw_only=True):

@@ -225,7 +225,7 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
     options: dict[str, Any] | None = None
     """Options that the user gave in the latest session, by name, without keys, addresses and what the other fields
-    contain. None if none are recorded (another tool's outputs, an earlier version).
+    contain. It is None if none are recorded (another tool's outputs, an earlier version).
     """
 
     @property

@@ -107,7 +107,7 @@ class JudgeShift(NamedTuple):
     shift: float
     """Change in the accuracy when the errors are corrected, a fraction."""
     reach: float
-    """Half the width of the 95% interval of `shift`."""
+    """Half the width of the 95% interval of this change."""
 
     def could_turn(self, difference: float, interval: Interval) -> bool:
         """Whether these errors could turn the sign of a difference whose interval lies on one side of 0."""

@@ -323,14 +323,16 @@ def _quote(name: str) -> str:
 
 
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens per step of speculative decoding within one run, over the replies that count both."""
+    """Tokens per step of speculative decoding within one run, over the replies that count both. Runs of one server
+    differ by more (`repeat`).
+    """
 
     length: float
     """Tokens divided by steps."""
     error: float | None
     """Standard error for other questions of this kind, with questions as clusters; None for a single question."""
     low: float | None
-    """Lower end of the 95% interval; None for a single question. Runs of one server differ by more (`repeat`)."""
+    """Lower end of the 95% interval; None for a single question."""
     high: float | None
     """Upper end of the 95% interval; None for a single question."""
     steps: int

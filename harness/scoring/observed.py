@@ -440,7 +440,7 @@ def _busy_seconds(begun: Array, ended: Array) -> float:
 
 
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
-    """Latency and throughput of the streamed replies, in seconds."""
+    """Latency and throughput of the streamed replies."""
 
     n_samples: int
     """Number of samples whose replies were streamed."""
@@ -449,12 +449,12 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     first_token_p99: float
     """99th percentile of the time from the request to the first token, in seconds."""
     gap_p50: float | None
-    """Median time between token events, in seconds: the median over samples of each sample's median. None if it is too
+    """Median time between token events, in seconds: the median over samples of each sample's median. It is None if too
     short compared with the client's lag, or the lag is unknown.
     """
     gap_p99: float | None
     """99th percentile of the time between token events, in seconds: the median over samples of each sample's 99th
-    percentile. None under the same conditions as `gap_p50`.
+    percentile. It is None under the same conditions as `gap_p50`.
     """
     tokens_per_s: float | None
     """Tokens per second of the median stream after its first token; None if no server stated tokens."""
@@ -464,7 +464,7 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     """
     lag: float | None
     """How long a received token waited until the client read it, in seconds: the median over samples of each sample's
-    99th percentile. None if unknown.
+    99th percentile. It is None if unknown.
     """
     kernel_stamps: float
     """Fraction of the samples timed by the kernel."""

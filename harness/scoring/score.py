@@ -145,8 +145,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     are duplicates. The intervals are not multiples of it.
     """
     question_error: float | None
-    """Standard error for other questions of this kind; it includes the sampling error. None if all questions are in one
-    cluster.
+    """Standard error for other questions of this kind; it includes the sampling error. It is None if all questions are
+    in one cluster.
     """
     n_questions: int
     """Number of questions covered."""

@@ -37,7 +37,7 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
     original: str
     """Name of the benchmark with the originals."""
     n_originals: int
-    """Originals with samples, of which a twin also has samples."""
+    """Originals that have samples and a twin with samples."""
     n_twins: int
     """Twins of these originals."""
     n_unpaired: int

@@ -88,6 +88,6 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     """Folder of the files."""
     files: list[ExportedFile]
-    """The files."""
+    """Files that were written."""
     left_out: Mapping[str, Mapping[str, int]]
     """Benchmark → reason → number of samples that are in no file."""

@@ -92,7 +92,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     """The servers of this machine."""
 
     servers: list[ServerRow]
-    """The servers."""
+    """One entry per server."""
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
