@@ -145,17 +145,38 @@ class Sweep:
         present = [axis for axis in order if axis in self.axes]
         return next(iter([*(axis for axis in present if len(self.axes[axis]) > 1), *present]), None)
 
+    def gpus(self, cell: Cell) -> int | None:
+        """The GPUs of the cell's server, as the file states them or as the sweep starts it; None if unknown."""
+        stated: int | None = self.file.content.get("gpus")
+        spec = cell.options.serve
+        if stated is not None or spec is None or spec["engine"] in (ANY_PROGRAM, "llama_cpp"):
+            return stated
+        return math.prod(int(spec.get(name) or 1) for name in ("tp", "pp", "dp"))
+
+    @property
+    def is_load_curve(self) -> bool:
+        """Whether the file lists several numbers of requests in flight."""
+        return len(self.file.content.get("concurrency", ())) > 1
+
+    def configuration(self, cell: Cell) -> str:
+        """The labels of the cell on the axes with several entries, without its requests in flight."""
+        labels = [self.label(axis, name) for axis, name in cell.point.items() if len(self.axes[axis]) > 1]
+        load = f"concurrency {cell.options.concurrency}"
+        return " ".join(filter(None, (label.removesuffix(load).rstrip() for label in labels)))
+
     @cached_property
     def base(self) -> tuple[str, str] | None:
         """The entry with which the other entries of its axis are compared, as (axis, name of the entry).
 
         The file names the entry as its base; None as long as it is a checkpoint to come. Without that key the entry is
         the first column of a grid; without a grid, the first entry of the first axis with several entries; None if
-        there is no such axis.
+        there is no such axis. A load curve has none: see `base_cells`.
         """
         if self.table.base is not None:
             entries = ((axis, entry.name) for axis in AXES for entry in self.axes.get(axis, ()))
             return next((entry for entry in entries if entry[1] == self.table.base), None)
+        if self.is_load_curve:
+            return None
         long_axes = [axis for axis in self.other_axes if len(self.axes[axis]) > 1]
         columns = self.columns_axis if self.table.layout == "grid" else None
         axis = columns if columns in long_axes else next(iter(long_axes), None)
@@ -163,13 +184,29 @@ class Sweep:
 
     @cached_property
     def base_cells(self) -> dict[str, str]:
-        """Cell → the base cell of its row, which differs from it only on the axis of the base; none for a base."""
-        if self.base is None:
+        """Cell → the base cell of its row, which differs from it only on the axis of the base; none for a base.
+
+        In a load curve without a stated base, this is the first configuration at its lowest load, on each benchmark.
+        """
+        if self.base is not None:
+            axis, name = self.base
+            of_row = {without(axis, cell.point): cell.name for cell in self.cells if cell.point[axis] == name}
+            named = {cell.name: of_row.get(without(axis, cell.point), cell.name) for cell in self.cells}
+        elif self.is_load_curve and self.table.base is None:
+            lowest, first = dict[str, str](), dict[str, str]()
+            for cell in sorted(self.cells, key=lambda cell: cell.options.concurrency or 0):
+                lowest.setdefault(self.configuration(cell), cell.name)
+            for cell in self.cells:
+                first.setdefault(cell.benchmark, lowest[self.configuration(cell)])
+            named = {cell.name: first[cell.benchmark] for cell in self.cells}
+        else:
             return {}
-        axis, name = self.base
-        of_row = {without(axis, cell.point): cell.name for cell in self.cells if cell.point[axis] == name}
-        named = {cell.name: of_row.get(without(axis, cell.point), cell.name) for cell in self.cells}
         return {cell: of_base for cell, of_base in named.items() if cell != of_base}
+
+    @property
+    def base_label(self) -> str:
+        """The base, as the tables' titles name it."""
+        return self.label(*self.base) if self.base else "the first configuration at its lowest load"
 
     @cached_property
     def read_cells(self) -> dict[str, str]:
@@ -352,15 +389,18 @@ def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_a
 
 
 def _repeats(file: SweepFile) -> dict[str, Sequence[int]]:
-    """Option of a run → the numbers that it has in turn, by the file's `samples` and `repeat` (seeds 1, 2 …); empty if
-    the file has neither key.
+    """Option of a run → the numbers that it has in turn, by the file's `samples`, `repeat` (seeds 1, 2 …) and
+    `concurrency`; empty if the file has no such key.
     """
-    numbers = {"samples": file.content.get("samples", ()), "seed": range(1, file.content.get("repeat", 0) + 1)}
+    content = file.content
+    numbers = {"samples": content.get("samples", ()), "seed": range(1, content.get("repeat", 0) + 1)}
+    numbers["concurrency"] = content.get("concurrency", ())  # Last, as `Sweep.configuration` reads it.
     return {option: values for option, values in numbers.items() if values}
 
 
 def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> list[Entry]:
-    """The entries of the sampling, each with every number of the file's `samples` and every seed of its `repeat`.
+    """The entries of the sampling, each with every number of the file's `samples` and `concurrency` and every seed of
+    its `repeat`.
 
     over: names of the options from the command line. Raises `UsageError` if one of them or an entry sets the same.
     """
@@ -369,9 +409,10 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
         return entries
     if typed := [option for option in repeats if option in over]:
         raise UsageError("the file sets it for each of its repeats: leave it out", field=typed[0])
-    where, samples = file.where(("samples" if "samples" in repeats else "repeat",)), repeats.get("samples", ())
-    if len({*samples}) < len(samples):
-        raise UsageError(f"{where}: a number of samples stands twice")
+    where = file.where((next((name for name in ("concurrency", "samples") if name in repeats), "repeat"),))
+    for name, values in repeats.items():
+        if len({*values}) < len(values):
+            raise UsageError(f"{file.where((name,))}: a number is listed twice")
     repeated = []
     for entry in entries or [Entry(name="", label="", where=where)]:
         if twice := [option for option in repeats if option in entry.options]:
@@ -384,7 +425,7 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
     return repeated
 
 
-_SET_BY_FILE = "the file's `samples` and `repeat` set samples and seed of each run: leave {} out"
+_SET_BY_FILE = "the file's `samples`, `repeat` and `concurrency` set this for each run: leave {} out"
 """The refusal of an option that is given although the file repeats the runs by it."""
 
 

@@ -27,7 +27,8 @@ from harness.deciding.verdicts import LEVEL
 from harness.probes.likelihood import Likelihood
 from harness.reports.scored import RunHistory, ScoredBenchmark, read_runs
 from harness.reports.series import settings_apart
-from harness.runs import RunFolder
+from harness.runs import RunFolder, read_samples
+from harness.scoring.load import LoadPoint, load_point
 from harness.scoring.score import Score
 from harness.scoring.stats import Estimate
 from harness.sweeps import record
@@ -54,7 +55,7 @@ class CellResult:
     those that made the samples, that the step repeats the step before, or that more reasoning made no reply longer;
     often empty. apart: how the settings of a step differ from those of its curve, so that it is compared with no other
     step; else empty. likelihood: what its server makes of its base's replies; unread: why it cannot read them. history:
-    what the log of its run records.
+    what the log of its run records. load: what it says of its load, in a load curve.
     """
 
     cell: Cell
@@ -71,6 +72,7 @@ class CellResult:
     likelihood: Likelihood | None = None
     unread: str = ""
     history: RunHistory = field(default_factory=RunHistory)
+    load: LoadPoint | None = None
 
     @property
     def score(self) -> Score | None:
@@ -213,6 +215,9 @@ def _read_run(sweep: Sweep, cell: Cell, reason: str) -> CellResult:
         other_questions="" if verified is None else verified.reason,
         remark="; ".join(run.remarks),
         history=run.history,
+        load=load_point(read_samples(folder.benchmark(benchmark.name)), cell.options.concurrency or 1)
+        if sweep.is_load_curve and not cell.options.batch
+        else None,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from harness.scoring.load import LoadPoint
+
 Label = str | UnsetType
 """The row's entry on one axis; left out if the file does not have the axis."""
 
@@ -16,7 +18,8 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     pass@k and of the difference are for the same questions. warnings: the score's. difference, p: against the base
     cell. pass_at_k: pass@k for this k. reported: the nearest published pass@1 of the model. standing: whether the cell
     agrees with published scores. gap: of `likelihood`, in nats a token. reason: why samples are missing or the cell
-    failed; empty if nothing is wrong. shown: column of the file's table → its text, as printed; `shown_…` in the CSV.
+    failed; empty if nothing is wrong. load: of a sweep over `concurrency`. shown: column of the file's table → its
+    text, as printed; `shown_…` in the CSV.
 
     Wide: a row of `table.csv` and of the JSON output holds every number of its cell.
     """
@@ -50,6 +53,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     question_high: float | None
     reason: str
     warnings: str
+    load: LoadPoint | UnsetType = UNSET
     shown: dict[str, str] = {}
 
 

@@ -205,6 +205,10 @@ def sweep_model() -> type[BaseModel]:
         "sampling": _some(sampling),
         "repeat": _described(Count, "Runs of each cell, with the seeds 1, 2 …"),
         "samples": _described(_some(Count), "Numbers of samples a question, each a run of each cell."),
+        "concurrency": _described(
+            _some(Count), "Numbers of requests in flight, each a run of each cell: a load curve."
+        ),
+        "gpus": _described(Count, "GPUs of each server, where the sweep starts none. Default: as started."),
         "benchmarks": _described(_some(benchmarks), "May be left out if the extended file has them."),
         "except": _described(
             list[dict[Axis, str | list[str]]],

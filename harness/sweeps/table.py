@@ -30,6 +30,7 @@ from harness.runs import RunFolder
 from harness.scoring.table_cells import ABSENT, accuracy_cell, cells, ends, with_interval
 from harness.sweeps.cells import AXES, Sweep
 from harness.sweeps.columns import MARK, Notes, column_heads, column_texts, pass_at_k, published_text, score_text
+from harness.sweeps.load_curve import curve_plots, load_table
 from harness.sweeps.results import Aggregate, CellResult, Results
 from harness.sweeps.rows import CellRow, MeanRow
 
@@ -44,7 +45,10 @@ Point = Mapping[str, str]
 
 def tables(results: Results) -> list[Table]:
     """All tables of a sweep, in reading order."""
-    sections = list(_grids(results) if results.sweep.table.layout == "grid" else _listed(results))
+    of_load = load_table(results, _beside_base(results, (result.p for result in results.results)))
+    sections = [of_load] if of_load else []
+    if not of_load or "table" in results.sweep.file.content:
+        sections += _grids(results) if results.sweep.table.layout == "grid" else _listed(results)
     if results.aggregates:
         sections.append(_means(results))
     for name, steps in curves(results).items():
@@ -64,7 +68,11 @@ def plots(results: Results) -> list[Plot]:
         for result in sorted(results.results, key=lambda result: names.index(result.cell.benchmark))
         if result.score is not None and result.cell.benchmark not in steps
     ]
-    drawn = [accuracy_plot(rows), *(benchmark_plot(name, of_curve) for name, of_curve in steps.items())]
+    drawn = [
+        *curve_plots(results),
+        accuracy_plot(rows),
+        *(benchmark_plot(name, of_curve) for name, of_curve in steps.items()),
+    ]
     return [plot for plot in drawn if plot is not None]
 
 
@@ -158,8 +166,16 @@ def _without_noise(row: Row) -> Row:
 def _csv(records: Sequence[CellRow] | Sequence[MeanRow]) -> str:
     """The records as CSV, with one column for each field. At least one record is needed."""
     rows = [msgspec.to_builtins(record) for record in records]
-    rows = [row | {f"shown_{name}": text for name, text in row.pop("shown", {}).items()} for row in rows]
-    return csv_text([rows[0], *(row.values() for row in rows)])
+    rows = [{head: part for name, value in row.items() for head, part in _flat(name, value).items()} for row in rows]
+    heads = dict.fromkeys(head for row in rows for head in row)
+    return csv_text([heads, *([row.get(head) for head in heads] for row in rows)])
+
+
+def _flat(name: str, value: Any) -> dict[str, Any]:
+    """A value in CSV: an object has a column for each of its parts, such as `load_total_p50`."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {head: part for own, inner in value.items() for head, part in _flat(f"{name}_{own}", inner).items()}
 
 
 def _labels(results: Results, point: Point) -> dict[str, Any]:
@@ -196,6 +212,7 @@ def _row(results: Results, result: CellResult) -> CellRow:
         **ends("question", accuracy and accuracy.question),
         reason=result.reason,
         warnings="; ".join(score.sentences) if score else "",
+        load=result.load or msgspec.UNSET,
         shown=dict(zip(names, column_texts(names, result, k, Notes(marked=False)), strict=True)),
     )
 
@@ -310,10 +327,9 @@ def _beside_base(results: Results, ps: Iterable[float | None]) -> str:
 
     ps: of the cells of the table; None for a cell that is not compared.
     """
-    base = results.sweep.base
-    if base is None or all(p is None for p in ps):
+    if all(p is None for p in ps):
         return ""
-    label = short(results.sweep.label(*base))
+    label = short(results.sweep.base_label)
     return f"; * differs from {label} (p < 0.05, corrected for all comparisons of this sweep)"
 
 

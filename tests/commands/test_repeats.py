@@ -57,14 +57,17 @@ def test_a_sweep_repeats_each_cell_with_seeds_of_its_own_and_every_number_of_sam
         (
             {"samples": [2], "benchmarks": ["demo:4"]},
             (),
-            "s.yaml:1: the file's `samples` and `repeat` set samples and seed of each run: leave samples out",
+            "s.yaml:1: the file's `samples`, `repeat` and `concurrency` set this for each run: leave samples out",
         ),
         ({"repeat": 2}, ("--seed", "3"), "harness: --seed: the file sets it for each of its repeats: leave it out"),
         ({"samples": [2, 4]}, ("-n", "2"), "harness: --samples: the file sets it for each of its repeats"),
         ({"repeat": 0}, (), "s.yaml:1: repeat: expected"),
         ({"repeat": 2, "benchmarks": [{"data": "sums.jsonl", "seed": 7}]}, (), "leave seed out"),
         ({"samples": [2], "sampling": [{"temperature": 1.0, "samples": 4}]}, (), "leave samples out"),
-        ({"samples": [2, 2]}, (), "s.yaml:1: a number of samples stands twice"),
+        ({"samples": [2, 2]}, (), "s.yaml:1: a number is listed twice"),
+        ({"concurrency": [1, 4, 1]}, (), "s.yaml:1: a number is listed twice"),
+        ({"concurrency": [1, 4]}, ("--concurrency", "2"), "harness: --concurrency: the file sets it for each"),
+        ({"concurrency": [1, 4], "benchmarks": [{"benchmark": "demo", "concurrency": 2}]}, (), "leave concurrency out"),
     ],
 )
 def test_repeats_that_cannot_be_are_refused(

@@ -1,0 +1,163 @@
+"""Throughput and latency of a run while its requests in flight were nearly as many as allowed.
+
+The time before and after is left out: at the start all prompts come at once, and at the end few long replies remain.
+The tokens of a reply count as arriving evenly between its first and its last token; those of a reply in one piece, or
+with hidden reasoning, over the whole request. Intervals are by batch means (Law and Kelton 2000, Simulation Modeling
+and Analysis, 9.5.3): requests that share a server are not independent, so the time at full load is cut into blocks,
+each at least twice as long as the mean request in flight. No I/O.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+
+from harness.core.records import Sample
+from harness.scoring.engine_figures import PLATEAU
+from harness.scoring.stats import Array, quantile, t_factor
+
+BLOCKS = range(4, 7)
+"""Numbers of blocks that give an interval. More blocks are shorter, and cover less than 93 % of simulated rates."""
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """A rate with its 95 % interval over time; None: the time at full load is too short for one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Percentiles(msgspec.Struct, frozen=True):
+    """Percentiles over requests."""
+
+    p50: float
+    p90: float
+    p99: float
+
+
+class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server did at one load. Times in seconds, over the requests that began at full load.
+
+    concurrency: requests in flight that were allowed. seconds: at full load; share: of the time with any request in
+    flight. requests: those that began at full load. tokens_per_s: output tokens of all requests. user_tokens_per_s: of
+    one request after its first token, without reasoning that was not sent; the median over requests. first_token,
+    total: from the request to its first token, and to its end. gap: mean time of a request's token after the first.
+    """
+
+    concurrency: int
+    seconds: float
+    share: float
+    requests: int
+    tokens_per_s: Rate
+    user_tokens_per_s: Rate | None
+    first_token: Percentiles | None
+    gap: Percentiles | None
+    total: Percentiles | None
+
+
+def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
+    """What the samples of a run say of its load; None if it was never full, or no reply states its tokens.
+
+    Samples that were continued or used a tool are left out: their times are not those of one request. A reply that
+    states no tokens counts with the mean of the others.
+    """
+    rows = [_row(sample) for sample in samples if not sample.salvaged_at and not sample.steps]
+    began, first, last, total, tokens, visible = np.array(rows, float).reshape(-1, 6).T
+    ended = began + total
+    full, busy = _full(began, ended, concurrency)
+    seconds = float((full[:, 1] - full[:, 0]).sum())
+    if not seconds or np.isnan(tokens).all():
+        return None
+    # At a random moment the long requests are more likely in flight: their mean weighs each by its length.
+    edges = _edges(full, seconds, 2 * float((total @ total) / total.sum()))
+    streamed = (last > first) & (visible == tokens)  # False where a number is NaN.
+    arriving = np.where(streamed, began + first, began), np.where(streamed, began + last, ended)
+    arrived = _arrived(*arriving, np.where(np.isnan(tokens), np.nanmean(tokens), tokens))
+    blocks = [_within(full, low, high) for low, high in pairwise(edges)]
+    rates = [float(np.diff(arrived(spans)).sum() / np.diff(spans).sum()) for spans in blocks]
+    number = np.searchsorted(edges, began, "right") - 1
+    at_full = (np.searchsorted(full.ravel(), began, "right") % 2 == 1) & (number < len(blocks))
+    timed = at_full & (visible >= 2) & (last > first)
+    speeds = np.where(timed, (visible - 1) / np.where(timed, last - first, 1.0), math.nan)
+    medians = [float(np.median(of)) for block in range(len(blocks)) if len(of := speeds[timed & (number == block)])]
+    middle = quantile(speeds[timed], 0.5)
+    return LoadPoint(
+        concurrency=concurrency,
+        seconds=seconds,
+        share=seconds / busy,
+        requests=int(at_full.sum()),
+        tokens_per_s=_rate(float(np.diff(arrived(full)).sum()) / seconds, rates),
+        user_tokens_per_s=None if middle is None else _rate(middle, medians),
+        first_token=_percentiles(first[at_full]),
+        gap=_percentiles(1 / speeds[timed]),
+        total=_percentiles(total[at_full]),
+    )
+
+
+def _row(sample: Sample) -> tuple[float | None, ...]:
+    """When its request began, its times, its tokens, and those that were streamed: unknown if a summary was."""
+    timing, tokens, visible = sample.timing, sample.usage.completion_tokens, sample.usage.completion_tokens
+    if sample.hides_reasoning:
+        visible = None if sample.reasoning or tokens is None else tokens - (sample.usage.reasoning_tokens or 0)
+    return timing.started, timing.first_token, timing.last_token, timing.total, tokens, visible
+
+
+def _full(began: Array, ended: Array, concurrency: int) -> tuple[Array, float]:
+    """The spans of time with at least `PLATEAU` of the requests in flight, (spans, 2), and the seconds with any."""
+    times = np.concatenate([began, ended])
+    order = np.argsort(times, kind="stable")
+    times, in_flight = times[order], np.cumsum(np.repeat([1, -1], len(began))[order])
+    lengths = np.diff(times)
+    is_full = (in_flight[:-1] >= PLATEAU * concurrency) & (lengths > 0)
+    spans = np.stack([times[:-1][is_full], times[1:][is_full]], axis=1)
+    if len(spans):  # Join those that touch.
+        starts = np.concatenate([[True], spans[1:, 0] > spans[:-1, 1]])
+        spans = np.stack([spans[starts, 0], spans[np.concatenate([starts[1:], [True]]), 1]], axis=1)
+    return spans, float(lengths[in_flight[:-1] > 0].sum())
+
+
+def _edges(full: Array, seconds: float, least_s: float) -> Array:
+    """The n + 1 ends of n blocks of equal time at full load, each of at least `least_s` seconds."""
+    n = int(min(BLOCKS[-1], max(1, seconds / max(least_s, 1e-9))))
+    passed = np.concatenate([[0.0], np.cumsum(full[:, 1] - full[:, 0])])
+    wanted = np.arange(1, n) * seconds / n
+    span = np.searchsorted(passed, wanted, "right") - 1
+    return np.concatenate([[full[0, 0]], full[span, 0] + wanted - passed[span], [full[-1, 1]]])
+
+
+def _within(spans: Array, low: float, high: float) -> Array:
+    """The parts of the spans between two times."""
+    inside = spans[(spans[:, 1] > low) & (spans[:, 0] < high)]
+    return np.clip(inside, low, high)
+
+
+def _arrived(first: Array, last: Array, tokens: Array) -> Callable[[Array], Array]:
+    """The function from times to the tokens that had arrived until then."""
+    last = np.maximum(last, first + 1e-6)
+    rate = tokens / (last - first)
+    times = np.concatenate([first, last])
+    order = np.argsort(times, kind="stable")
+    times, slopes = times[order], np.cumsum(np.concatenate([rate, -rate])[order])
+    totals = np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(times))])
+    return lambda at: np.interp(at, times, totals)
+
+
+def _rate(value: float, blocks: Sequence[float]) -> Rate:
+    """A rate with the interval that its blocks give."""
+    n = len(blocks)
+    if n < BLOCKS[0]:
+        return Rate(value)
+    reach = t_factor(n - 1) * float(np.std(blocks, ddof=1)) / math.sqrt(n)
+    return Rate(value, max(0.0, value - reach), value + reach)
+
+
+def _percentiles(values: Array) -> Percentiles | None:
+    """The percentiles of the values that are not NaN; None without any."""
+    stated = values[~np.isnan(values)]
+    p50, p90, p99 = (quantile(stated, q) for q in (0.5, 0.9, 0.99))
+    return None if p50 is None or p90 is None or p99 is None else Percentiles(p50, p90, p99)

@@ -1,0 +1,232 @@
+"""The load curve of a sweep over `concurrency`: throughput against the speed for a user, with accuracy at each load.
+
+A point is not on the frontier if another one beats it on both axes, if it lacks samples, or if it is less accurate than
+its base, beyond chance (the star of the tables): a server that drops tokens is fast. By default the base is the first
+configuration at its lowest load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from harness.core.inert import visible
+from harness.core.nouns import are
+from harness.reports.plots.pictures import numbers_of
+from harness.reports.plots.plot import (
+    BANDS,
+    SOFT,
+    Axis,
+    Cell,
+    Mark,
+    Plot,
+    Stroke,
+    Words,
+    key_of,
+    lines_plot,
+    round_values,
+)
+from harness.reports.tables import ENGINE_COLUMNS, Table, engine_cell
+from harness.scoring.load import LoadPoint, Percentiles, Rate
+from harness.scoring.stats import Estimate
+from harness.scoring.table_cells import ABSENT
+from harness.sweeps.columns import Notes, score_text
+from harness.sweeps.results import CellResult, Results
+
+_ENGINE_HEADS = ("running", "waiting", "cache %", "preempted", "acceptance length")
+"""Columns with the engine's own figures."""
+
+
+class CurvePoint(NamedTuple):
+    """One load of one configuration.
+
+    series: the configuration. load: None if it was never reached. per: the GPUs by which the throughput is divided; 1
+    where they are unknown.
+    """
+
+    series: str
+    result: CellResult
+    load: LoadPoint | None
+    per: int
+
+    @property
+    def concurrency(self) -> int:
+        """The requests in flight that the run allowed."""
+        return self.result.cell.options.concurrency or 0
+
+    @property
+    def accuracy(self) -> Estimate | None:
+        """Its accuracy; None without one."""
+        return self.result.score.accuracy if self.result.score else None
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it is less accurate than its base, beyond chance."""
+        pair = self.result.against_base
+        return self.result.differs and pair is not None and pair.difference.value < 0
+
+    @property
+    def at(self) -> tuple[float, float] | None:
+        """Its place in the picture: tokens a second for a user, and by GPU; None if one is unknown."""
+        if self.load is None or self.load.user_tokens_per_s is None:
+            return None
+        return self.load.user_tokens_per_s.value, self.load.tokens_per_s.value / self.per
+
+
+def curve_points(results: Results) -> list[CurvePoint]:
+    """The loads of a sweep in order; empty if it is not over `concurrency`."""
+    sweep = results.sweep
+    if not sweep.is_load_curve:
+        return []
+    all_gpus = [sweep.gpus(result.cell) for result in results.results]
+    return [
+        CurvePoint(sweep.configuration(result.cell), result, result.load, gpus if gpus and None not in all_gpus else 1)
+        for result, gpus in zip(results.results, all_gpus, strict=True)
+    ]
+
+
+def frontier(points: Sequence[CurvePoint]) -> list[CurvePoint]:
+    """The points that no other one of their benchmark beats on both axes, the fastest for a user first."""
+    best, kept = dict[str, float](), list[CurvePoint]()
+    for at, point in sorted(
+        ((each.at, each) for each in points if each.at and not each.is_worse and not each.result.reason),
+        key=itemgetter(0),
+        reverse=True,
+    ):
+        if at[1] > best.get(_benchmark(point), 0.0):
+            kept.append(point)
+            best[_benchmark(point)] = at[1]
+    return kept
+
+
+def load_table(results: Results, star: str) -> Table | None:
+    """A row for each load; None if the sweep is not over `concurrency`. star: what it means, for the title."""
+    if not (of := curve_points(results)):
+        return None
+    notes, best = Notes(), frontier(of)
+    per_gpu = any(each.per > 1 for each in of) or results.sweep.file.content.get("gpus") is not None
+    figures = [each.result.score.engine for each in of if each.result.score and each.result.score.engine]
+    heads = [
+        head for head in _ENGINE_HEADS if any(getattr(each, ENGINE_COLUMNS[head][0]) is not None for each in figures)
+    ]
+    several = len({each.series for each in of}) > 1
+    columns = [
+        *(["configuration"] if several else []),
+        "in flight",
+        "accuracy %",
+        "tokens/s",
+        *(["tokens/s/GPU"] if per_gpu else []),
+    ]
+    columns += ["tokens/s/user", "first token ms", "ms/token", "request s", *heads, "frontier"]
+    rows = []
+    for each in of:
+        texts = [*([each.series] if several else []), str(each.concurrency), score_text(each.result, notes)]
+        texts += _load_texts(each, notes, per_gpu=per_gpu)
+        engine = each.result.score.engine if each.result.score else None
+        texts += [engine_cell(engine, head) if engine else ABSENT for head in heads]
+        verdict = "less accurate" if each.is_worse else "incomplete" if each.result.reason else ""
+        rows.append((*texts, verdict or ("yes" if each in best else "")))
+    title = f"Load curve: p50 / p90 / p99 over the requests at full load; 95 % intervals over time{star}"
+    return Table(title, tuple(columns), tuple(rows), tuple(notes.texts), frozenset(range(several, len(columns))))
+
+
+NO_LOAD = (
+    "too few requests in flight to reach this load; or the replies state no tokens, or used tools, or came in batches"
+)
+"""Why a load has no speeds."""
+
+
+def _load_texts(point: CurvePoint, notes: Notes, *, per_gpu: bool) -> list[str]:
+    """The speeds and times of a load."""
+    load = point.load
+    if load is None:
+        why = NO_LOAD if point.result.score else ""
+        return [f"{ABSENT}{notes.mark(why)}", *[ABSENT] * (4 + per_gpu)]
+    speeds = [_rate(load.tokens_per_s, 1), *([_rate(load.tokens_per_s, point.per)] if per_gpu else [])]
+    return [
+        *speeds,
+        _rate(load.user_tokens_per_s, 1) if load.user_tokens_per_s else ABSENT,
+        _times(load.first_token, 1000),
+        _times(load.gap, 1000),
+        _times(load.total, 1),
+    ]
+
+
+def _rate(rate: Rate, by: int) -> str:
+    """A rate with its interval."""
+    ends = "" if rate.low is None or rate.high is None else f" ({rate.low / by:,.4g}–{rate.high / by:,.4g})"
+    return f"{rate.value / by:,.4g}{ends}"
+
+
+def _times(of: Percentiles | None, factor: float) -> str:
+    """Three percentiles."""
+    return ABSENT if of is None else " / ".join(f"{factor * each:.3g}" for each in (of.p50, of.p90, of.p99))
+
+
+def curve_plots(results: Results) -> Iterator[Plot]:
+    """Throughput against the speed for a user, and accuracy against the load."""
+    of = curve_points(results)
+    placed = [each for each in of if each.at is not None]
+    if placed:
+        yield _curve_plot(placed)
+    scored = [each for each in of if each.accuracy is not None]
+    if len({each.concurrency for each in scored}) > 1:
+        loads = sorted({each.concurrency for each in scored})
+        rows: list[tuple[Cell, ...]] = [(each.series, each.concurrency, *numbers_of(each.accuracy)) for each in scored]
+        x = Axis(loads[0], loads[-1], [(n, str(n)) for n in loads], "requests in flight", doubling=True)
+        columns = ("series", "concurrency", "accuracy", "low", "high", "question_low", "question_high")
+        yield lines_plot("load-accuracy", "Accuracy against load", BANDS, columns, rows, x)
+
+
+def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
+    """Throughput against the speed for a user, with both errors, the load at each point, and the frontier."""
+    names, best = list(dict.fromkeys(each.series for each in placed)), frontier(placed)
+    keys = {name: key_of(number) for number, name in enumerate(names)}
+    by_benchmark = groupby(sorted(best, key=_benchmark), _benchmark)
+    marks: list[Mark] = [Stroke([each.at for each in of if each.at], SOFT, 1, dash="4 4") for _, of in by_benchmark]
+    dots, rows, ends = list[Mark](), list[tuple[Cell, ...]](), list[tuple[float, float]]()
+    for each in placed:
+        load, at = each.load, each.at
+        if load is None or at is None or load.user_tokens_per_s is None:
+            continue
+        user, total = _ends(load.user_tokens_per_s, 1), _ends(load.tokens_per_s, each.per)
+        key = keys[each.series]
+        marks += [Stroke([(end, at[1]) for end in user], key.colour, 1.5)]
+        marks += [Stroke([(at[0], end) for end in total], key.colour, 1.5)]
+        dots.append(replace(key, at=at, hollow=each.is_worse, title=f"{each.concurrency} requests in flight"))
+        ends += [(user[1], total[1]), at]
+        shown = *at[:1], *user, *at[1:], *total, *numbers_of(each.accuracy)[:3]
+        rows.append((each.series, each.concurrency, *shown, each in best, each.is_worse))
+    right, top = (1.1 * max(column) for column in zip(*ends, strict=True))
+    dots += [
+        Words((each.at[0] + right / 50, each.at[1] + top / 50), str(each.concurrency)) for each in placed if each.at
+    ]
+    unit = "tokens/s" if all(each.per == 1 for each in placed) else "tokens/s/GPU"
+    worse = [str(each.concurrency) for each in placed if each.is_worse]
+    hollow = f" Hollow: {', '.join(worse)} {are(len(worse))} less accurate than the base." if worse else ""
+    columns = ("series", "concurrency", "user_tokens_per_s", "user_low", "user_high", "tokens_per_s", "low", "high")
+    return Plot(
+        name="load-curve",
+        title="Throughput against speed for a user",
+        summary=f"Numbers: requests in flight. Bars: 95 % intervals over time. Dashed: the frontier.{hollow}",
+        columns=(*columns, "accuracy", "accuracy_low", "accuracy_high", "frontier", "less_accurate"),
+        rows=tuple(rows),
+        x=Axis(0, right, [(value, f"{value:,g}") for value in round_values(0, right)], "tokens/s/user", grid=True),
+        y=Axis(0, top, [(value, f"{value:,g}") for value in round_values(0, top, 5)], unit, grid=True),
+        marks=[*marks, *dots],
+        legend=[(visible(name), key) for name, key in keys.items()],
+        height=260,
+    )
+
+
+def _benchmark(point: CurvePoint) -> str:
+    return point.result.cell.benchmark
+
+
+def _ends(rate: Rate, by: int) -> tuple[float, float]:
+    """The ends of the interval of a rate; both its value where it has none."""
+    low, high = (rate.value if end is None else end for end in (rate.low, rate.high))
+    return low / by, high / by
