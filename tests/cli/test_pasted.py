@@ -21,6 +21,7 @@ from harness.cli.foreign.tables import COMMON, FlagTable, tables
 from harness.cli.main import cli
 from harness.core.inert import visible
 from harness.testing import FakeServer, scripted
+from tests.budget import share_of
 
 MOVING = Path(__file__).parents[2] / "docs" / "moving.md"
 TOOLS = {name: table for name, table in tables().items() if table.starts}
@@ -77,7 +78,7 @@ def test_each_printed_command_is_one_that_we_take(
     (tmp_path / "t.jinja").write_text("")
     table, tried = TOOLS[name], set[str]()
     with FakeServer(scripted("4", model="org/m")) as server:
-        for flag in flags_of(table, start, server.base_url):
+        for flag in share_of(flags_of(table, start, server.base_url)):
             need = {
                 "serve": ["--model", "org/m"],
                 "run": ["--tasks", "demo", "--model", "org/m", "--model-args", "model=org/m"],
