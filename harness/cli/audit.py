@@ -36,7 +36,7 @@ def carry_out(options: AuditCommand) -> int:
     """Ask a person, or write and read a file of samples, and print the accuracies that follow; or measure a judge."""
     run, labels = options.run, options.labels
     if (run is None) == (labels is None):
-        raise UsageError("name either the scored RUN that a person judges, or labelled pairs with --labels FILE")
+        raise UsageError("name either the scored RUN for a person to judge, or labeled pairs with --labels FILE")
     others = ("judge", "dry_run", "prices") if labels is None else options_of(AuditOptions)
     if other := next((name for name in others if name in options.changed), ""):
         raise UsageError(f"it does not go with {'a RUN' if labels is None else '--labels'}", field=other)

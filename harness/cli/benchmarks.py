@@ -31,7 +31,7 @@ def list_(as_json: bool) -> None:
     if as_json:
         say(listed)
     else:
-        header = ("benchmark", "title", "questions", "samples", "licence", "data")
+        header = ("benchmark", "title", "questions", "samples", "license", "data")
         terminal.table(header, [row.cells for row in listed])
 
 

@@ -90,8 +90,8 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
         click.echo(f"  {reason}")
     same = paired.n_questions - paired.better - paired.worse
     click.echo(
-        f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; smallest difference that these "
-        f"samples find in 80 % of repetitions: {_detectable(decision.detectable)}"
+        f"  better on {paired.better}, worse on {paired.worse}, the same on {same}; minimum detectable difference "
+        f"(80% power): {_detectable(decision.detectable)}"
     )
     if words := _kinds(pair):
         click.echo(f"  baseline → run: {words}")
@@ -138,14 +138,14 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
     _print_same_questions(mean, decision.mean)
     _print_margin(decision.mean.margin, mean.difference.sampling)
     click.echo(
-        f"  smallest difference that these samples find in 80 % of repetitions, if every benchmark differs by it: "
+        f"  minimum detectable difference (80% power), if it is the same on every benchmark: "
         f"{_detectable(decision.mean.detectable)}"
     )
 
 
 def _detectable(smallest: float | None) -> str:
     """The words for the smallest difference that the samples find."""
-    return "none that is possible" if smallest is None else f"{in_percent(smallest)} points"
+    return "none possible" if smallest is None else f"{in_percent(smallest)} points"
 
 
 def _print_same_questions(compared: PairedComparison | MeanComparison, decision: Decision | MeanDecision) -> None:

@@ -216,9 +216,9 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     if (command.options_metavar or "").endswith("[-- ENGINE FLAGS]") and not {*flags} & {*_FLAG.findall(meaning)}:
         from server_launchers.spec import refusal_of
 
-        behind = f"A flag of the engine stands behind ` -- `: `{ctx.command_path} MODEL -- {name}`."
+        behind = f"Put engine flags after ` -- `: `{ctx.command_path} MODEL -- {name}`."
         why = refusal_of(dashed.removeprefix("--"))
-        meaning = f"It cannot be given, since {as_typed(why)}." if why else behind
+        meaning = f"You cannot set it: {as_typed(why)}." if why else behind
     page = "--help-all" if isinstance(command, Helping) and command.first else "--help"
     listed = f"`{ctx.command_path} {page}` lists all options."
     likely = near_names(name.strip("-"), (), {flag.strip("-"): flag for flag in flags})

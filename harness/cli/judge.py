@@ -160,19 +160,19 @@ def _lines_of_measured(measurement: Measurement, measured: MeasuredJudge) -> Ite
     """The lines to print on how a judge rules on labelled pairs."""
     form, n = measurement.judge.prompt, len(measurement.pairs)
     unruled = f", {measured.n_unruled:,} without a ruling" if measured.n_unruled else ""
-    yield f"{judge_names(measurement.judge)}, form {form.name}: {count_noun(n, 'labelled pair')}{unruled}"
+    yield f"{judge_names(measurement.judge)}, form {form.name}: {count_noun(n, 'labeled pair')}{unruled}"
     for does, (hits, of, ends) in measured.shares.items():
         within = "" if ends is None else f" [{in_percent(ends.low)}, {in_percent(ends.high)}]"
-        yield f"  {does:<39}" + (f"{in_percent(hits / of)} %{within}, {hits:,} of {of:,}" if of else "no such pair")
-    points = " with squared distances" if form.gives_points else ""
+        yield f"  {does:<39}" + (f"{in_percent(hits / of)} %{within}, {hits:,} of {of:,}" if of else "no pairs")
+    points = " (quadratic weights)" if form.gives_points else ""
     kappa = f"Cohen's κ{points}"
     yield f"  {kappa:<39}" + ("unknown" if measured.kappa is None else f"{measured.kappa:.2f}")
     if measured.error is not None:
         mean, ends = measured.error
         within = "" if ends is None else f" [{in_points(ends.low)}, {in_points(ends.high)}]"
-        yield f"  {'gives more (+) or less than the label':<39}{in_points(mean)}{within} % of all points"
+        yield f"  {'mean error (ruling − label)':<39}{in_points(mean)}{within} % of all points"
     for answer in measured.persuasive[:SHOWN_CAUSES]:
-        yield f"  talked round by {visible(answer, 80)!r}"
+        yield f"  fooled by {visible(answer, 80)!r}"
     yield f"  cost in all sessions: {measured.cost.words}"
 
 

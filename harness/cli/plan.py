@@ -30,8 +30,8 @@ def carry_out(options: PlanCommand) -> None:
 def _print(needed: Needed, options: PlanOptions) -> None:
     """Print the plan of one benchmark."""
     name, is_margin, points = visible(needed.benchmark, 80), options.is_margin, options.points(needed.accuracy)
-    noun, verb, equal = ("margin", "show", ", if both are equally good") if is_margin else ("difference", "find", "")
-    questions = f"on the same {count_noun(needed.n_questions, 'question')} in 80 % of repetitions{equal}"
+    noun, verb, equal = ("margin", "show", ", if both are equally good") if is_margin else ("difference", "detect", "")
+    questions = f"on the same {count_noun(needed.n_questions, 'question')} (80% power{equal})"
     what = '"not worse by {} or more"' if is_margin else "a difference of {}"
     target = what.format(count_points(f"{points or 0:g}"))
     if options.recovery is not None:
@@ -39,23 +39,23 @@ def _print(needed: Needed, options: PlanOptions) -> None:
 
     def finds(samples: int, effect: str) -> None:
         """Print what a number of samples finds."""
-        runs = f"{count_noun(samples, 'sample')} a question in each of two runs"
+        runs = f"{count_noun(samples, 'sample')} per question in each of two runs"
         click.echo(f"{name}: {runs} {verb}{'s' if samples == 1 else ''} {effect} {questions}")
 
     if needed.given_samples is not None and needed.smallest_difference is not None:
         is_possible = needed.smallest_difference <= needed.largest_possible(loss=is_margin)
         smallest = what.format(count_points(_rounded_up(100 * needed.smallest_difference)))
-        finds(needed.given_samples, smallest if is_possible else f"no {noun} that is possible")
+        finds(needed.given_samples, smallest if is_possible else f"no possible {noun}")
     if needed.samples is not None:
         finds(needed.samples, target)
     elif needed.least_difference is not None:
         least = count_points(_rounded_up(100 * needed.least_difference))
-        effect = f"{verb}s {target}; the smallest {noun} that is possible: {least}"
+        effect = f"{verb}s {target}; the smallest possible {noun}: {least}"
         click.echo(f"{name}: no number of samples up to {MAX_SAMPLES:,} {effect}")
     click.echo(f"  {_basis(needed, options)}")
     if needed.forecast is not None:
         first, *more = forecast_lines(needed.forecast, needed.concurrency)
-        for line in (f"such a run, from its beginning: {first}", *more):
+        for line in (f"each run, from the start: {first}", *more):
             click.echo(f"  {line}")
 
 

@@ -41,7 +41,7 @@ def _race(options: RaceCommand) -> int:
         _closing(raced)
     for name, warnings in raced.warnings.items():
         for warning in warnings:
-            terminal.warn(f"{visible(name)} beside {visible(raced.baseline)}: {warning}")
+            terminal.warn(f"{visible(name)} against {visible(raced.baseline)}: {warning}")
     if raced.owed:
         click.echo(f"harness: {raced.owed}; give the same command again to request them", err=True)
     return code
@@ -99,7 +99,7 @@ def _record(raced: Raced, code: int) -> RaceEnd:
 def _closing(raced: Raced) -> None:
     """Print the verdict on each candidate, the samples used, and the folders of the runs."""
     for name, state in raced.standings.items():
-        click.echo(f"{visible(name)} beside {visible(raced.baseline)}: {_in_words(state)}")
+        click.echo(f"{visible(name)} against {visible(raced.baseline)}: {_in_words(state)}")
     used = ", ".join(f"{visible(name)} {n}" for name, n in raced.n_rounds.items())
     click.echo(f"samples a question: {used}")
     for name, path in raced.folders.items():

@@ -40,6 +40,6 @@ def carry_out(options: ReportCommand) -> int:
                 click.echo(f"{payees} of {visible(run.label)}: {cost}")
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
     if not table.scores:
-        click.echo("harness: none of the runs is scored, so the report has no number; `harness score` first", err=True)
+        click.echo("harness: no run is scored, so the report has no numbers; run `harness score` first", err=True)
         return EXIT_OWED
     return EXIT_COMPLETE

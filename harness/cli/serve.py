@@ -65,7 +65,7 @@ def _list_models() -> None:
         (m.name, f"{m.size / 1e6:.0f} MB", m.licence, str(m.path) if m.path else "not fetched", m.source)
         for m in weights.KNOWN.values()
     ]
-    terminal.table(("model", "size", "licence", "file", "source"), rows)
+    terminal.table(("model", "size", "license", "file", "source"), rows)
 
 
 @command.command("fetch")

@@ -77,7 +77,7 @@ def _lines(comparison: PublishedComparison, *, decides: bool) -> list[str]:
 
 
 def _verdict(comparison: PublishedComparison) -> str:
-    """A comparison in words: `compatible (41.2 %; could have seen 3.5 points)`, `lower by 2.1 ± 1.4 points`.
+    """A comparison in words: `compatible (41.2 %; would detect 3.5 points)`, `lower by 2.1 ± 1.4 points`.
 
     The number behind ± is 1.96 standard errors: a difference within it is called compatible.
     """
@@ -87,7 +87,7 @@ def _verdict(comparison: PublishedComparison) -> str:
     if comparison.verdict == "compatible":
         smallest = comparison.detectable
         seen = "no difference that is possible" if smallest is None else f"{in_percent(smallest)} points"
-        return f"compatible ({ours}; could have seen {seen})"
+        return f"compatible ({ours}; would detect {seen})"
     way = "lower" if comparison.difference < 0 else "higher"
     error = ""
     if comparison.error is not None:

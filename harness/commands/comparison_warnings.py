@@ -75,8 +75,8 @@ def _other_settings(ours: Side, baseline: Side) -> Iterator[str]:
     differing = {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
     if "api" in differing and differing <= _OF_AN_API:
         yield (
-            f"the runs differ by their API alone: the difference, with its intervals, is what api={other['api']} costs "
-            f"beside api={one['api']}"
+            f"the runs differ only in their API: the difference and its intervals show the effect of "
+            f"api={other['api']} compared with api={one['api']}"
         )
         return
     same = {name for name in _SAME_QUESTIONS if baseline.record.identity.get(name) == ours.record.identity.get(name)}
@@ -190,7 +190,7 @@ def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> li
         return [f"{sentence}. As audited, they make it {moved}: they {able}"]
     nearest = min(abs(interval.low), abs(interval.high)) if interval and interval.low * interval.high > 0 else 0.0
     if nearest:
-        sentence += f". Errors that favour one run by {in_percent(nearest)} points would undo what is seen"
+        sentence += f". Errors that favor one run by {in_percent(nearest)} points would undo what is seen"
     return [sentence]
 
 

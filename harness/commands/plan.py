@@ -182,7 +182,7 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
     if options.points(1.0) is None and bare:
         raise UsageError(
             f"give the difference to find, as detect=2, or the loss to rule out, as "
-            f"margin=2 or recovery=95; or a number of samples behind the name, as in {visible(bare[0].name, 200)}:64"
+            f"margin=2 or recovery=95; or a number of samples after the name, as in {visible(bare[0].name, 200)}:64"
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     names = [evidence.benchmark for evidence in benchmarks]

@@ -271,7 +271,7 @@ def decide(
         check = msgspec.structs.replace(check, key=key)
         if check.state in DECIDED and nights and deviation_of(policy, [*nights, check]).odd[-1]:
             apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
-            why = f"{check.why}; {apart} points from the run before stand out, and teach no deviation of runs"
+            why = f"{check.why}; an outlier, {apart} points from the previous run: ignored for the deviation of runs"
             check = msgspec.structs.replace(check, odd=True, why=why)
         if nights and 100 * check.deviation > EXCESS * max(policy.run_deviation, 0.1):
             more = f"runs differ by about {in_percent(check.deviation)} points, beyond run_deviation: "
@@ -600,16 +600,16 @@ def _in_words(
     """
     what = "the floor" if watched.floor is not None else "the baseline"
     line = (
-        f"{in_percent(bounds[0])} beside {what} of {in_percent(reference.value)} "
+        f"{in_percent(bounds[0])} against {what} of {in_percent(reference.value)} "
         f"({in_points(bounds[0] - reference.value)} points) after {count_noun(n_samples, 'sample')}"
     )
     if copied:
         line += ", of which copies count as one"
-    more = ", and further rounds would hardly tell" * closed
+    more = ", and more rounds would hardly help" * closed
     if bounds[1] > bounds[0]:
         line += f"; {in_percent(bounds[1])} if all undecided answers were right"
     if turns:
-        line += ": what is undecided could turn the verdict: let a judge decide, or read them with `harness show`"
+        line += ": the undecided answers could change the verdict: let a judge decide, or read them with `harness show`"
     elif state == "undecided":
-        line += f": a loss of {count_points(in_percent(loss))} is neither seen nor excluded{more}; {limit}"
+        line += f": a loss of {count_points(in_percent(loss))} is neither detected nor ruled out{more}; {limit}"
     return line

@@ -174,8 +174,8 @@ def settle_plan(path: Path, plan: Mapping[str, Any], what: str, *, begun: bool) 
     stored = read_plan(path, what)
     if stored is None and begun:
         raise UsageError(
-            f"{visible(str(path.parent), 200)} holds samples of a {what} and no {path.name}, which says when it is "
-            f"looked at: name another folder for the {what}",
+            f"{visible(str(path.parent), 200)} contains samples of a {what} but no {path.name}, which states when "
+            f"they are evaluated: use another folder for the {what}",
             field="out",
         )
     if stored is None:

@@ -495,7 +495,7 @@ class _Judging(JudgeRequests):
             return ""
         return (
             f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the "
-            "verdicts without the judge stand"
+            "score uses the verdicts without it"
         )
 
     @property
@@ -585,7 +585,7 @@ def _agreeable(stored: Sequence[Replies]) -> str:
         return ""
     return (
         f"the judge called {verdicts['correct']:,} distinct answers of this run correct and none wrong: it may call "
-        "every answer correct. Measure it by `harness audit`, or on labelled replies by `harness audit --labels`"
+        "every answer correct. Measure it by `harness audit`, or on labeled replies by `harness audit --labels`"
     )
 
 
@@ -781,7 +781,7 @@ def _family_warning(judge: JudgeSettings, model: str) -> str:
     for each in judge.members:
         if is_of_family(each.model, model):
             name = visible(each.model, 80)
-            favours = "which judges favour: take another to compare models"
+            favours = "which judges favor: use another judge to compare models"
             return f"the judge {name} seems to be of the model's own family, {favours}"
     return ""
 

@@ -143,9 +143,9 @@ class Measurement:
     @property
     def cost(self) -> str:
         """What the missing replies take at most, in a sentence."""
-        expected, pairs = ExpectedRequests.of(self.requests), count_noun(len(self.pairs), "labelled pair")
+        expected, pairs = ExpectedRequests.of(self.requests), count_noun(len(self.pairs), "labeled pair")
         stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
-        asked = f"{pairs}, each asked twice, and {len(self.requests.cases[2].case_of)} hostile answers{stored}"
+        asked = f"{pairs}, each asked twice, and {len(self.requests.cases[2].case_of)} adversarial answers{stored}"
         most = expected.most(self.judge.prices)
         return f"{count_noun(expected.n_requests, 'request')} to the judge about {asked}: {most}"
 
@@ -176,11 +176,15 @@ class Measurement:
         return MeasuredJudge(
             n_unruled=len(both) - len(ruled),
             shares={
-                "agrees with the label": _share([(label[:2] == ruling[:2], of) for label, ruling, of in ruled]),
-                "accepts wrong replies": _share([(called, of) for is_right, called, of in calls if not is_right]),
-                "rejects right replies": _share([(not called, of) for is_right, called, of in calls if is_right]),
-                "rules otherwise when asked again": _share(twice),
-                "is talked round by hostile answers": Share(len(persuasive), n_hostile),
+                "agreement with the labels": _share([(label[:2] == ruling[:2], of) for label, ruling, of in ruled]),
+                "false positive rate (accepts wrong)": _share(
+                    [(called, of) for is_right, called, of in calls if not is_right]
+                ),
+                "false negative rate (rejects right)": _share(
+                    [(not called, of) for is_right, called, of in calls if is_right]
+                ),
+                "inconsistent when asked twice": _share(twice),
+                "fooled by adversarial answers": Share(len(persuasive), n_hostile),
             },
             kappa=cohens_kappa(labels, rulings),
             error=_mean_error((rulings - labels)[:, 0], [of for *_, of in ruled]) if has_points else None,
@@ -207,7 +211,7 @@ def _labelled(path: Path, form: JudgeForm) -> Iterator[tuple[LabelledPair, Judge
             n += 1
             yield pair, label
     if not n:
-        raise UsageError(f"{path} has no labelled pair with a text behind the reasoning. {_EXPECTED}", field="labels")
+        raise UsageError(f"{path} contains no labeled pair with text after its reasoning. {_EXPECTED}", field="labels")
 
 
 def _hostile(form: JudgeForm, pairs: Sequence[LabelledPair]) -> Iterator[tuple[Key, Question, str | None]]:

@@ -320,7 +320,7 @@ _MEND = "Update the engine, or ask the provider; until then, score no benchmark 
 CHECKS = (
     _check(
         name="parsed calls", look=_parsed, tokens=1_500, mend=_PARSER,
-        why="Where the server does not parse calls, each call counts as wrong. Scores of text answers stand.",
+        why="Where the server does not parse calls, each call counts as wrong. Text answers are not affected.",
     ),
     _check(
         name="call markup", look=_if_called(_left_in_text), tokens=0, mend=_PARSER,

@@ -169,7 +169,7 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
         read = f"in {gap.tokens:,} tokens of {count_noun(gap.questions, 'question')}"
         kl = f"divergence {apart}, " if apart.tokens else ""
         points = "".join(f"; {each}" for each in self.points)
-        return f"{words}: gap {gap}, {kl}the base beside itself {self.noise}, {read}{template}{points}"
+        return f"{words}: gap {gap}, {kl}the base against itself {self.noise}, {read}{template}{points}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +267,7 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
         pairs = zip(replies, values, strict=True)
         return mean_gap(of, [(reply.cluster, each[~np.isnan(each)], np.empty(0)) for reply, each in pairs])
 
-    gap, noise = mean_gap("all", parts), mean("base beside itself", [reply.base - reply.again for reply in replies])
+    gap, noise = mean_gap("all", parts), mean("base against itself", [reply.base - reply.again for reply in replies])
     apart = mean("divergence", [reply.divergences for reply in replies])
     apart_noise = mean("divergence", [reply.noise for reply in replies])
     verdict, more = verdict_of(gap, noise, margin, apart, apart_noise)

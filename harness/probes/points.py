@@ -135,7 +135,7 @@ def differences(base: RunFolder, copy: RunFolder, watcher: Watcher) -> dict[str,
             says = f"its settings are not those of {visible(theirs.run.label, 80)}: {difference_in_words(apart[0])}"
             raise UsageError(f"{says}. Name a run with the same settings", field="sampled")
         for words in comparison_warnings(ours, theirs, compared[theirs.folder.name]):
-            watcher.warn(f"{visible(ours.run.label, 80)} beside {visible(theirs.run.label, 80)}: {words}")
+            watcher.warn(f"{visible(ours.run.label, 80)} against {visible(theirs.run.label, 80)}: {words}")
     return compared
 
 

@@ -114,7 +114,7 @@ def examine(
             came = f": {seen.came}" if seen.outcome in ("spoils", "warns") else ""
             watcher.checked(f"{check.name}: {seen.outcome}{came}")
     except _ServerGone as ended:
-        return report(f"the server is asked no more: {quoted(str(ended))}")
+        return report(f"the probe stopped: {quoted(str(ended))}")
     finally:
         watcher.checked()
     refusals = (finding.came for finding in findings if finding.outcome == "untested" and "HTTP 4" in finding.came)

@@ -180,8 +180,8 @@ def _reasoning(subject: Subject) -> Seen:
     if not reply.whole and subject.server.unread:
         return untested(sent, f"no text came; {subject.server.unread}")
     if reply.reasoning:
-        answer = "when it is cut, the answer stays empty" if not reply.text else "the answer had begun after it"
-        return sound(sent, f"the reasoning has a field of its own; {answer}")
+        answer = "when it is truncated, the answer is empty" if not reply.text else "the answer had begun after it"
+        return sound(sent, f"the reasoning is in a separate field; {answer}")
     marked, rendered = THINK in reply.text or THINK_END in reply.text, _rendered(subject)
     # A prompt that ends with the mark begins the reply within the reasoning.
     if not marked and (rendered is None or not rendered[0].rstrip().endswith(THINK)):
@@ -189,7 +189,7 @@ def _reasoning(subject: Subject) -> Seen:
     if reply.finish_reason == "stop":
         return untested(sent, "the reply ended by itself")
     if THINK in reply.text:
-        return sound(sent, f"the reasoning stands in the text, after {THINK}")
+        return sound(sent, f"the reasoning is in the text, after {THINK}")
     shown = quoted(reply.text[:60])
     return spoils(sent, f"the template opened {THINK}, and cut reasoning comes as the answer: {shown!r}")
 
@@ -319,8 +319,8 @@ CHECKS = (
         group="template",
         look=_added,
         why="A system prompt that nobody asked for makes the same weights act as another model.",
-        mend="Where the model's own chat template adds one, as Qwen2.5's does, each server of the model does, and "
-        "nothing is wrong. Else send a system prompt of your own, or ask the provider for a route that adds none.",
+        mend="If the model's own chat template adds one, as Qwen2.5's does, nothing is wrong. Otherwise, send your "
+        "own system prompt, or ask the provider for a route that adds none.",
     ),
 )
 
@@ -423,7 +423,7 @@ def _long_prompt_check(subject: Subject) -> Seen:
     reached, how = _depths(subject, words, answer.whole)
     lost = [depth for depth in DEPTHS if reached.get(depth) is False]
     if lost:
-        came = f"{got}, says the server; but what stands at its {', '.join(lost)} never reached the model ({how})"
+        came = f"{got}, says the server; but the text at its {', '.join(lost)} never reached the model ({how})"
         return spoils(sent, came)
     if len(reached) < len(DEPTHS):
         return untested(sent, f"{got}; {how}")

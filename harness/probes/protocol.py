@@ -221,7 +221,7 @@ def _copied(subject: Subject) -> Seen:
         n = sum(not (c.isascii() and c.isprintable()) or c == "\\" for c in stream)
         if n < MIN_CHANGES:
             return untested(sent, f"the model copied other words: {n} of {len(stream)} characters are special")
-        return sound(sent, f"{len(stream)} characters, {n} of them special; the stream changes none of them")
+        return sound(sent, f"{len(stream)} characters, {n} of them special; the stream changes none")
     (lost, put), n = max(frequent, key=lambda item: item[1])
     return spoils(sent, f"the stream has {put!r} where the whole reply has {quoted(repr(lost))}, {n} times")
 
@@ -262,7 +262,7 @@ def _finished_streams(subject: Subject) -> Seen:
     if not n:
         return untested(sent, "no stream was answered")
     if not n_cut:
-        return sound(sent, "none of them ended without a finish reason")
+        return sound(sent, "all ended with a finish reason")
     came = f"{n_cut} of {count_noun(n, 'stream')} ended without a finish reason"
     return spoils(sent, came) if n_cut >= MIN_CUT and n_cut > MAX_LOST * n else warns(sent, came)
 
@@ -280,7 +280,7 @@ def _empty_replies(subject: Subject) -> Seen:
     n, n_lost = server.n_replies, server.n_lost
     sent = f"the {count_noun(n, 'chat reply', 'chat replies')} of more than a token that came one by one"
     if not n:
-        return untested(sent, "no such reply came")
+        return untested(sent, "no reply of more than a token came")
     if not n_lost:
         return sound(sent, "none was empty to a prompt that has a text at other times")
     came = f"{n_lost} of {n} came empty with finish_reason stop, though their prompts have a text at other times"
@@ -343,7 +343,7 @@ LAST_CHECKS = (
         group="protocol",
         look=_empty_replies,
         tokens=0,
-        why="An empty reply that says `stop` counts as finished, so a run grades it as wrong and asks no more.",
+        why="An empty reply that says `stop` counts as finished, so a run grades it as wrong and does not retry.",
         mend="Ask the provider why replies come empty; look for a proxy or a filter of contents that blanks them.",
     ),
 )

@@ -164,5 +164,5 @@ class Subject:
             return ""
         return (
             f"asked again twice, one by one, {n_same} of {len(inquiries)} greedy replies repeat: the server may sample "
-            "at temperature 0 (see `temperature 0`), so replies that differ show nothing else"
+            "at temperature 0 (see `temperature 0`), so differing replies prove nothing more"
         )

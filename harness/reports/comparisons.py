@@ -63,8 +63,8 @@ def other_questions(benchmark: ScoredBenchmark, references: Sequence[PublishedSc
         return ""
     name = visible(benchmark.name, MAX_NAME_CHARS)
     return (
-        f"no published score stands beside this run: its questions are not known to be those of {name}; if they are, "
-        f"`harness benchmarks fetch {name}` lets them be compared"
+        f"not compared with published scores: its questions are not known to be those of {name}; if they are, run "
+        f"`harness benchmarks fetch {name}`"
     )
 
 
@@ -250,8 +250,8 @@ def paired_table(
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
     title = (
         f"Paired with {_name_of(baselines)}, in points, with 95 % intervals (same questions, asked again; new "
-        "questions of this kind); p corrected for all comparisons of this table (Holm); detectable: the smallest true "
-        "difference seen in 80 % of repetitions"
+        "questions of this kind); p corrected for all comparisons of this table (Holm); detectable: minimum "
+        "detectable difference (80% power)"
     )
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
 
@@ -323,9 +323,9 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reas
             )
         )
     columns = ("run", "benchmark", "metric", "this run", "published", "p", "detectable", "verdict")
-    measured = ", in %; detectable: the smallest true difference seen in 80 % of repetitions" if rows else ""
+    measured = ", in %; detectable: minimum detectable difference (80% power)" if rows else ""
     return Table(
-        f"Beside published scores{measured}",
+        f"Compared with published scores{measured}",
         (*columns, "settings that differ"),
         tuple(rows),
         (*notes, *reasons),
@@ -365,7 +365,7 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     title = (
         "Same skill, other numbers: accuracy of the originals minus that of their twins, in points, with 95 % "
         "intervals (same questions and twins, asked again; other questions of this kind, other numbers); detectable: "
-        "the smallest true drop seen in 80 % of repetitions"
+        "minimum detectable drop (80% power)"
     )
     heads = (*columns, "other questions", "p", "detectable")
     return Table(title, heads, tuple(rows), tuple(notes), frozenset(range(3, 12))) if rows else None

@@ -64,7 +64,7 @@ def commands_in_markdown(commands: Sequence[tuple[str, str]]) -> str:
         return ""
     # Indented by four: a code block, whatever the command holds.
     lines = "".join(f"    {visible(line)}\n" for _, line in commands)
-    return f"\n**To have it again**\n\n{lines}"
+    return f"\n**Reproduce it**\n\n{lines}"
 
 
 def to_latex(tables: Sequence[Table]) -> str:

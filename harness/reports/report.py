@@ -281,5 +281,5 @@ def report(
     """
     runs = read_runs(run_folders, known_as=known_as, remarks=remarks, named_by_sweep=True)
     if not runs:
-        raise StoreError("none of the runs can be read")
+        raise StoreError("no run can be read")
     return Report(tuple(runs), tuple(published), repeat, title, cautions)

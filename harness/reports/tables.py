@@ -293,7 +293,7 @@ def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) ->
 
 def measure_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row per (run label, score, measure beside the accuracy); None if no benchmark has such a measure."""
-    title = f"What the authors of a benchmark report beside the accuracy: shares in %, with 95 % intervals ({MEANINGS})"
+    title = f"Further metrics of a benchmark's authors: shares in %, with 95 % intervals ({MEANINGS})"
     heads = ("measure", "value", "sampling interval", "question interval")
     return _if_any(
         _by_score(

@@ -99,8 +99,11 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["run", "--save-path", "x"], "That is --out here."),
         (["audit", "r", "--n-samples", "8"], "That is --samples here."),
         (["score", "r", "--cache_path", "x"], "Grades stand in the run's folder"),
-        (["serve", "vllm", "--swap-space", "60"], "stands behind ` -- `: `cli serve vllm MODEL -- --swap-space`."),
-        (["serve", "vllm", "--block-size", "60"], "stands behind ` -- `: "),
+        (
+            ["serve", "vllm", "--swap-space", "60"],
+            "Put engine flags after ` -- `: `cli serve vllm MODEL -- --swap-space`.",
+        ),
+        (["serve", "vllm", "--block-size", "60"], "Put engine flags after ` -- `: "),
         (["serve", "vllm", "m", "--tensor-parallel-size", "8"], "That is --tp here."),
         (["run", "--max_tokens", "8"], "give a benchmark"),
         (["run", "--tasks", "aime24"], "That is BENCHMARKS, without a flag, here."),

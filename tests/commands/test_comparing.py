@@ -412,10 +412,10 @@ def test_a_comparison_promises_no_difference_that_is_impossible(tmp_path: Path) 
     out = harness(tmp_path, "compare", "base", "same").out
     assert "the interval for the same questions is wider than that for other questions: with one sample" in out
     out = harness(tmp_path, "compare", "base", "tuned").out
-    assert "samples find in 80 % of repetitions: none that is possible\n" in out
+    assert "minimum detectable difference (80% power): none possible\n" in out
     # The wrong twin: with more samples there is one.
     two_runs(tmp_path / "many", second=0.5)
-    assert "none that is possible" not in harness(tmp_path / "many", "compare", "base", "tuned").out
+    assert "none possible" not in harness(tmp_path / "many", "compare", "base", "tuned").out
 
 
 def test_runs_that_a_race_has_stopped_are_named_as_such(tmp_path: Path) -> None:
@@ -435,7 +435,7 @@ def test_runs_that_a_race_has_stopped_are_named_as_such(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "strength", "code", "said"),
     [
-        (R1, 0.31, 0, ("aime24: compatible", "could have seen", "temperature: 0.6 here, 0.8 there")),
+        (R1, 0.31, 0, ("aime24: compatible", "would detect", "temperature: 0.6 here, 0.8 there")),
         (R1, 0.02, 4, ("lower by", " ± ")),
         # One source has a single sample, beside which a run eight points too low is compatible: it acquits no run.
         ("Qwen/QwQ-32B", 0.72, 4, ("aime24: not compatible", ": compatible")),

@@ -185,7 +185,7 @@ def test_undecided_answers_leave_a_gate_open_if_they_could_turn_it(tmp_path: Pat
         (check,) = json.loads(done.out)["checks"]
         assert done.code == code, done.out
         assert check["bounds"] == (None if reply == "3" else [pytest.approx(0.8, abs=0.02), 1.0])
-        assert ("what is undecided could turn the verdict" in check["why"]) == (code == 4)
+        assert ("the undecided answers could change the verdict" in check["why"]) == (code == 4)
 
 
 def test_copies_of_a_server_that_ignores_seeds_count_as_one_sample(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_file_under_the_name_of_a_card_has_none_of_its_published_scores_beside
     model = {"model": "Qwen/QwQ-32B", "benchmarks": [("aime24", 30, 4)]}
     write_run(tmp_path / "card", **model)
     write_run(tmp_path / "own", **model, settings={catalogue.DATA: str(tmp_path / "aime24.jsonl")})
-    sentence = "no published score stands beside this run: its questions are not known to be those of aime24"
+    sentence = "not compared with published scores: its questions are not known to be those of aime24"
     done = harness(tmp_path, "verify", "own")
     assert (done.code, done.out.splitlines()[0]) == (1, "aime24: cannot say")
     assert sentence in done.out
@@ -144,7 +144,7 @@ def test_a_file_under_the_name_of_a_card_has_none_of_its_published_scores_beside
     printed = json.loads(harness(tmp_path, "verify", "own", "--json").out)
     assert (printed[0]["comparisons"], printed[0]["reason"][:35]) == ([], sentence[:35])
     report = harness(tmp_path, "report", "own").out
-    assert (sentence in report, "detectable" in report.partition("Beside published")[2]) == (True, False)
+    assert (sentence in report, "detectable" in report.partition("Compared with published")[2]) == (True, False)
     assert "78.65" not in report
     assert compare.published_beside(RunFolder.open(tmp_path / "own"), "aime24").startswith(sentence)
 

@@ -102,8 +102,8 @@ def test_a_plan_before_any_run_takes_a_published_spread_or_an_accuracy(tmp_path:
     done = harness(tmp_path, "plan", "aime24:64", "--detect", "2")
     assert done.code == 0, done.err
     assert done.out.startswith(
-        "aime24: 64 samples a question in each of two runs find a difference of 2.8 points on the same 30 questions in "
-        "80 % of repetitions\naime24: 114 samples a question in each of two runs find a difference of 2 points on"
+        "aime24: 64 samples per question in each of two runs detect a difference of 2.8 points on the same 30 "
+        "questions (80% power)\naime24: 114 samples per question in each of two runs detect a difference of 2 points on"
     )
     assert "the median of 65 published scores of models on this benchmark" in done.out
     write_questions(tmp_path / "my50.jsonl", 50)
@@ -126,12 +126,12 @@ def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(tmp_p
     words = ("plan", "own.jsonl", "--accuracy", "50", "--detect")
     capped = harness(tmp_path, *words, "0.11").out
     found = re.search(
-        r"no number of samples up to 100,000 finds a difference of 0.11 .*; the smallest .* is possible: (\S+) po",
+        r"no number of samples up to 100,000 detects a difference of 0.11 .*; the smallest possible .*: (\S+) po",
         capped,
     )
     assert "no number" not in harness(tmp_path, *words, found[1]).out
     one = harness(tmp_path, "plan", "aime24:1", "--accuracy", "3", "--margin", "1").out
-    assert one.startswith("aime24: 1 sample a question in each of two runs shows no margin that is possible")
+    assert one.startswith("aime24: 1 sample per question in each of two runs shows no possible margin")
 
 
 def test_a_run_without_a_spread_or_a_score_is_refused(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_p
     assert size < other.samples
     assert size == reasoning_harness.plan("aime24", margin=1)[0].samples
     done = harness(tmp_path, "plan", "aime24:64,math500:4", "--margin", "1")
-    assert 'show "not worse by 1 point or more" on the same 30 questions in 80 % of repetitions, if both' in done.out
+    assert 'show "not worse by 1 point or more" on the same 30 questions (80% power, if both' in done.out
     assert "other questions" not in done.out
     share = harness(tmp_path, "plan", "aime24", "--accuracy", "40", "--recovery", "95")
     assert " show a recovery of more than 95 % on the same 30 questions" in share.out
@@ -201,8 +201,8 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_p
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("aime24", "or a number of samples behind the name, as in aime24:64"),
-        ("aime24:64 aime25", "or a number of samples behind the name, as in aime25:64"),
+        ("aime24", "or a number of samples after the name, as in aime24:64"),
+        ("aime24:64 aime25", "or a number of samples after the name, as in aime25:64"),
         ("aime24:64:2", "one number of samples"),
         ("aime24:0", "one number of samples"),
         ("aime24:many", "aime24:many: expected a benchmark or a run, and one number of samples"),

@@ -291,7 +291,7 @@ def test_a_server_that_goes_away_is_named_and_accused_of_nothing(
         words = ("--checks", "added words,usage,stop texts,messages,temperature 0", "--seed", "1", "--quiet")
         done = harness(tmp_path, "probe", server.base_url, *words)
     assert done.code == 2, done.out
-    assert "NOT finished, the server is asked no more" in done.out
+    assert "NOT finished, the probe stopped" in done.out
     assert "SPOILS" not in done.out
 
 

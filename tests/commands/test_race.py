@@ -68,7 +68,7 @@ def test_the_better_model_is_found_with_few_samples_and_the_runs_remain(tmp_path
         given = [*words(weak.base_url, strong.base_url), "--samples", "64"]
         done = harness(tmp_path, *given)
         assert done.code == 0, done.err
-        assert "tuned beside base: +" in done.out
+        assert "tuned against base: +" in done.out
         assert done.out.splitlines()[0].endswith(": better")
         n_asked = len(strong.requests)
         assert n_asked < 12 * 30
@@ -112,7 +112,7 @@ def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
         assert harness(tmp_path, *given, "4").code == 3
         plan.unlink()
         lost = harness(tmp_path, *given, "4")
-        assert (lost.code, "holds samples of a race and no race.json" in lost.err) == (2, True)
+        assert (lost.code, "contains samples of a race but no race.json" in lost.err) == (2, True)
 
 
 def murky(request: Request) -> Said:
@@ -130,7 +130,7 @@ def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bo
         again = harness(tmp_path, *given, "--json")
     first = done.out.splitlines()[0]
     for told in (done, again):
-        said = "tuned beside base: undecided answers count as wrong" in " ".join(told.err.split())
+        said = "tuned against base: undecided answers count as wrong" in " ".join(told.err.split())
         assert (told.code, said) == (int(unclear), unclear)
     assert ("undecided (undecided answers may carry the difference from +0.0 to +" in first) == unclear
     assert first.endswith("equal within the margin") != unclear
@@ -146,7 +146,7 @@ def test_a_race_whose_runs_a_judge_has_graded_keeps_its_verdicts(tmp_path: Path)
         files.scores.unlink()
         again = harness(tmp_path, *given)
     assert (again.code, again.out) == (done.code, done.out)
-    assert "tuned beside base: what a comparison warns of is not known: " in " ".join(again.err.split())
+    assert "tuned against base: what a comparison warns of is not known: " in " ".join(again.err.split())
     assert "is not known" not in done.err
 
 

@@ -197,7 +197,7 @@ def test_what_needs_a_reply_says_that_there_is_none(tmp_path: Path) -> None:
         (["export", file, "--to", "alpaca", "--out", tmp_path / "y"], 1, "without a reply"),
         (["audit", file, "--out", tmp_path / "z"], 1, "there is no reply"),
         (["export", file, "--to", "csv", "--out", tmp_path / "c"], 0, "t.csv: 9"),
-        (["plan", file, "--detect", "20"], 0, "samples a question in each of two runs"),
+        (["plan", file, "--detect", "20"], 0, "samples per question in each of two runs"),
         (["report", file, "--out", tmp_path / "r.html"], 0, "states the verdicts: nothing was graded here"),
         (["status", file], 0, "9/12 samples"),
         (["verify", file, "--model", "m"], 1, "no score of m on t"),

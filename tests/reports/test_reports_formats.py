@@ -92,8 +92,8 @@ def test_the_settings_that_differ_stand_in_a_report(tmp_path: Path) -> None:
 def test_markdown_ends_with_the_commands_that_repeat_the_runs(tmp_path: Path) -> None:
     run = write_run(tmp_path / "ours")
     shown = Report(report([run]).runs, repeat=lambda _manifest, label, _scores: [f"harness run --out {label}-again"])
-    assert shown.markdown().endswith("\n**To have it again**\n\n    harness run --out ours-again\n")
-    assert "To have it again" not in Report(shown.runs).markdown()
+    assert shown.markdown().endswith("\n**Reproduce it**\n\n    harness run --out ours-again\n")
+    assert "Reproduce it" not in Report(shown.runs).markdown()
 
 
 def test_each_warning_of_a_score_is_a_footnote_of_its_own() -> None:

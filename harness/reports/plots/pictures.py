@@ -180,7 +180,7 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
         name="scatter",
         title="Question by question",
         summary=f"Across: {baseline}. Up: {second}. Of {len(pairs)} questions {better} {are(better)} answered right "
-        f"more often by the second, {worse} by the first. A larger dot stands for several questions.",
+        f"more often by the second, {worse} by the first. A larger dot represents several questions.",
         columns=("question", "baseline", "other", "baseline_samples", "other_samples"),
         rows=rows,
         x=replace(_WITH_ROOM, title=visible(baseline, LABEL_CHARS - 2)),
@@ -319,8 +319,8 @@ def plan_plot(noun: str, target: float | None, plans: Mapping[str, Mapping[int, 
     top = max([target or 0.01, *(value for by_samples in plans.values() for value in by_samples.values())])
     return lines_plot(
         "plan",
-        f"Smallest {noun} against samples",
-        "What two new runs of so many samples find in 80 % of repetitions. Dashed: what is wanted.",
+        f"Minimum detectable {noun} by samples",
+        "What two new runs of this size detect with 80% power. Dashed: the target.",
         ("benchmark", "samples", noun, "low", "high"),
         rows,
         Axis(numbers[0], numbers[-1], [(n, f"{n:,}") for n in numbers], "samples a question", doubling=True),
