@@ -115,7 +115,8 @@ class ImageFolder:
     path: Path
 
     def __contains__(self, name: str) -> bool:
-        return (self.path / name).is_file()
+        path = self.path / name
+        return path.is_file() and path.stat().st_size > 0  # a power cut may have emptied it: stored again
 
     def add(self, data: bytes) -> str:
         """Store an image, unless it is here; return its checksum. Raises `ValueError` as `media_type` does, and
@@ -130,17 +131,18 @@ class ImageFolder:
 
     def take(self, names: Iterable[str], source: ImageFolder) -> None:
         """Take the images that are missing here from another folder; one that it lacks, too, stays missing. Raises
-        `StoreError`.
+        `StoreError`, also for one that was changed there.
         """
         for name in names:
             if name in self or name not in source:
                 continue
+            data = source.read(name)
             with disk_errors(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(OSError):  # another file system, or one without hard links: copied
                 os.link(source.path / name, self.path / name, follow_symlinks=False)
                 continue
-            write_unsynced(self.path / name, source.read(name))
+            write_unsynced(self.path / name, data)
 
     def read(self, name: str) -> bytes:
         """The bytes of an image. Raises `StoreError` if it is missing, or not the one that has this checksum."""

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 from harness.benchmarks import questions
 from harness.benchmarks.card import Card, from_file, from_mapping
 from harness.benchmarks.row_forms import text_list
+from harness.benchmarks.sources import columnar
 from harness.benchmarks.sources.images import placed, shared_folder
 from harness.core.errors import StoreError, UsageError
 from harness.core.images import MAX_IMAGE_BYTES, media_type, pixels
@@ -139,6 +142,30 @@ def test_a_parquet_file_gives_its_images_in_columns_and_in_lists(tmp_path: Path,
     pa.parquet.write_table(bad, tmp_path / "bad.parquet")
     with pytest.raises(UsageError, match=r"row 1 of .*bad\.parquet: the image in the column 'images' is no PNG"):
         questions.build(from_file(str(tmp_path / "bad.parquet")))
+
+
+def test_an_unchanged_parquet_file_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, unpacked = tmp_path / "set.parquet", mock.Mock(wraps=columnar._unpacked)
+    monkeypatch.setattr(columnar, "_unpacked", unpacked)
+
+    def asked(image: bytes) -> int:
+        """Ask for the image, which the file holds; how often the file has been unpacked."""
+        (question,) = questions.build(from_file(str(file)), prompt="none").questions
+        assert [shared_folder().read(part.sha256) for part in question.images] == [image]
+        return unpacked.call_count
+
+    def write(image: bytes) -> None:
+        table = pa.table({"question": ["?"], "answer": ["1"], "image": [{"bytes": image, "path": ""}]})
+        pa.parquet.write_table(table, file, compression="none")
+
+    write(IMAGES[0])
+    assert [asked(IMAGES[0]) for _ in range(3)] == [1, 1, 1]
+    before, other = file.stat(), KINDS["jpeg"](640, 1)[:4] + IMAGES[0][4:]
+    file.write_bytes(file.read_bytes().replace(IMAGES[0], other))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert [asked(other), asked(other)] == [2, 2]
+    (shared_folder().path / sha256(other).hexdigest()).write_bytes(b"")
+    assert [asked(other), asked(other)] == [3, 3]
 
 
 def test_the_header_states_kind_and_size_however_large_and_cut(tmp_path: Path) -> None:

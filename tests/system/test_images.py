@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import harness
+from harness.benchmarks.sources.images import shared_folder
 from harness.core.images import ImageFacts, media_type
 from harness.runs import RunFolder
 from harness.testing import FakeServer, Pause, Request, Said, Step, http, serving
@@ -149,6 +150,13 @@ def test_other_images_are_refused_and_lost_ones_are_stored_again(data: Path, tmp
         (folder.images / name).write_bytes(picture(18))
         with pytest.raises(harness.HarnessError, match=f"{name} was changed: remove it"):
             harness.run(out=tmp_path / "run", **asked(data, server, samples=4))
+        # So does one of the cache, by its path; once removed, it is stored again.
+        (folder.images / name).unlink()
+        (shared_folder().path / name).write_bytes(picture(18))
+        with pytest.raises(harness.HarnessError, match=f"cache/images/{name} was changed: remove it"):
+            harness.run(out=tmp_path / "run", **asked(data, server, samples=4))
+        (shared_folder().path / name).unlink()
+        assert harness.run(out=tmp_path / "run", **asked(data, server, samples=4)).complete
 
 
 def test_shards_copy_their_own_images_and_a_merge_has_all(data: Path, tmp_path: Path) -> None:
@@ -229,6 +237,25 @@ def test_a_server_that_is_started_takes_the_images_and_a_text_model_is_one_sente
     assert refused.code != 0
     assert "rejects every request: HTTP 400: org/model is not a multimodal model" in refused.err
     assert n_asked < 100
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_outputs_are_scored_with_the_images_of_a_card(data: Path, tmp_path: Path, right: bool) -> None:
+    card = ["name: pics", "title: Pictures", "source: {kind: file, path: seen.jsonl}", "prompt: none",
+            "columns: {question: question, answer: answer, id: id, images: [images]}"]  # fmt: skip
+    (tmp_path / "pics.yaml").write_text("\n".join(card))
+    replies = [{"id": f"q{n}", "gen": rf"\boxed{{{4 if right else 5}}}"} for n in range(N)]
+    (tmp_path / "out.jsonl").write_text("\n".join(map(json.dumps, replies)))
+    words = ["out.jsonl", "--benchmark", "pics.yaml", "--response-key", "gen", "--id-key", "id", "--json"]
+    (score,) = json.loads(command(tmp_path, "score", *words).out)
+    assert (score["accuracy"]["value"], score["n_samples"]) == (float(right), N)
+    images = {file.name for file in (tmp_path / "out.jsonl.scored" / "pics" / "images").iterdir()}
+    assert images == {sha256(image).hexdigest() for n in range(N) for image in shown(n)}
+    (tmp_path / f"{sha256(shown(3)[0]).hexdigest()[:8]}.bin").unlink()
+    refused = command(tmp_path, "score", *words, "--out", "other")
+    assert refused.code != 0
+    assert "seen.jsonl:4: the image in the column 'images' is" in refused.err
+    assert not (tmp_path / "other").exists()
 
 
 def shown_in(parts: list[str | bytes]) -> list[bytes]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.core import about
+from harness.core.codec import digest
+from harness.core.files import read_untrusted, replacing
 from harness.core.images import ImageFolder
 from server_launchers import isolated
 
@@ -29,6 +32,9 @@ MAX_CPU_SECONDS = 1800
 
 BATCH_ROWS, IMAGE_ROWS = 128, 8
 """Rows of a Parquet file that are unpacked at a time, without and with images; an Arrow file has its own batches."""
+
+_NAME = re.compile(rb'{"sha256": "([0-9a-f]{64})"}')
+"""An image in a line."""
 
 
 class DamagedError(Exception):
@@ -44,9 +50,29 @@ def lines(file: BinaryIO, form: str, max_bytes: int, images: Sequence[str] = ())
 
     form: parquet; arrow, a file of Arrow (Feather); arrow_stream, which `save_to_disk` of `datasets` writes.
     Dates and decimals are text, bytes are `<3 bytes>`. images: columns whose bytes are put into the folder of images of
-    the cache; in place of them stands their checksum, {"sha256": …}, or why they are none, {"refused": …}.
+    the cache; in place of them stands their checksum, {"sha256": …}, or why they are none, {"refused": …}. These lines
+    are stored there, too, and read again as long as the file is unchanged and all of its images are there.
     """
-    folder = [str(about.cache_folder() / "images"), *images] if images else []
+    folder = ImageFolder(about.cache_folder() / "images")
+    given, status = [str(folder.path), *images] if images else [], os.fstat(file.fileno())
+    if not images or not status.st_nlink:  # a temporary file, unpacked from another
+        yield from _unpacked(file, form, max_bytes, *given)
+        return
+    # Every change of the file sets its ctime, which no program can set back.
+    state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    path = folder.path / "rows" / f"{digest([about.build(), form, images, state])}.jsonl"
+    stored = read_untrusted(path, max_bytes, ": remove it.") if path.is_file() else b""
+    if stored and all(name.decode() in folder for name in _NAME.findall(stored)):
+        yield from stored.splitlines(keepends=True)
+        return
+    with replacing(path) as rows:
+        for line in _unpacked(file, form, max_bytes, *given):
+            rows.write(line)
+            yield line
+
+
+def _unpacked(file: BinaryIO, form: str, max_bytes: int, *folder: str) -> Iterator[bytes]:
+    """The lines, from the child. folder: that of the images, and their columns. Raises as `lines` does."""
     with subprocess.Popen(
         isolated.command(__name__, form, str(max_bytes), *folder),
         stdin=file,
