@@ -86,7 +86,7 @@ def _verdict(comparison: PublishedComparison) -> str:
     ours = f"{in_percent(comparison.ours)} % here"
     if comparison.verdict == "compatible":
         smallest = comparison.detectable
-        seen = "no difference that is possible" if smallest is None else f"{in_percent(smallest)} points"
+        seen = "no possible difference" if smallest is None else f"{in_percent(smallest)} points"
         return f"compatible ({ours}; would detect {seen})"
     way = "lower" if comparison.difference < 0 else "higher"
     error = ""

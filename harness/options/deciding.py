@@ -45,7 +45,7 @@ class CompareCommand(CompareOptions, CommandOptions):
     harness compare results/base results/tuned
     harness compare results/base theirs.jsonl
     harness compare results/checkpoint-* --baseline results/base
-    harness compare results/base results/quantised --margin 1
+    harness compare results/base results/quantized --margin 1
     harness compare results/base results/tuned --samples
     """
 
@@ -170,13 +170,12 @@ class PlanCommand(PlanOptions, CommandOptions):
     """Print how many samples per question detect a true difference of --detect points (80% power), with their tokens,
     time and cost. RUN is scored and has at least two samples per question: part of the run, or an earlier run of a
     similar model. For a BENCHMARK or a file of your own questions, the spread of published runs is used, at your
-    model's --accuracy. With BENCHMARK:SAMPLES or RUN:SAMPLES, print the minimum detectable difference of so many
-    samples instead.
+    model's --accuracy. With BENCHMARK:SAMPLES or RUN:SAMPLES, print the minimum detectable difference instead.
 
     The difference is between two new runs of equal size on the same questions. Several benchmarks are planned for one
     `harness compare`, which corrects their p values together, so each needs more samples than alone.
 
-    --margin plans to show that a new run is less than so many points worse, with 80% power if both models are equally
+    --margin plans to show that a new run is not worse by that many points, with 80% power if both models are equally
     good. --recovery is the same as a percentage of the baseline's accuracy.
 
     \b

@@ -89,7 +89,7 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     still equivalent to its base model.
 
     Exit code: 0 nothing spoils a score, 4 something does, 2 no result: the server (or the reference) cannot be reached
-    or stops answering, no check ran, or `replies` cannot tell.
+    or stops answering, no check ran, or --replies cannot tell.
 
     \b
     harness probe http://127.0.0.1:8000

@@ -256,7 +256,7 @@ class RunCommand(RunFlags, JudgeFlag):
     dry_run: Annotated[bool, Option(under=OUTPUT)] = False
     """Show every setting and the first prompt. Do not send requests."""
     scores: Annotated[bool, Option(under=OUTPUT, flag="score")] = False
-    """Score while sampling, in a process of its own."""
+    """Score while sampling, in a separate process."""
 
 
 class RaceCommand(RunFlags, RaceRules):

@@ -121,8 +121,7 @@ class HowWritten(Options):
     extra_body: Annotated[dict[str, Any], Option(under=REQUEST, metavar="JSON", kind=BODY)] = {}  # noqa: RUF012 - frozen
     """Fields to merge into each request, such as '{"chat_template_kwargs": {"enable_thinking": false}}'."""
     drop: Annotated[tuple[str, ...], Option(under=REQUEST, metavar="FIELD")] = ()
-    """Do not send this field (temperature, top_p, stream_options …). For a run, `stream` requests whole replies.
-    Repeatable.
+    """Do not send this field (temperature, stream_options …). For a run, `stream` requests whole replies. Repeatable.
     """
 
     def _check(self) -> None:

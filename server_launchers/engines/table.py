@@ -89,7 +89,7 @@ def engine_of(spec: ServerSpec) -> Engine:
         raise UsageError(f"engine {spec.engine} needs {what}", field=engine.needs)
     for flag, name in flag_names(spec.extra_flags if engine.needs == "model" else ()).items():
         if why := refusal_of(name):
-            raise UsageError(f"{flag} cannot stand behind ` -- `: {why}")
+            raise UsageError(f"{flag} cannot follow ` -- `: {why}")
     # Before an engine says so after a minute.
     is_model = engine.needs != "model" or engine.fetches_weights or _MODEL.fullmatch(spec.model)
     if not (is_model or Path(spec.model).exists()):

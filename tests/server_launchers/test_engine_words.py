@@ -52,7 +52,7 @@ OWN = {"--port": "port", "--port=1": "port", "--served_model_name": "served_name
     ("flags", "says"),
     [
         *(
-            (f"{flag} 1", f"{flag.split('=')[0]} cannot stand behind ` -- `: the harness sets it: use `{field}`")
+            (f"{flag} 1", f"{flag.split('=')[0]} cannot follow ` -- `: the harness sets it: use `{field}`")
             for flag, field in OWN.items()
         ),
         ("--uds /s", "asked by http"),
