@@ -136,7 +136,7 @@ def _rows_of_request(settings: RunSettings, questions: QuestionSet, contexts: li
     rows = []
     if contexts:
         bound = benchmark.sampling.max_tokens
-        fitted = fitted_max_tokens(name, questions.questions, bound, min(contexts), fit=settings.may_lower(name))
+        fitted = fitted_max_tokens(name, questions.selection, bound, min(contexts), fit=settings.may_lower(name))
         if fitted != bound:
             rows.append((f"{name}: max_tokens, lowered to fit the context", str(fitted)))
     filled = settings.benchmark_record(name)["filled_by_server"]

@@ -461,7 +461,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             # A benchmark with stored samples keeps the max_tokens that they were made with.
             may_fit = self._settings.may_lower(name) and name not in self._bound
             to_send = max_tokens if may_fit or before is None else before
-            fitted = fitted_max_tokens(name, question_set.questions, to_send, context, fit=may_fit)
+            fitted = fitted_max_tokens(name, question_set.selection, to_send, context, fit=may_fit)
             if may_fit and fitted != max_tokens:
                 self._fitted[name] = fitted
                 whose = "" if self._settings.fit_context else "its default "

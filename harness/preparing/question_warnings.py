@@ -219,7 +219,7 @@ def _profile(settings: RunSettings, options: RunOptions, question_set: QuestionS
     name, context = question_set.name, min(looks.contexts) if looks.contexts else None
     sampling = settings.benchmarks[name].sampling
     if context is not None and settings.may_lower(name):
-        fitted = fitted_max_tokens(name, question_set.questions, sampling.max_tokens, context, fit=True)
+        fitted = fitted_max_tokens(name, question_set.selection, sampling.max_tokens, context, fit=True)
         sampling = sampling.but(max_tokens=fitted)
     return presets.RunProfile(
         sampling=sampling,

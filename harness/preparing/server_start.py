@@ -67,7 +67,7 @@ def checked_spec(questions: RunQuestions, watcher: Watcher | None = None) -> Ser
             fit = may_lower(benchmark.origins, fit_context=options.fit_context)
             bound = benchmark.sampling.max_tokens
             # Only for its error: what is sent is computed again from the context that the started server states.
-            fitted_max_tokens(question_set.name, question_set.questions, bound, spec.context, fit=fit)
+            fitted_max_tokens(question_set.name, question_set.selection, bound, spec.context, fit=fit)
     return spec
 
 

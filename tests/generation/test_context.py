@@ -91,6 +91,18 @@ def own_questions(folder: Path, base_url: str, *more: str) -> tuple[str, ...]:
     return "run", "--data", "sums.csv", "--out", "run", "--no-fingerprint", "--no-canary", "--base-url", base_url, *more
 
 
+def test_shards_with_prompts_of_other_lengths_fit_one_max_tokens_and_are_joined(tmp_path: Path) -> None:
+    with server_with(32768) as server:
+        words = [*own_questions(tmp_path, server.base_url)]
+        lines = (f"What is 1 + 1?{' really' * 400 * n},2\n" for n in range(8))
+        (tmp_path / "sums.csv").write_text("question,answer\n" + "".join(lines), encoding="utf-8")
+        for shard in ("1/2", "2/2"):
+            words[words.index("--out") + 1] = shard[0]
+            done = harness(tmp_path, *words, "--shard", shard)
+            assert done.code == 0, done.err
+    assert harness(tmp_path, "merge", "1", "2", "--out", "both").code == 0
+
+
 def test_a_run_of_own_questions_fits_the_default_to_the_context_and_its_resume_keeps_it(tmp_path: Path) -> None:
     with server_with(32768) as server:
         done = harness(tmp_path, *own_questions(tmp_path, server.base_url))
