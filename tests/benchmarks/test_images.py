@@ -90,7 +90,7 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "link": ({"images": ["link.png"]}, "a link that leads out of the folder"),
     "linked folder": ({"images": ["folder/secret.png"]}, "a link that leads out of the folder"),
     "folder as image": ({"images": ["."]}, "which cannot be read: not a regular file"),
-    "address": ({"images": ["https://a.b/c.png"]}, "which cannot be read"),
+    "address": ({"images": ["https://a.b/c.png"]}, "and nothing is fetched: download it, and name the file"),
     "svg": ({"images": data_url(b"<svg onload='alert(1)'/>")}, "is no PNG, JPEG, WebP or GIF by its first bytes"),
     "too long": ({"images": data_url(PNG + bytes(MAX_IMAGE_BYTES))}, f"an image may have {MAX_IMAGE_BYTES}"),
     "no base64": ({"images": "data:image/png;base64,a?b="}, "is no valid base64"),
@@ -100,6 +100,7 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "gap": ({"images": [data_url(PNG), None]}, "has the mark '<image 2>' in its text, and no image 2"),
     "zero": ({"images": data_url(PNG), "question": "<image 0>"}, "and no image 0"),
     "in a text": ({"question": f"![]({data_url(PNG)})?", "images": []}, "the column 'question' holds a picture"),
+    "another mark": ({"question": "<Image 1>", "images": [data_url(PNG)]}, "has the mark <Image 1>; write marks as"),
     "other column": ({"question": "?", "images": [], "photo": data_url(PNG)}, "the column 'photo' holds a picture"),
 }
 

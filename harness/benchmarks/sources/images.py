@@ -79,6 +79,8 @@ def _checksum(cell: Any, images: ImageFolder, folder: Path | None) -> str | None
 def _file(name: str, folder: Path | None) -> bytes:
     """The bytes of the file that a cell names. Raises `ValueError` with the end of a sentence."""
     shown, path = quoted(name), PurePosixPath(name)
+    if "://" in name:
+        raise ValueError(f"is {shown}, and nothing is fetched: download it, and name the file")
     if folder is None:
         raise ValueError(f"is {shown}, no data URL; only a data file on this machine may name files")
     if path.is_absolute() or ".." in path.parts or "\0" in name:

@@ -515,8 +515,9 @@ def _problem_of(value: Any, depth: int, longest: int, responses: bool) -> str:
 # ---- pictures
 
 
+_PICTURE_MARK = re.compile(r"<\|?image(?:[ _-]?\d{1,3}|_pad)?\|?>", re.I)
 _PICTURE_IN_TEXT = re.compile(
-    r"data:(?:image|video|audio)/[\w.+-]{1,40};base64,|<\|?image(?:[ _-]?\d{1,3}|_pad)?\|?>|<\|vision_start\|>", re.I
+    rf"data:(?:image|video|audio)/[\w.+-]{{1,40}};base64,|{_PICTURE_MARK.pattern}|<\|vision_start\|>", re.I
 )
 _PICTURE_LINK = re.compile(r"!\[[^\]\n]{0,300}\]\([^)\s]{0,500}[./]|<img\s[^<>]{0,300}src=", re.I)
 _PICTURE_COLUMN = re.compile(
@@ -539,6 +540,11 @@ def refuse_picture(row: Row, shown: Container[str] = (), mark: re.Pattern[str] =
         named = _PICTURE_COLUMN.fullmatch(re.sub(r"[\s_-]", "", column)) is not None
         if (sign := _picture_sign(cell, mark)) or (named and _holds_anything(cell)):
             what = f" ({sign})" if sign else ""
+            if row.images and _PICTURE_MARK.fullmatch(sign):
+                raise UsageError(
+                    f"{row.where}: the column {visible(column, 100)!r} has the mark {sign}; write marks as <image 1>, "
+                    "or in the form that a card sets in `image_mark`"
+                )
             raise UsageError(
                 f"{row.where}: the column {visible(column, 100)!r} holds a picture{what}, and images are read from the "
                 "columns `images` of a card only: name it there, or leave out these rows, or this column"
