@@ -128,13 +128,15 @@ def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[s
     yield from layouts.lacks(path)
     if seen.n_missing:
         lost = count_noun(seen.n_missing, "sample")
-        remedy = "; `errors=wrong` counts them as wrong" if seen.are_judged else ""
+        remedy = "; `--errors wrong` counts them as wrong" if seen.are_judged else ""
         yield f"{lost} of the file {are(seen.n_missing)} null or failed: missing, not wrong{remedy}"
     if seen.n_failed:
         failed = (
             f"{count_noun(seen.n_failed, 'sample')} without a verdict {'counts' if seen.n_failed == 1 else 'count'}"
         )
-        by_form = ", as SWE-bench counts them; `errors=missing` counts them as missing" if judged.errors is None else ""
+        by_form = (
+            ", as SWE-bench counts them; `--errors missing` counts them as missing" if judged.errors is None else ""
+        )
         yield f"{failed} as wrong{by_form}"
     if seen.are_judged:
         yield "the file states the verdicts: nothing was graded here"

@@ -200,7 +200,7 @@ def _parsed(subject: Subject) -> Seen:
         if isinstance(reply, RequestFailed) and _FLAG.search(reply.message):
             return warns(SENT, f"refused: {quoted(reply.message)}; {remedy}")
     if isinstance(first, RequestFailed):
-        why = "the server takes no tools" if first.kind in REFUSALS else "the request failed"
+        why = "the server takes no tools" if first.kind == "rejected" else "the request failed"
         return untested(SENT, f"{why}: {quoted(first.message)}")
     if _with_calls(subject):
         return sound(SENT, "a call came" if subject.may_force else "a call came; tool_choice required is refused")

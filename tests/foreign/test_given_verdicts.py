@@ -186,7 +186,8 @@ def said(*words: str | Path) -> tuple[int, str]:
 def test_what_needs_a_reply_says_that_there_is_none(tmp_path: Path) -> None:
     file = jsonl(tmp_path / "t.jsonl", rows(TASKS))
     words = ["--id-key", "task", "--sample-key", "try", "--verdict-key", "ok"]
-    assert said("score", file, *words)[0] == 0
+    code, table = said("score", file, *words)
+    assert (code, "`--errors wrong` counts them as wrong" in " ".join(table.split())) == (0, True)
     for command, failed, told in (
         (["show", file, "a:0"], 0, "the file states the verdict only, so there is no reply"),
         (["show", file, "a:1"], 0, "the file states the verdict, a share of 0; nothing was graded"),
