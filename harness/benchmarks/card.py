@@ -169,6 +169,18 @@ class GymSource(_Part):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+class RandomSource(_Part):
+    """Prompts of random words, each with a code that the reply must name, to load a server with prompts of one length.
+
+    words: words of each, of about a token. size: number of prompts. seed: of the generator.
+    """
+
+    kind: Literal["random"]
+    words: Annotated[int, Field(ge=1, le=1_000_000)]
+    size: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
 class Columns(_Part):
     """The names of the data's columns, by what they hold.
 
@@ -290,7 +302,7 @@ class Card(_Part):
     """
     language: Literal["en", "zh"] = "en"
 
-    source: Annotated[HubSource | FileSource | UrlSource | GymSource, Field(discriminator="kind")]
+    source: Annotated[HubSource | FileSource | UrlSource | GymSource | RandomSource, Field(discriminator="kind")]
     row_form: RowForm | None = None
     """The form of rows that are no plain question and answer (`harness.benchmarks.row_forms`): the columns `question`,
     `answer`, `id` and `cluster` are made of them."""

@@ -44,15 +44,18 @@ class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
     """What a server did at one load. Times in seconds, over the requests that began at full load.
 
     concurrency: requests in flight that were allowed. seconds: at full load; share: of the time with any request in
-    flight. requests: those that began at full load. tokens_per_s: output tokens of all requests. user_tokens_per_s: of
-    one request after its first token, without reasoning that was not sent; the median over requests. first_token,
-    total: from the request to its first token, and to its end. gap: mean time of a request's token after the first.
+    flight. requests: those that began at full load. prompt_tokens, tokens: means of the run, as the server counts them.
+    tokens_per_s: output tokens of all requests. user_tokens_per_s: of one request after its first token, without
+    reasoning that was not sent; the median over requests. first_token, total: from the request to its first token, and
+    to its end. gap: mean time of a request's token after the first.
     """
 
     concurrency: int
     seconds: float
     share: float
     requests: int
+    prompt_tokens: float | None
+    tokens: float
     tokens_per_s: Rate
     user_tokens_per_s: Rate | None
     first_token: Percentiles | None
@@ -67,7 +70,7 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
     states no tokens counts with the mean of the others.
     """
     rows = [_row(sample) for sample in samples if not sample.salvaged_at and not sample.steps]
-    began, first, last, total, tokens, visible = np.array(rows, float).reshape(-1, 6).T
+    began, first, last, total, tokens, visible, prompts = np.array(rows, float).reshape(-1, 7).T
     ended = began + total
     full, busy = _full(began, ended, concurrency)
     seconds = float((full[:, 1] - full[:, 0]).sum())
@@ -77,7 +80,8 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
     edges = _edges(full, seconds, 2 * float((total @ total) / total.sum()))
     streamed = (last > first) & (visible == tokens)  # False where a number is NaN.
     arriving = np.where(streamed, began + first, began), np.where(streamed, began + last, ended)
-    arrived = _arrived(*arriving, np.where(np.isnan(tokens), np.nanmean(tokens), tokens))
+    mean_tokens = float(np.nanmean(tokens))
+    arrived = _arrived(*arriving, np.where(np.isnan(tokens), mean_tokens, tokens))
     blocks = [_within(full, low, high) for low, high in pairwise(edges)]
     rates = [float(np.diff(arrived(spans)).sum() / np.diff(spans).sum()) for spans in blocks]
     number = np.searchsorted(edges, began, "right") - 1
@@ -91,6 +95,8 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
         seconds=seconds,
         share=seconds / busy,
         requests=int(at_full.sum()),
+        prompt_tokens=None if np.isnan(prompts).all() else float(np.nanmean(prompts)),
+        tokens=mean_tokens,
         tokens_per_s=_rate(float(np.diff(arrived(full)).sum()) / seconds, rates),
         user_tokens_per_s=None if middle is None else _rate(middle, medians),
         first_token=_percentiles(first[at_full]),
@@ -100,11 +106,12 @@ def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:
 
 
 def _row(sample: Sample) -> tuple[float | None, ...]:
-    """When its request began, its times, its tokens, and those that were streamed: unknown if a summary was."""
-    timing, tokens, visible = sample.timing, sample.usage.completion_tokens, sample.usage.completion_tokens
+    """When its request began, its times, its tokens, those streamed (unknown if a summary was), and its prompt's."""
+    timing, usage, tokens = sample.timing, sample.usage, sample.usage.completion_tokens
+    visible = tokens
     if sample.hides_reasoning:
-        visible = None if sample.reasoning or tokens is None else tokens - (sample.usage.reasoning_tokens or 0)
-    return timing.started, timing.first_token, timing.last_token, timing.total, tokens, visible
+        visible = None if sample.reasoning or tokens is None else tokens - (usage.reasoning_tokens or 0)
+    return timing.started, timing.first_token, timing.last_token, timing.total, tokens, visible, usage.prompt_tokens
 
 
 def _full(began: Array, ended: Array, concurrency: int) -> tuple[Array, float]:

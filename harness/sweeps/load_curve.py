@@ -117,6 +117,7 @@ def load_table(results: Results, star: str) -> Table | None:
         *(["configuration"] if several else []),
         "in flight",
         "accuracy %",
+        "tokens in / out",
         "tokens/s",
         *(["tokens/s/GPU"] if per_gpu else []),
     ]
@@ -144,9 +145,11 @@ def _load_texts(point: CurvePoint, notes: Notes, *, per_gpu: bool) -> list[str]:
     load = point.load
     if load is None:
         why = NO_LOAD if point.result.score else ""
-        return [f"{ABSENT}{notes.mark(why)}", *[ABSENT] * (4 + per_gpu)]
+        return [f"{ABSENT}{notes.mark(why)}", *[ABSENT] * (5 + per_gpu)]
     speeds = [_rate(load.tokens_per_s, 1), *([_rate(load.tokens_per_s, point.per)] if per_gpu else [])]
+    prompt = ABSENT if load.prompt_tokens is None else f"{load.prompt_tokens:,.0f}"
     return [
+        f"{prompt} / {load.tokens:,.0f}",
         *speeds,
         _rate(load.user_tokens_per_s, 1) if load.user_tokens_per_s else ABSENT,
         _times(load.first_token, 1000),

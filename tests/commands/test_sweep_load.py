@@ -61,7 +61,8 @@ def test_a_load_that_drops_answers_is_less_accurate_and_not_on_the_frontier(tmp_
         assert float(row["load_tokens_per_s_value"]) > 0
         assert float(row["load_first_token_p50"]) <= float(row["load_first_token_p99"]) < float(row["load_total_p99"])
     shown = [line.split(" | ") for line in (tmp_path / "out/table.md").read_text("utf-8").splitlines() if " | " in line]
-    assert shown[0][:4] == ["| in flight", "accuracy %", "tokens/s", "tokens/s/GPU"]
+    assert shown[0][:5] == ["| in flight", "accuracy %", "tokens in / out", "tokens/s", "tokens/s/GPU"]
+    assert {line[2] for line in shown[2:]} == {"9 / 12"}
     assert shown[2][-1] == "less accurate |"
     assert "yes |" in {line[-1] for line in shown[3:]} <= {"yes |", " |"}, "which of them depends on this machine"
     assert "*" in shown[2][1]

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from harness.benchmarks.card import Card, FileSource, HubSource, UrlSource
-from harness.benchmarks.sources import gym, hub, images, tables
+from harness.benchmarks.card import Card, FileSource, HubSource, RandomSource, UrlSource
+from harness.benchmarks.sources import gym, hub, images, random_words, tables
 from harness.benchmarks.sources.tables import Rows
 from harness.core import about, plugins
 from harness.core.codec import digest
@@ -56,7 +56,7 @@ def _rows(card: Card) -> Rows:
         from harness.benchmarks.sources import web  # with its HTTP library, which no other source needs
 
         return web.read(source)
-    return gym.read(source)
+    return random_words.read(source) if isinstance(source, RandomSource) else gym.read(source)
 
 
 def read_hub(card: Card, source: HubSource) -> Rows:
