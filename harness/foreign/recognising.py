@@ -103,6 +103,12 @@ class Recognised:
                 candidates = []
         if not candidates:
             raise self._unmatched_error(row_question)
+        if not _show_the_same(candidates):
+            raise UsageError(
+                f"{visible(str(self._path))}: {visible(row_question.last_turn, 100)!r} is the text of "
+                f"{count_noun(len(candidates), 'question')} of {visible(self._name)} with different images; name the "
+                "column of the questions' ids with id_key"
+            )
         return next((question for question in candidates if question.question_id not in taken), candidates[0])
 
     def _unmatched_error(self, row_question: Question) -> UsageError:
@@ -138,6 +144,11 @@ class Recognised:
                 "the file"
             )
         return question
+
+
+def _show_the_same(candidates: Sequence[Question]) -> bool:
+    """Whether questions of one text show the same images, if any: otherwise a reply to one is none to another."""
+    return len({tuple(image.sha256 for image in question.images) for question in candidates}) == 1
 
 
 def _without_drawings(text: str) -> str:
@@ -191,7 +202,8 @@ class Beginning:
             if sample is None or not (sample.text or sample.reasoning):  # the other tool's request failed
                 self.n_empty += 1
                 continue
-            question = next(iter(self._by_text.of(row_question)), None)
+            candidates = self._by_text.of(row_question)
+            question = candidates[0] if candidates and _show_the_same(candidates) else None
             index = None if question is None else numbers.give(f"{question.benchmark}\0{question.question_id}", None)
             planned = 0 if question is None else n_planned(question.question_id, self._samples[question.benchmark])
             if question is None or index is None or index >= planned:

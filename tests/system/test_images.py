@@ -239,23 +239,52 @@ def test_a_server_that_is_started_takes_the_images_and_a_text_model_is_one_sente
     assert n_asked < 100
 
 
-@pytest.mark.parametrize("right", [True, False])
-def test_outputs_are_scored_with_the_images_of_a_card(data: Path, tmp_path: Path, right: bool) -> None:
+def scoring(folder: Path, replies: list[dict[str, str]]) -> list[str]:
+    """Write the replies, and a card of the data; the words after `harness score`."""
     card = ["name: pics", "title: Pictures", "source: {kind: file, path: seen.jsonl}", "prompt: none",
             "columns: {question: question, answer: answer, id: id, images: [images]}"]  # fmt: skip
-    (tmp_path / "pics.yaml").write_text("\n".join(card))
+    (folder / "pics.yaml").write_text("\n".join(card))
+    (folder / "out.jsonl").write_text("\n".join(map(json.dumps, replies)))
+    return ["out.jsonl", "--benchmark", "pics.yaml", "--response-key", "gen", "--json"]
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_outputs_are_scored_with_the_images_of_a_card(data: Path, tmp_path: Path, right: bool) -> None:
     replies = [{"id": f"q{n}", "gen": rf"\boxed{{{4 if right else 5}}}"} for n in range(N)]
-    (tmp_path / "out.jsonl").write_text("\n".join(map(json.dumps, replies)))
-    words = ["out.jsonl", "--benchmark", "pics.yaml", "--response-key", "gen", "--id-key", "id", "--json"]
-    (score,) = json.loads(command(tmp_path, "score", *words).out)
+    words = scoring(tmp_path, replies)
+    (score,) = json.loads(command(tmp_path, "score", *words, "--id-key", "id").out)
     assert (score["accuracy"]["value"], score["n_samples"]) == (float(right), N)
     images = {file.name for file in (tmp_path / "out.jsonl.scored" / "pics" / "images").iterdir()}
     assert images == {sha256(image).hexdigest() for n in range(N) for image in shown(n)}
     (tmp_path / f"{sha256(shown(3)[0]).hexdigest()[:8]}.bin").unlink()
-    refused = command(tmp_path, "score", *words, "--out", "other")
+    refused = command(tmp_path, "score", *words, "--id-key", "id", "--out", "other")
     assert refused.code != 0
     assert "seen.jsonl:4: the image in the column 'images' is" in refused.err
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_outputs_need_ids_where_only_images_tell_questions_apart(data: Path, tmp_path: Path, same: bool) -> None:
+    text = "<image 2> or <image 1>?"
+    rows = [
+        json.loads(row) | {"question": text, "answer": str(n)} for n, row in enumerate(data.read_text().splitlines())
+    ]
+    rows = [row | {"images": rows[0]["images"], "answer": "0"} for row in rows] if same else rows
+    data.write_text("\n".join(map(json.dumps, rows)))
+    replies = [{"id": row["id"], "question": text, "gen": rf"\boxed{{{row['answer']}}}"} for row in reversed(rows)]
+    words = scoring(tmp_path, replies)
+    (score,) = json.loads(command(tmp_path, "score", *words, "--id-key", "id").out)
+    assert (score["accuracy"]["value"], score["n_missing"]) == (1.0, 0)
+    without = [{key: reply[key] for key in ("question", "gen")} for reply in replies]
+    scored = command(tmp_path, "score", *scoring(tmp_path, without))
+    assert (scored.code == 0) == same
+    assert same or f"'{text}' is the text of 6 questions of pics.yaml with different images; name" in scored.err
+    with FakeServer(serving("so 4", "m")) as server:  # nor does a run begin with such replies
+        begun = command(
+            tmp_path, "run", "pics.yaml", "--base-url", server.base_url, "--model", "m", "--out", "out.jsonl"
+        )
+    assert ("no reply in it is to a question of this run" not in begun.err) == same
+    assert (begun.code == 0) == same
 
 
 def shown_in(parts: list[str | bytes]) -> list[bytes]:
