@@ -303,8 +303,8 @@ class AcceptedPythonCalls(msgspec.Struct):
         yield {"question": self.question[0], "answer": accepted, "category": category}
 
 
-_TEXT = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\""""
-_TEXTS = re.compile(rf"\s*\[\s*(?:(?:{_TEXT})\s*(?:,\s*(?:{_TEXT})\s*)*+,?\s*)?\]\s*", re.DOTALL)
+_TEXT = r"""'(?>(?:[^'\\]|\\.)*)'|"(?>(?:[^"\\]|\\.)*)\""""
+_TEXTS = re.compile(rf"\s*\[\s*(?:(?:{_TEXT})\s*(?>(?:,\s*(?:{_TEXT})\s*)*),?\s*)?\]\s*", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|([\\'\"ntr]))")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 

@@ -167,16 +167,6 @@ def _forms(tool: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(marked), re.compile(f"{marked}|{written}")
 
 
-_PARSERS = """
-gpt-oss openai gpt-oss, qwen3-coder qwen3_coder qwen3_coder, qwen hermes qwen25, deepseek-v4 deepseek_v4 deepseekv4,
-deepseek-v3.2 deepseek_v32 deepseekv32, deepseek-v3.1 deepseek_v31 deepseekv31, deepseek deepseek_v3 deepseekv3,
-stral mistral mistral, glm-4.5 glm45 glm45, glm-4.6 glm45 glm45, glm glm47 glm47, kimi-k3 kimi_k3 kimi_k3,
-kimi kimi_k2 kimi_k2, minimax-m3 minimax_m3 minimax-m3, minimax minimax_m2 minimax-m2, mimo mimo mimo,
-llama-4 llama4_pythonic pythonic, llama llama3_json llama3, step-3.5 step3p5 step3p5, step step3 step3
-"""
-"""A part of a model's name → the parser of its calls in vLLM and in SGLang; the first that fits counts."""
-
-
 def loses_call(
     text: str | None, reasoning: str | None, finish_reason: str, tools: Sequence[str], *, asks_program: bool
 ) -> bool:
@@ -205,20 +195,3 @@ def lost_call(
 
 _MARK_CHARS = 24
 """Characters of a lost call that are named."""
-
-
-PARSER_FLAGS = {
-    "vllm": "vLLM: --enable-auto-tool-choice --tool-call-parser {vllm}",
-    "sglang": "SGLang: --tool-call-parser {sglang}",
-    "llama.cpp": "llama.cpp: --jinja",
-}
-"""Engine → how it is started so that it reads calls. Where a call is forced, these engines decode under a grammar."""
-
-
-def calls_remedy(model: str, engine: str | None = None) -> str:
-    """What to start the server of a model with, so that it reads the model's calls. engine: if it is known."""
-    name = model.casefold().replace("_", "-")
-    entries = (entry.split() for entry in _PARSERS.split(","))
-    vllm, sglang = next((parsers for part, *parsers in entries if part in name), ("the model's", "the model's"))
-    flags = PARSER_FLAGS.get(engine or "", "; ".join(PARSER_FLAGS.values())).format(vllm=vllm, sglang=sglang)
-    return f"start the server with its parser of calls ({flags})"

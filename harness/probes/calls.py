@@ -21,11 +21,12 @@ from harness.client.wires.wire import NO_CALL_ID, Wire
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.records import OfferedTool, SentCall
-from harness.core.reply_notes import PARSER_FLAGS, TOOL_WORDS, calls_remedy, ending, lost_call
+from harness.core.reply_notes import TOOL_WORDS, ending, lost_call
 from harness.grading.compare.calls import Fault, unfit
 from harness.probes.findings import Check, Seen, sound, spoils, untested, warns
 from harness.probes.inquiries import REFUSALS, Inquiry
 from harness.probes.subject import Subject
+from server_launchers.engines.parsers import PARSER_FLAGS, calls_remedy
 
 
 def _object(**properties: Any) -> dict[str, Any]:

@@ -50,9 +50,10 @@ from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.core.packed import Spilled
 from harness.core.records import Anomaly, Grade, Sample
-from harness.core.reply_notes import Limit, calls_remedy, limit_of, loses_call
+from harness.core.reply_notes import Limit, limit_of, loses_call
 from harness.scoring.anomalies import signs_of
 from harness.scoring.stats import Array, Estimate, quantile, sampling_limits
+from server_launchers.engines.parsers import calls_remedy
 
 Rows = NDArray[np.int64]
 """Row numbers into `Observed`, in order of arrival."""

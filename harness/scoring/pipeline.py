@@ -26,7 +26,6 @@ from harness.core.hidden_limit import Cuts, HiddenLimit
 from harness.core.inert import quoted
 from harness.core.packed import Packed, Picked
 from harness.core.records import Grade, Question
-from harness.core.reply_notes import calls_remedy
 from harness.grading.processes import pool
 from harness.grading.verdict import UNREAD_CALL
 from harness.presets.grading import GradingOptions
@@ -68,6 +67,7 @@ from harness.scoring.score import Score, ScoreWarning, check_ks, score_benchmark
 from harness.scoring.tally import QuestionTally, tally
 from harness.scoring.uncertainty import accuracy_of
 from harness.tools.table import names_in
+from server_launchers.engines.parsers import calls_remedy
 
 OnGraded = Callable[[str, int], None]
 """A callback that receives the benchmark and the number of its samples graded so far."""

@@ -29,7 +29,7 @@ from harness.runs.sweep_cell import JOIN
 from harness.sweeps import checkpoints, schema
 from harness.sweeps import file as files
 from harness.sweeps.file import Checkpoint, Entry, SweepFile, at_line, read_entry, short_name, slug
-from server_launchers.engines.table import ANY_PROGRAM
+from server_launchers.engines.table import ANY_PROGRAM, by_name
 
 AXES = ("models", "servers", "prompts", "sampling", "benchmarks")
 """The axes of a sweep, in the order in which they make a cell's name."""
@@ -149,7 +149,7 @@ class Sweep:
         """The GPUs of the cell's server, as the file states them or as the sweep starts it; None if unknown."""
         stated: int | None = self.file.content.get("gpus")
         spec = cell.options.serve
-        if stated is not None or spec is None or spec["engine"] in (ANY_PROGRAM, "llama_cpp"):
+        if stated is not None or spec is None or by_name(spec["engine"]).devices != "sliced":
             return stated
         return math.prod(int(spec.get(name) or 1) for name in ("tp", "pp", "dp"))
 

@@ -34,7 +34,7 @@ from harness.core.errors import HelperFailed, StoppedByRule, StoreError, UsageEr
 from harness.core.helpers import HELPERS
 from harness.core.nouns import Prices
 from harness.core.records import NOTHING_TOLD, Sample, Timing, Usage
-from harness.core.reply_notes import LOST_CALL, calls_remedy
+from harness.core.reply_notes import LOST_CALL
 from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.interpreters import LOST, Interpreters
 from harness.generation.network.joining import joined
@@ -45,6 +45,7 @@ from harness.testing import FakeServer, Pause, Request, Said, Step, http
 from harness.tools.python import PYTHON
 from harness.tools.table import TOOLS
 from harness.tools.tool import CallRunner, Ran, Tool, ToolSettings
+from server_launchers.engines.parsers import calls_remedy
 from tests import warm
 from tests.budget import rounds
 from tests.generation.called_tools import calling, calls, scripted

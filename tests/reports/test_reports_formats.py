@@ -368,7 +368,7 @@ def test_no_question_and_no_answer_of_any_set_is_in_any_format(tmp_path: Path) -
 
 def test_the_shipped_cards_that_ask_for_it_say_so() -> None:
     asking = {card.name for card in catalogue.cards() if not card.publish_questions}
-    assert asking == {"gpqa_diamond", "gpqa_main", "hle_text", "hle_verified"}
+    assert asking == {"gpqa_diamond", "gpqa_main", "hle_full", "hle_text", "hle_verified"}
     assert not catalogue.may_publish("gpqa_diamond", {})
     assert not catalogue.may_publish("anything", {"publish_questions": False})
     assert catalogue.may_publish("aime24", {})

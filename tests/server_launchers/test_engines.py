@@ -19,7 +19,7 @@ from server_launchers.spec import ENGINES, OPTIONS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ROOM = CHECKOUT / "server_launchers" / "engines"
-HELPERS = {"__init__", "metrics", "engine", "table"}
+HELPERS = {"__init__", "metrics", "engine", "parsers", "table"}
 """What the room holds beside its engines."""
 
 NAMES = {*ENGINES, *(dialect.name for dialect in table.dialects() if dialect.owned_by)}
