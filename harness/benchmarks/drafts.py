@@ -459,13 +459,12 @@ def _calling(row: Row, tools: Iterable[OfferedTool]) -> dict[str, Any]:
 
 
 def _accepted_calls(card: Card, row: Row) -> str:
-    """The reference of a question that offers tools; calls that fit their schemas, where the row states none.
-
-    Raises `UsageError`.
+    """The reference of a question that offers tools. Where the row states none: calls that fit their schemas, or no
+    call, if its `tool_choice` forbids calls. Raises `UsageError`.
     """
     column = _first_column(card.columns.answer, row)
     if column is None or row.value[column] in (None, ""):
-        return written_reference("schema")
+        return written_reference("none" if row.value.get("tool_choice") == "none" else "schema")
     try:
         return written_reference(row.value[column])
     except ValueError as error:

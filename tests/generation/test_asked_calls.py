@@ -245,6 +245,27 @@ def test_a_row_s_lists_of_texts_and_its_choice_are_sent_as_logged(tmp_path: Path
     assert sum(body.get("parallel_tool_calls") is False for body in bodies) == (api != "messages")
 
 
+@pytest.mark.parametrize(("reply", "right"), [("It is mild.", 1.0), (calling("{}", name="weather_get"), 0.0)])
+def test_a_row_that_forbids_calls_accepts_none(tmp_path: Path, reply: Any, right: float) -> None:
+    row = {"messages": [{"role": "user", "content": "?"}], "tools": [TOOL], "tool_choice": "none"}
+    (tmp_path / "requests.jsonl").write_text(json.dumps(row))
+    with FakeServer(scripted(reply)) as server:
+        words = [
+            "run",
+            "--data",
+            "requests.jsonl",
+            "--model",
+            "test-model",
+            "--base-url",
+            server.base_url,
+            "--out",
+            "r",
+        ]
+        assert command(tmp_path, *words, "--max-tokens", "99", "--no-fingerprint").code == 0
+    assert command(tmp_path, "score", "r").code == 0
+    assert json.loads((tmp_path / "r" / "requests" / "scores.json").read_text())["accuracy"]["value"] == right
+
+
 def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: Path) -> None:
     def row(text: str | None, *arguments: str, **more: Any) -> dict[str, Any]:
         calls = [{"id": "c", "function": {"name": "weather.get", "arguments": each}} for each in arguments]

@@ -181,8 +181,8 @@ class Keeper:
         self._trust = Trust(clock)
         self.anew: list[int] = []
         """Tokens of each part that was given up since no continuation of it was answered."""
-        self.refusal = ""
-        """The last failure of a continuation, in words."""
+        self.refusal = "in an earlier session"
+        """The last failure of a continuation, in words; parts that are read may have failed before."""
         self._due = clock() + KEEP_S
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="inflight")
         self._writing: Future[None] | None = None
