@@ -98,8 +98,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the first run calls functions where the second does; absent if no question asks for calls."""
 
     def smallest(self, n_tests: int = 1) -> float | None:
-        """The smallest true difference that these samples find in 80 % of repetitions; None if they find none that the
-        second run's accuracy allows.
+        """The minimum detectable difference (80% power); None if it is larger than the second run's accuracy allows.
 
         n_tests: number of p values that are corrected together. `missing_shift`, the most by which missing samples can
         change the difference, is added to the result.
@@ -343,8 +342,8 @@ class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
     """Growth of that variance per unit of true difference, for the same computation."""
 
     def smallest(self, n_tests: int = 1) -> float | None:
-        """The smallest true difference of the means that these samples find in 80 % of repetitions, if every benchmark
-        differs by it; None if they find none that the second run's mean allows.
+        """The minimum detectable difference of the means (80% power), if every benchmark differs by it; None if it is
+        larger than the second run's mean allows.
 
         n_tests: number of p values that are corrected together.
         """

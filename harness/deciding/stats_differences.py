@@ -33,7 +33,7 @@ from harness.scoring.stats import (
 )
 
 Z_POWER = 0.8416212335729143
-"""80 % quantile of the standard normal distribution; tests should find a true difference in 80 % of repetitions."""
+"""80 % quantile of the standard normal distribution; the power at which differences are planned."""
 
 RANDOM_ROUNDING = 1 / 12
 """The variance that rounding to a last digit of unit 1 adds to a published value; the test takes it."""
@@ -235,7 +235,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def power_factor(n_tests: int = 1) -> float:
-    """The smallest true difference, in standard errors, that a test at the 5 % level finds in 80 % of repetitions.
+    """The smallest true difference, in standard errors, that a test at the 5% level detects with 80% power.
 
     It is 2.80 for one test. n_tests: p values that Holm's method corrects together. The factor is for Bonferroni's
     correction, Holm's worst case.
@@ -263,7 +263,7 @@ class DifferenceVariance(NamedTuple):
     growth: Array
 
     def smallest(self, n_tests: int = 1) -> float:
-        """The smallest true difference that is found in 80 % of repetitions. n_tests: as in `power_factor`."""
+        """The minimum detectable difference (80% power). n_tests: as in `power_factor`."""
         return float(smallest_difference(*self, n_tests))
 
 
@@ -277,14 +277,14 @@ class MarginReach(NamedTuple):
     error: Array
 
     def smallest(self, n_tests: int = 1) -> float:
-        """The smallest margin that is shown in 80 % of repetitions. n_tests: margins that are corrected together."""
+        """The smallest margin that is shown with 80% power. n_tests: margins that are corrected together."""
         # The interval is one of 95 %; several margins take a wider one.
         limit = (power_factor(n_tests) - Z_POWER) / Z_95
         return min(1.0, float(limit * self.reach + Z_POWER * self.error))
 
 
 def smallest_difference(variance: Array | float, growth: Array | float = 0.0, n_tests: int = 1) -> Array:
-    """The smallest true difference d that a test at 5 % finds in 80 % of repetitions; at most 1.
+    """The smallest true difference d that a test at the 5% level detects with 80% power; at most 1.
 
     The variance of the observed difference is variance + growth · d: solves d² = factor² · (variance + growth · d).
     n_tests: how many tests share the 5 %.
