@@ -29,6 +29,7 @@ from harness.runs.layout import RunLog
 from harness.scoring import pipeline
 from harness.scoring.score import Score
 from harness.testing import FakeServer, Pause, Request, Step, delta, event_stream, models
+from tests import patience
 from tests.patience import PATIENCE_SECONDS
 from tests.reports.run_folders import write_run
 from tests.runs.recorded import sampled, write
@@ -203,7 +204,7 @@ def test_quiet_says_nothing_where_all_is_well_and_a_run_that_breaks_off_leaves_n
     with FakeServer(Holding()) as server, going(tmp_path, server, "--quiet", "--score", "--samples", "3") as run:
         until(server, tmp_path, lambda facts: facts.in_flight == 4 and bool(scorings(tmp_path)))
         assert interrupted(run).startswith("harness: stopped by SIGINT")
-    assert not scorings(tmp_path)
+    patience.until(lambda: not scorings(tmp_path), "the scoring ends with its run")
 
 
 # ---- the running score

@@ -148,8 +148,8 @@ def test_two_runs_that_differ_by_their_api_alone_are_compared_as_such(tmp_path: 
             harness.score(out, workers=1)
     (compared,) = harness.compare([tmp_path / "chat", tmp_path / "messages"])
     assert [each for each in compared.decision.warnings if "differ" in each] == [
-        "the runs differ by their API alone: the difference, with its intervals, is what api=messages costs beside "
-        "api=chat"
+        "the runs differ only in their API: the difference and its intervals show the effect of api=messages compared "
+        "with api=chat"
     ]
 
 
