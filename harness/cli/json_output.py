@@ -124,5 +124,5 @@ def _as_printed(record: dict[str, Any], docs: Mapping[str, str]) -> dict[str, An
 
 
 def _description(docstring: str) -> dict[str, str]:
-    """The `description` of a schema, in JSON's terms, from a docstring with indentation and Python's."""
-    return {"description": " ".join(docstring.split()).replace("None", "null")}
+    """The `description` of a schema, in JSON's terms, from the first paragraph of a docstring in Python's."""
+    return {"description": " ".join(docstring.partition("\n\n")[0].split()).replace("None", "null")}

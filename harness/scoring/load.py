@@ -25,42 +25,52 @@ BLOCKS = range(4, 7)
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """A rate with its 95 % interval over time; None: the time at full load is too short for one."""
+    """A rate with its 95% interval over time."""
 
     value: float
+    """The rate."""
     low: float | None = None
+    """Lower end; None if the time at full load is too short for an interval."""
     high: float | None = None
+    """Upper end; None as for `low`."""
 
 
 class Percentiles(msgspec.Struct, frozen=True):
     """Percentiles over requests."""
 
     p50: float
+    """Median."""
     p90: float
+    """90th percentile."""
     p99: float
+    """99th percentile."""
 
 
 class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server did at one load. Times in seconds, over the requests that began at full load.
-
-    concurrency: requests in flight that were allowed. seconds: at full load; share: of the time with any request in
-    flight. requests: those that began at full load. prompt_tokens, tokens: means of the run, as the server counts them.
-    tokens_per_s: output tokens of all requests. user_tokens_per_s: of one request after its first token, without
-    reasoning that was not sent; the median over requests. first_token, total: from the request to its first token, and
-    to its end. gap: mean time of a request's token after the first.
-    """
+    """What a server did at one load. Times are in seconds, over the requests that began at full load."""
 
     concurrency: int
+    """Requests in flight that the run allowed."""
     seconds: float
+    """Seconds at full load."""
     share: float
+    """Full load as a share of the time with any request in flight."""
     requests: int
+    """Requests that began at full load."""
     prompt_tokens: float | None
+    """Mean prompt tokens per request of the run, by the server's count."""
     tokens: float
+    """Mean completion tokens per request of the run, by the server's count."""
     tokens_per_s: Rate
+    """Output tokens per second of all requests."""
     user_tokens_per_s: Rate | None
+    """Tokens per second of a request after its first token, without reasoning that was not sent; the median."""
     first_token: Percentiles | None
+    """Time from the request to its first token."""
     gap: Percentiles | None
+    """Mean time per token after the first, of each request."""
     total: Percentiles | None
+    """Time from the request to its end."""
 
 
 def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:

@@ -12,72 +12,107 @@ Label = str | UnsetType
 
 
 class CellRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell: its entries on the axes of the file, its numbers as fractions (None: unknown), and why it has no score.
-
-    accuracy and its errors are as in `scores.json`; sampling_low … question_high: ends of the 95 % intervals; those of
-    pass@k and of the difference are for the same questions. warnings: the score's. difference, p: against the base
-    cell. pass_at_k: pass@k for this k. reported: the nearest published pass@1 of the model. standing: whether the cell
-    agrees with published scores. gap: of `likelihood`, in nats a token. reason: why samples are missing or the cell
-    failed; empty if nothing is wrong. load: of a sweep over `concurrency`. shown: column of the file's table → its
-    text, as printed; `shown_…` in the CSV.
+    """One cell of a sweep. Accuracies and differences are fractions; None means unknown.
 
     Wide: a row of `table.csv` and of the JSON output holds every number of its cell.
     """
 
     cell: str
+    """Name of the cell, which is also the name of its run folder."""
     models: Label = UNSET
+    """Label of its entry under `models`; absent if the file has no such axis."""
     servers: Label = UNSET
+    """Label of its entry under `servers`; absent if the file has no such axis."""
     prompts: Label = UNSET
+    """Label of its entry under `prompts`; absent if the file has no such axis."""
     sampling: Label = UNSET
+    """Label of its entry under `sampling`; absent if the file has no such axis."""
     benchmarks: Label = UNSET
+    """Label of its entry under `benchmarks`; absent if the file has no such axis."""
     accuracy: float | None
+    """Accuracy, as in `scores.json`."""
     sampling_low: float | None
+    """Lower end of the 95% interval of the accuracy for the same questions."""
     sampling_high: float | None
+    """Upper end of that interval."""
     sampling_error: float | None
+    """Standard error of the accuracy for the same questions."""
     question_error: float | None
+    """Standard error of the accuracy for new questions."""
     pass_at_k: float | None
+    """pass@k."""
     pass_at_k_low: float | None
+    """Lower end of the 95% interval of pass@k for the same questions."""
     pass_at_k_high: float | None
+    """Upper end of that interval."""
     k: int | None
+    """The k of `pass_at_k`."""
     mean_tokens: float | None
+    """Mean completion tokens per sample."""
     questions: int | None
+    """Number of questions."""
     samples: float | None
+    """Number of samples."""
     difference: float | None
+    """Accuracy minus that of the base cell."""
     difference_low: float | None
+    """Lower end of the 95% interval of the difference for the same questions."""
     difference_high: float | None
+    """Upper end of that interval."""
     p: float | None
+    """p value of the difference, adjusted by Holm's method over the sweep."""
     reported: float | None
+    """Nearest published pass@1 of the model."""
     standing: str | None
+    """Whether the cell agrees with published scores."""
     gap: float | None = None
+    """Mean log-likelihood difference from the base, in nats per token."""
     question_low: float | None
+    """Lower end of the 95% interval of the accuracy for new questions."""
     question_high: float | None
+    """Upper end of that interval."""
     reason: str
+    """Why samples are missing or the cell failed; empty if neither is so."""
     warnings: str
+    """Warnings of the score, in one text."""
     load: LoadPoint | UnsetType = UNSET
+    """Throughput and latency; absent unless the sweep varies `concurrency`."""
     shown: dict[str, str] = {}
+    """Column of the file's table → its text as printed; `shown_…` in the CSV file."""
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean over a suite's benchmarks for one combination of entries of the other axes, as fractions.
-
-    missing: the benchmarks without a complete score, in one text. reported: the published mean over the same settings
-    of one benchmark. mean: None if one of them has no score at all; the
-    ends of the 95 % intervals: None if a run misses samples that it was asked for.
-    """
+    """Mean over a suite's benchmarks for one combination of the other axes, as fractions."""
 
     models: Label = UNSET
+    """Label of its entry under `models`; absent if the file has no such axis."""
     servers: Label = UNSET
+    """Label of its entry under `servers`; absent if the file has no such axis."""
     prompts: Label = UNSET
+    """Label of its entry under `prompts`; absent if the file has no such axis."""
     sampling: Label = UNSET
+    """Label of its entry under `sampling`; absent if the file has no such axis."""
     benchmarks: Label = UNSET
+    """Label of its entry under `benchmarks`; absent if the file has no such axis."""
     mean: float | None
+    """Mean accuracy; None if a benchmark has no score."""
     sampling_low: float | None
+    """Lower end of the 95% interval for the same questions; None if planned samples are missing."""
     sampling_high: float | None
+    """Upper end of that interval."""
     question_low: float | None
+    """Lower end of the 95% interval for new questions; None if planned samples are missing."""
     question_high: float | None
+    """Upper end of that interval."""
     difference: float | None
+    """Mean minus that of the base."""
     difference_low: float | None
+    """Lower end of the 95% interval of the difference for the same questions."""
     difference_high: float | None
+    """Upper end of that interval."""
     p: float | None
+    """p value of the difference, adjusted by Holm's method over the sweep."""
     reported: float | None
+    """Published mean over the same settings of one benchmark."""
     missing: str
+    """Benchmarks without a complete score, in one text."""

@@ -25,7 +25,7 @@ def undescribed(page: str) -> list[str]:
 
 def test_every_field_of_a_record_has_a_description() -> None:
     """The sentence below the field in the record's class."""
-    assert set(undescribed(PAGES["json.md"]())) <= {"CellRow", "LoadPoint", "Rate", "Percentiles", "MeanRow"}
+    assert undescribed(PAGES["json.md"]()) == []
     assert undescribed(PAGES["run-folder.md"]()) == []
     assert undescribed("\n## A\n\n| `a` | string | Name. |\n\n## B\n\n| `b` | string |  |\n") == ["B"]
 
