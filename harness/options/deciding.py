@@ -33,10 +33,10 @@ class CompareCommand(CompareOptions, CommandOptions):
     """Compare scored RUNS question by question with the first one, or with --baseline. A run is a run folder, or
     another tool's outputs graded by `harness score`.
 
-    For each benchmark, one line says whether a run is better on the same questions, and one whether it is better on new
-    questions of this kind. With several shared benchmarks, a last line compares their mean. p values are adjusted for
-    the number of lines (Holm's method): between two equal runs, any line shows a difference at most 5 % of the time.
-    This holds for one comparison; to compare repeatedly while runs grow, use `harness race`.
+    For each benchmark, one line says whether a run is better on the same questions, and another says whether it would
+    be better on new questions of the same kind. With several shared benchmarks, a last line compares their mean. p
+    values are adjusted for the number of lines (Holm's method): between two equal runs, any line shows a difference at
+    most 5 % of the time. This holds for one comparison; to compare repeatedly while runs grow, use `harness race`.
 
     Exit code with --margin: 0 if no run is worse by the margin or more, 4 if one is, 1 if there are too few samples to
     tell or a score has no counterpart.
@@ -175,8 +175,8 @@ class PlanCommand(PlanOptions, CommandOptions):
     The difference is between two new runs of equal size on the same questions. Several benchmarks are planned for one
     `harness compare`, which corrects their p values together, so each needs more samples than alone.
 
-    --margin plans to show that a new run is not worse by that many points, with 80% power if both models are equally
-    good. --recovery is the same as a percentage of the baseline's accuracy.
+    --margin plans enough samples to show that a new run is not worse by that many points, with 80% power if both models
+    are equally good. --recovery does the same for a recovery above that percentage of the baseline's accuracy.
 
     \b
     harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2
