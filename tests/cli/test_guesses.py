@@ -18,6 +18,7 @@ from harness.cli.flags import described_server
 from harness.cli.foreign.tables import ASKED, COMMON, tables
 from harness.cli.main import cli
 from harness.core.errors import misspelt, near_names
+from tests.budget import share_of
 from tests.cli.test_help import commands
 
 LEAVES = [(name, command) for name, command in commands() if not isinstance(command, click.Group)]
@@ -50,7 +51,7 @@ def flags_of(command: click.Command) -> set[str]:
 def test_an_answer_names_only_options_that_the_command_has(name: str, command: click.Command) -> None:
     asked = tables().values() if name.split()[0] in ASKED else [tables()[COMMON]]
     known = {word.rpartition(":")[2] for table in asked for word in table.answers}
-    for word in sorted(word for word in known if re.fullmatch("[a-z][a-z-]+", word)):
+    for word in share_of(sorted(word for word in known if re.fullmatch("[a-z][a-z-]+", word))):
         _, unknown, said = answer(command, name, word).partition("No such option: ")
         if unknown:
             plain = re.sub(r"`[^`]*`", "", said.partition(". ")[2])
