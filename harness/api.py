@@ -296,8 +296,9 @@ def plan(
     number of samples behind the name (`aime24:64`), `smallest_difference` says what so many samples find, and `detect`
     may be left out. accuracy: of your model in %, where no run shows it.
     margin: instead of `detect`, how many samples show that an equally good model is not worse by so many points or
-    more. prices: USD per million tokens of prompts and replies; None: those that the run was given. plots: a folder for
-    a picture of `by_samples`. Raises `UsageError`, `StoreError`.
+    more. recovery: the same for a percentage of the baseline's accuracy, such as 95. prices: USD per million tokens of
+    prompts and replies; None: those that the run was given. plots: a folder for a picture of `by_samples`. Raises
+    `UsageError`, `StoreError`.
 
     >>> (demo,) = harness.plan(run, detect=5)
     >>> demo.samples
