@@ -1,0 +1,102 @@
+"""The catalog of sentences that a user can read: pages, examples, templates, help, messages, public docstrings.
+
+    python -m tools.sentences [PATH …] [--draw 100 --seed 2026-11-29] [--docstrings]
+
+prints `file:line<TAB>sentence`, all of them or a random draw, of the whole repository or of the files below PATH.
+A placeholder of an f-string is written as `{…}`. A string that is not printed, such as a key or a pattern, is left
+out by its shape: it has fewer than four words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PAGES = ("*.md", "docs/**/*.md", "examples/**/*.md", "gates/*.md", ".github/**/*.md", ".github/**/*.yml")
+CODE = ("harness/**/*.py", "server_launchers/**/*.py")
+SCRIPTS = ("harness/viewer/front/*.js",)
+MIN_WORDS = 4
+
+Sentence = tuple[str, int, str]
+"""File, line, words."""
+
+_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*\[(—])|\s\|\s|\n\s*(?:[-*]|\d+\.)\s|\n{2,}")
+_WORD = re.compile(r"[A-Za-z][a-z']+|\ba\b")
+
+
+def sentences(text: str, line: int = 1) -> Iterator[tuple[int, str]]:
+    """The sentences of `text`, which begins at `line` of its file, with the line at which each begins."""
+    place = 0
+    for end in [*_END.finditer(text), None]:
+        piece = text[place : end.start() if end else len(text)]
+        words = " ".join(piece.strip(" |#>-*\n").split())
+        if len(_WORD.findall(re.sub(r"`[^`]*`|\]\([^)]*\)", "", words))) >= MIN_WORDS:
+            yield line + text.count("\n", 0, place + len(piece) - len(piece.lstrip())), words
+        place = end.end() if end else len(text)
+
+
+def of_page(path: Path) -> Iterator[tuple[int, str]]:
+    """Sentences of a page, without its code blocks and pictures."""
+    text = path.read_text("utf-8")
+    text = re.sub(r"^( *)```.*?^\1```", lambda block: "\n" * block[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
+    yield from sentences(re.sub(r"!\[[^\]]*\]\([^)]*\)|<!--.*?-->", "", text, flags=re.DOTALL))
+
+
+def of_script(path: Path) -> Iterator[tuple[int, str]]:
+    """Sentences of the strings of a script of the browser."""
+    text = path.read_text("utf-8")
+    for string in re.finditer(r'"[^"\n]*"|`[^`]*`', text):
+        words = re.sub(r"\$\{[^}]*\}", "{…}", string[0][1:-1])
+        yield from sentences(words, 1 + text.count("\n", 0, string.start()))
+
+
+def of_code(path: Path, docstrings: bool) -> Iterator[tuple[int, str]]:
+    """Sentences of strings, or of docstrings: those of the public API are also in the generated reference."""
+    tree = ast.parse(path.read_text("utf-8"))
+    statements = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+    pieces = {id(part) for one in ast.walk(tree) if isinstance(one, ast.JoinedStr) for part in one.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr) and not docstrings:
+            words = "".join(str(p.value) if isinstance(p, ast.Constant) else "{…}" for p in node.values)
+            yield from sentences(words, node.lineno)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in pieces:
+            yield from sentences(node.value, node.lineno) if docstrings == (id(node) in statements) else ()
+
+
+def catalog(below: list[str], docstrings: bool = False) -> Iterator[Sentence]:
+    """All sentences, each once, in the order of files and lines; with `docstrings` those of the code instead."""
+    seen: set[str] = set()
+    strings = (CODE, lambda path: of_code(path, docstrings))
+    for patterns, read in (strings,) if docstrings else ((PAGES, of_page), (SCRIPTS, of_script), strings):
+        for path in sorted({path for pattern in patterns for path in CHECKOUT.glob(pattern)}):
+            name = path.relative_to(CHECKOUT).as_posix()
+            if not below or any(name == one or name.startswith(one.rstrip("/") + "/") for one in below):
+                for line, words in read(path):
+                    if words not in seen:
+                        seen.add(words)
+                        yield name, line, words
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="only files at or below PATH, relative to the checkout"
+    )
+    parser.add_argument("--draw", type=int, metavar="N", help="N sentences at random")
+    parser.add_argument("--seed", default="0", help="of the draw")
+    parser.add_argument("--docstrings", action="store_true", help="the docstrings of the code instead")
+    options = parser.parse_args()
+    found = list(catalog(options.paths, options.docstrings))
+    if options.draw is not None:
+        found = random.Random(options.seed).sample(found, min(options.draw, len(found)))  # noqa: S311 - no secret
+    for name, line, words in found:
+        print(f"{name}:{line}\t{words}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
