@@ -1,7 +1,4 @@
-"""The catalog of sentences holds what a user reads, and nothing that is never printed.
-
-For: tools.sentences.
-"""
+"""The catalog of sentences holds what a user reads, and nothing that is never printed."""
 
 from __future__ import annotations
 
