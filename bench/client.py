@@ -89,7 +89,7 @@ async def ours(name: str, port: int, model: str) -> tuple[Ask, Callable[[], Awai
 
     async def ask(seed: int) -> tuple[str, str | None, int | None]:
         body = template.body(question, seed)
-        reply = await transport.complete(Post(endpoint, template.spelling.wire, body, deadlines, 1 << 30))
+        reply = await transport.complete(Post(endpoint, template.spelling.api, body, deadlines, 1 << 30))
         return (reply.reasoning or "") + (reply.text or ""), reply.fingerprint, reply.usage.completion_tokens
 
     return ask, transport.close

@@ -415,7 +415,7 @@ def keywords() -> str:
     text += "from collections.abc import Mapping, Sequence\n"
     text += "from os import PathLike\nfrom typing import Any, Literal, TypedDict\n\n"
     text += (
-        "from harness.core.choices import (\n    Api,\n    OutputsFormat,\n"
+        "from harness.core.choices import (\n    ApiName,\n    OutputsFormat,\n"
         "    SecondGraderName,\n    Thinking,\n    ToolChoice,\n    TransportName,\n)\n"
     )
     text += "\nFilePath = str | PathLike[str]\nTexts = str | Sequence[str]\n"

@@ -41,7 +41,7 @@ class _LoggedCall(DecodedCall, frozen=True):
     id: str | None = None
 
 
-def wire_name(name: str) -> str:
+def request_name(name: str) -> str:
     """The name of a tool as requests have it: APIs refuse dots, so they become underscores, as the leaderboard does."""
     return name.replace(".", "_")
 
@@ -81,7 +81,7 @@ def examples_of(reference: str) -> tuple[str | None, str]:
         ((name, parameters),) = call.items()
         stated = {parameter: [each for each in values if each != ""] for parameter, values in parameters.items()}
         arguments = {parameter: _one_of(values[0]) for parameter, values in stated.items() if values}
-        calls.append({"name": wire_name(name), "arguments": arguments})
+        calls.append({"name": request_name(name), "arguments": arguments})
     return codec.encode(calls).decode(), codec.encode(calls[1:]).decode()
 
 
@@ -113,7 +113,7 @@ def read_tools(value: Any) -> tuple[OfferedTool, ...]:
     except (codec.DecodeError, msgspec.MsgspecError, TypeError, RecursionError) as error:
         raise ValueError(f'expected a list of {{"name", "description", "parameters"}} ({error})') from error
     return tuple(
-        msgspec.structs.replace(tool, name=wire_name(tool.name), parameters=schema)
+        msgspec.structs.replace(tool, name=request_name(tool.name), parameters=schema)
         for tool, schema in zip(tools, parameters, strict=True)
     )
 
@@ -127,7 +127,7 @@ def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, An
     choice = calling.get("tool_choice", "auto")
     if isinstance(choice, Mapping):
         named = choice.get("function", choice)
-        name = wire_name(str(named.get("name"))) if isinstance(named, Mapping) else ""
+        name = request_name(str(named.get("name"))) if isinstance(named, Mapping) else ""
         calling["tool_choice"] = {"type": "function", "function": {"name": name}}
         choice = "auto" if name in names else choice
     if choice not in get_args(ToolChoice):
@@ -168,7 +168,7 @@ def read_calls(reply: Any) -> tuple[SentCall, ...]:
 
 def logged_calls(calls: Any) -> tuple[SentCall, ...]:
     """The calls of a request or a reply that a user logged, by the names that requests have. Raises as `read_calls`."""
-    return tuple(msgspec.structs.replace(call, name=wire_name(call.name)) for call in read_calls(calls or []))
+    return tuple(msgspec.structs.replace(call, name=request_name(call.name)) for call in read_calls(calls or []))
 
 
 def _as_text(arguments: dict[str, Any] | str) -> str:

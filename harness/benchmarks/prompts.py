@@ -17,7 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from harness.benchmarks.placeholders import placeholders
 from harness.core import plugins, yaml_file
-from harness.core.choices import Api
+from harness.core.choices import ApiName
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import check_text
@@ -100,7 +100,12 @@ def substitute(template: str, question: str, choices: str = "") -> str:
 
 
 def render(
-    prompt: Prompt, question: str, choices: str, api: Api, system: str | None = None, turns: tuple[Message, ...] = ()
+    prompt: Prompt,
+    question: str,
+    choices: str,
+    api: ApiName,
+    system: str | None = None,
+    turns: tuple[Message, ...] = (),
 ) -> tuple[tuple[Message, ...], str]:
     """A question as it is sent: (messages, "") for the chat API, ((), text) for the completions API.
 

@@ -30,7 +30,7 @@ from harness.benchmarks.drafts import Draft
 from harness.benchmarks.prompts import Example, Prompt
 from harness.benchmarks.sources import chooser, hub, images
 from harness.benchmarks.sources.tables import Row, Rows, links_picture, refuse_picture
-from harness.core.choices import Api
+from harness.core.choices import ApiName
 from harness.core.codec import digest, digest_of_each
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import quoted, visible
@@ -132,7 +132,7 @@ def build(
     limit: int | None = None,
     ids: Sequence[str] | None = None,
     filters: Sequence[str] = (),
-    api: Api = "chat",
+    api: ApiName = "chat",
 ) -> QuestionSet:
     """The questions of a card: read, checked, selected and rendered. Raises `UsageError` with file, line and field.
 
@@ -145,7 +145,9 @@ def build(
     return _from_source(card, _Selection(card, filters, ids, limit), own, system, api)
 
 
-def _from_source(card: Card, selection: _Selection, own: Prompt | None, system: str | None, api: Api) -> QuestionSet:
+def _from_source(
+    card: Card, selection: _Selection, own: Prompt | None, system: str | None, api: ApiName
+) -> QuestionSet:
     """The selected questions, read from the card's source. own: the user's prompt; None: the card's. system: the system
     prompt; None: the prompt's own.
 
@@ -298,7 +300,7 @@ def _notes(card: Card, seen: _Seen, n_all: int, n_with_instruction: int, n_with_
         )
 
 
-def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str | None, api: Api) -> Question:
+def _question(card: Card, draft: Draft, text: str, prompt: Prompt, system: str | None, api: ApiName) -> Question:
     """The question that is sent for a draft: its text and choices put into the prompt.
 
     system: the system prompt; None: the prompt's own.

@@ -118,7 +118,7 @@ def _rows_of_run(settings: RunSettings, contexts: list[int]) -> list[tuple[str, 
         ("model", settings.model),
         ("endpoints", ", ".join(e.base_url for e in settings.endpoints)),
         ("run folder", str(settings.out)),
-        ("api", settings.spelling.api),
+        ("api", settings.spelling.api_name),
         ("concurrency", str(settings.concurrency)),
         ("run seed", "none" if settings.seed is None else str(settings.seed)),
         ("server context", ", ".join(map(str, contexts)) or "not stated"),
@@ -192,7 +192,7 @@ def _request(settings: RunSettings, questions: QuestionSet) -> str:
     first = questions.questions[0]
     seed = None if settings.seed is None else sample_seed(settings.seed, first.question_id, 0)
     body = codec.decode(settings.template(questions.name).body(first, seed), dict)
-    prompt = settings.spelling.wire.prompt(first.messages, first.prompt)
+    prompt = settings.spelling.api.prompt(first.messages, first.prompt)
     # A sealed field is hidden, whatever its name.
     sealed_body = body | dict(settings.spelling.extra_body)
     return codec.encode(

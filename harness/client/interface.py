@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.apis.api import API
 from harness.client.protocol.reply import Reply, SoFar, WrittenTokens
 from harness.client.protocol.sse import ReplyParser
-from harness.client.wires.wire import Wire
 from harness.core.secret import Secret
 
 DRAIN_S = 1.0
@@ -95,12 +95,12 @@ def written(body: Body) -> bytes:
 
 @dataclass(slots=True)
 class Post:
-    """One request. body: encoded JSON, sent to the path of `wire` below the endpoint's URL. max_body_bytes: longest
+    """One request. body: encoded JSON, sent to the path of `api` below the endpoint's URL. max_body_bytes: longest
     body of the reply. arriving: tells the caller meanwhile how far the reply has come.
     """
 
     endpoint: Endpoint
-    wire: Wire
+    api: API
     body: Body = field(repr=False)  # it may hold a key
     deadlines: Deadlines
     max_body_bytes: int
@@ -109,7 +109,7 @@ class Post:
     def parser(self, secrets: Sequence[Secret]) -> ReplyParser:
         """The parser of the reply, if the request is sent now. secrets: texts that no message may show."""
         return ReplyParser(
-            self.wire,
+            self.api,
             started=time.monotonic(),
             started_utc=time.time(),
             max_body_bytes=self.max_body_bytes,
@@ -134,13 +134,13 @@ class Transport(Protocol):
         ...
 
 
-def wire_headers(endpoint: Endpoint, wire: Wire) -> dict[str, str]:
+def api_headers(endpoint: Endpoint, api: API) -> dict[str, str]:
     """The headers that the API needs, without those that the user gives for the endpoint."""
     given = {name.lower() for name, _ in endpoint.headers}
-    return {name: value for name, value in wire.headers.items() if name not in given}
+    return {name: value for name, value in api.headers.items() if name not in given}
 
 
-def request_headers(endpoint: Endpoint, wire: Wire) -> dict[str, str]:
+def request_headers(endpoint: Endpoint, api: API) -> dict[str, str]:
     """The headers of a completion request.
 
     `identity` asks for an uncompressed reply: in a compressed stream tokens arrive late, and a small one can unpack to
@@ -151,7 +151,7 @@ def request_headers(endpoint: Endpoint, wire: Wire) -> dict[str, str]:
         "Accept": "text/event-stream, application/json",
         "Accept-Encoding": "identity",
         "User-Agent": "reasoning-harness",
-        **wire_headers(endpoint, wire),
+        **api_headers(endpoint, api),
         **endpoint.own_headers(),
     }
 

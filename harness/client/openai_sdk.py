@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 import openai
 
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
-from harness.client.interface import ERROR_BODY_S, Deadlines, Post, wire_headers, written
+from harness.client.interface import ERROR_BODY_S, Deadlines, Post, api_headers, written
 from harness.client.protocol.failures import RequestFailed, failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply
 from harness.core import codec
@@ -148,10 +148,10 @@ def failure_of(error: Exception, endpoint: Endpoint, seconds: float, secrets: Se
 @asynccontextmanager
 async def _posted(client: openai.AsyncOpenAI, post: Post) -> AsyncIterator[Any]:
     """The response to a request, not read yet, by the package's road for APIs that it may not know."""
-    headers = {"X-Stainless-Raw-Response": "stream", **wire_headers(post.endpoint, post.wire)}
+    headers = {"X-Stainless-Raw-Response": "stream", **api_headers(post.endpoint, post.api)}
     options: Any = {"headers": headers}
     body: Any = codec.decode(written(post.body))
-    response: Any = await client.post(post.wire.path, cast_to=object, body=body, options=options)
+    response: Any = await client.post(post.api.path, cast_to=object, body=body, options=options)
     try:
         yield response
     finally:

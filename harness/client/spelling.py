@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from harness.client.wires.table import wire_of
-from harness.client.wires.wire import Wire
+from harness.client.apis.api import API
+from harness.client.apis.table import api_of
 from harness.core import codec
-from harness.core.choices import Api
+from harness.core.choices import ApiName
 from harness.core.errors import UsageError
 from harness.core.images import ImageFolder
 from harness.core.records import Message, OfferedTool, Question
@@ -37,7 +37,7 @@ class Spelling:
     the harness sets.
     """
 
-    api: Api = "chat"
+    api_name: ApiName = "chat"
     stream: bool = True
     stream_usage: bool = True
     token_ids: bool = False
@@ -53,7 +53,7 @@ class Spelling:
         for name in ("chat_template_kwargs", "extra_body"):
             # The class is frozen; sealed here, a key is hidden from the first moment on.
             object.__setattr__(self, name, seal_secrets(getattr(self, name)))
-        for name, instead in self.wire.owned.items():
+        for name, instead in self.api.owned.items():
             if name in self.extra_body:
                 raise UsageError(f"the field {name!r} is set by the harness; {instead}", field="extra_body")
 
@@ -70,17 +70,17 @@ class Spelling:
             extra_body=merge(self.extra_body, further),
         )
 
-    def over(self, api: Api) -> Spelling:
+    def over(self, name: ApiName) -> Spelling:
         """The spelling of the same requests for another API; without a chat template, they have no arguments for it."""
-        wire = wire_of(api)
-        template = self.chat_template_kwargs if wire.templated else {}
-        length = wire.bound or self.max_tokens_field
-        return replace(self, api=api, max_tokens_field=length, chat_template_kwargs=template)
+        api = api_of(name)
+        template = self.chat_template_kwargs if api.templated else {}
+        length = api.bound or self.max_tokens_field
+        return replace(self, api_name=name, max_tokens_field=length, chat_template_kwargs=template)
 
     @property
-    def wire(self) -> Wire:
+    def api(self) -> API:
         """The shape of the API, by which requests are sent and replies read."""
-        return wire_of(self.api)
+        return api_of(self.api_name)
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
@@ -92,13 +92,13 @@ class Spelling:
 
         sampling: by the API's names, without max_tokens; a value of None is not sent.
         """
-        wire = self.wire
-        fields: dict[str, Any] = {"model": model, "stream": self.stream, **wire.fixed}
-        if self.stream and self.stream_usage and wire.stream_usage:
+        api = self.api
+        fields: dict[str, Any] = {"model": model, "stream": self.stream, **api.fixed}
+        if self.stream and self.stream_usage and api.stream_usage:
             fields["stream_options"] = {"include_usage": True}
         if self.stream and self.token_ids:
             fields["return_token_ids"] = True
-        fields.update((wire.rename.get(name, name), value) for name, value in sampling.items() if value is not None)
+        fields.update((api.rename.get(name, name), value) for name, value in sampling.items() if value is not None)
         if self.chat_template_kwargs:
             fields["chat_template_kwargs"] = reveal_secrets(self.chat_template_kwargs)
         fields.update(reveal_secrets(self.extra_body))
@@ -124,7 +124,7 @@ class RequestTemplate:
 
         calling: the question's own fields, as in `Spelling`, which the run's replace.
         """
-        form = self.spelling.wire.tools
+        form = self.spelling.api.tools
         if not tools or form is None:
             return self
         return replace(self, offer={**form.offer(tools), **form.calling({**(calling or {}), **self.spelling.calling})})
@@ -135,11 +135,11 @@ class RequestTemplate:
 
     def body(self, question: Question, seed: int | None = None) -> bytes:
         """The body of the request for a sample."""
-        return self._body(self.spelling.wire.prompt(question.messages, question.prompt), self._varying(seed))
+        return self._body(self.spelling.api.prompt(question.messages, question.prompt), self._varying(seed))
 
     def body_of_text(self, text: str, seed: int | None = None) -> bytes:
         """The body of a request whose prompt is `text`: the only user message, or the plain prompt."""
-        prompt = self.spelling.wire.prompt([Message(role="user", content=text)], text)
+        prompt = self.spelling.api.prompt([Message(role="user", content=text)], text)
         return self._body(prompt, self._varying(seed))
 
     def body_after_turns(
@@ -148,10 +148,10 @@ class RequestTemplate:
         """The body of a request of a conversation that has these turns behind the question, replies and results, in
         which a server may have written half a character.
         """
-        wire = self.spelling.wire
-        assert wire.tools is not None
-        prompt = wire.prompt(question.messages, question.prompt)
-        prompt[wire.tools.turns] = [*prompt[wire.tools.turns], *turns]
+        api = self.spelling.api
+        assert api.tools is not None
+        prompt = api.prompt(question.messages, question.prompt)
+        prompt[api.tools.turns] = [*prompt[api.tools.turns], *turns]
         return self._head + codec.encode_strictly({**self._varying(seed, max_tokens), **prompt})[1:]
 
     def body_after_tokens(self, prompt: Sequence[int], seed: int | None, max_tokens: int | None) -> bytes:

@@ -35,12 +35,12 @@ import msgspec
 
 from harness.client import interface
 from harness.client.address.endpoint import Endpoint, host_and_port, proxy_for, quote_safely, secrets_of
+from harness.client.apis.api import API
 from harness.client.interface import ERROR_BODY_S, Deadlines, Post, request_head, request_headers
 from harness.client.protocol.failures import RequestFailed, failure_of_status, failure_to_connect, refuse_compressed
 from harness.client.protocol.reply import Reply, SoFar
 from harness.client.protocol.response import Response
 from harness.client.protocol.sse import ReplyParser
-from harness.client.wires.wire import Wire
 from harness.core.choices import TransportName
 from harness.core.inert import MAX_ERROR_BODY_BYTES, quoted
 from harness.core.reply_notes import AFTER_LEFTOVER, AFTER_THE_END
@@ -98,11 +98,11 @@ class Server:
         self.alive_at = 0.0
         self._noted = False
 
-    def head(self, endpoint: Endpoint, wire: Wire) -> bytes:
-        """The head of requests by `wire`. Raises `ValueError` as `request_head` does."""
-        url = endpoint.over_http(endpoint.base_url + wire.path)
+    def head(self, endpoint: Endpoint, api: API) -> bytes:
+        """The head of requests to `api`. Raises `ValueError` as `request_head` does."""
+        url = endpoint.over_http(endpoint.base_url + api.path)
         parts = urlsplit(url)
-        headers = request_headers(endpoint, wire)
+        headers = request_headers(endpoint, api)
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         host = parts.netloc.rpartition("@")[2]  # a name and password are no part of the Host header
         if self.proxy is not None and not self.tls:  # such a proxy fetches the page itself, and is told its whole URL
@@ -339,8 +339,8 @@ class Transport:
 
     async def complete(self, post: Post) -> Reply:
         """Send a request and return its reply; see `interface.Transport.complete`."""
-        endpoint, wire = post.endpoint, post.wire
-        _, server, head, secrets = self._routes.get((id(endpoint), wire.path)) or self._route(endpoint, wire)
+        endpoint, api = post.endpoint, post.api
+        _, server, head, secrets = self._routes.get((id(endpoint), api.path)) or self._route(endpoint, api)
         while True:
             kept = bool(server.idle)
             connection = server.idle.pop() if kept else await self._open(server, post.deadlines.connect)
@@ -414,16 +414,16 @@ class Transport:
         # No timer without requests: it would keep waking the loop, and hold the transport in memory.
         self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look) if self._active else None
 
-    def _route(self, endpoint: Endpoint, wire: Wire) -> tuple[Endpoint, Server, bytes, tuple[Secret, ...]]:
-        """Server, request head and secrets for this endpoint and wire; they are kept for later requests."""
+    def _route(self, endpoint: Endpoint, api: API) -> tuple[Endpoint, Server, bytes, tuple[Secret, ...]]:
+        """Server, request head and secrets for this endpoint and API; they are kept for later requests."""
         secrets = secrets_of(endpoint, self._secrets)
         server = self._servers.get(endpoint.base_url) or Server(endpoint)
         try:
-            head = server.head(endpoint, wire)
+            head = server.head(endpoint, api)
         except ValueError as error:
             raise RequestFailed("refused", f"the request cannot be made: {quote_safely(str(error), secrets)}") from None
         self._servers[endpoint.base_url] = server
-        route = self._routes[id(endpoint), wire.path] = endpoint, server, head, secrets
+        route = self._routes[id(endpoint), api.path] = endpoint, server, head, secrets
         return route
 
     # ---- connecting

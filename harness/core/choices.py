@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Api = Literal["chat", "completions", "responses", "messages"]
+ApiName = Literal["chat", "completions", "responses", "messages"]
 """The path of the requests: /chat/completions, /completions with one text, /responses, or /messages of Anthropic."""
 
 TransportName = Literal["http", "openai"]

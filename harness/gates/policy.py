@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from harness.client.wires.table import wire_of
+from harness.client.apis.table import api_of
 from harness.core import yaml_file
 from harness.core.errors import UsageError
 from harness.core.inert import visible
@@ -176,7 +176,7 @@ class Policy(Part):
     def options(self, out: Path | None) -> RunOptions:
         """The options of the run in the folder `out`. Raises `UsageError`."""
         # Of an API whose servers differ in what they take, the session sets the seed, if these take one.
-        drawn = {"seed": seed_of(out)} if wire_of(self.run.get("api", "chat")).takes is None else {}
+        drawn = {"seed": seed_of(out)} if api_of(self.run.get("api", "chat")).takes is None else {}
         run = drawn | self.run
         if "data" in run:  # A file of questions is one benchmark, named after the file.
             ((_, watched),) = self.benchmarks.items()

@@ -147,8 +147,8 @@ def ask(
 
     async def ask_endpoint(transport: Transport, endpoint: Endpoint) -> None:
         """Add to `taken` what one endpoint was billed for, and its beginnings if all requests gave text."""
-        wire = requests.spelling.wire
-        sent = (transport.complete(Post(endpoint, wire, body, deadlines, MAX_BYTES)) for body in contents)
+        api = requests.spelling.api
+        sent = (transport.complete(Post(endpoint, api, body, deadlines, MAX_BYTES)) for body in contents)
         # A refused request must not cut off the others in flight, which are billed all the same.
         replies = await asyncio.gather(*(asyncio.wait_for(reply, SECONDS) for reply in sent), return_exceptions=True)
         for body, reply in zip(contents, replies, strict=True):

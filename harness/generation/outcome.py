@@ -114,7 +114,7 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
         yield f"{said}."
     n_cut, spelling = dispatcher.n_cut - tally.continued, dispatcher.settings.spelling
     n_streams = n_cut + tally.finished
-    why = "" if spelling.wire.states_ids else f" (api={spelling.api} states no token ids)"
+    why = "" if spelling.api.states_ids else f" (api={spelling.api_name} states no token ids)"
     if n_cut > MANY_CUT * n_streams:
         yield (
             f"{n_cut} of {count_noun(n_streams, 'stream')} ({n_cut / n_streams:.0%}) broke off, and no later request "

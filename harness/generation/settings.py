@@ -19,7 +19,7 @@ from harness.client.address.providers import Batches
 from harness.client.asker import Asker, unset_fields
 from harness.client.interface import Deadlines
 from harness.client.spelling import RequestTemplate, Spelling
-from harness.core.choices import Api, Order, SalvageMode, TransportName
+from harness.core.choices import ApiName, Order, SalvageMode, TransportName
 from harness.core.errors import StoreError, UsageError
 from harness.core.nouns import Prices
 from harness.core.secret import without_secrets
@@ -61,7 +61,7 @@ class Salvage:
     mode: SalvageMode = "off"
     engine: str = ""
 
-    def states_ids(self, api: Api) -> bool:
+    def states_ids(self, api: ApiName) -> bool:
         """Whether the servers are asked for token ids."""
         return self.mode != "off" and api in engines.dialect(self.engine).states_ids
 
@@ -195,7 +195,7 @@ class RunSettings:
         neutral = dict(self.benchmarks[questions.name].neutral)
         return {
             "model": self.model,
-            "api": self.spelling.api,
+            "api": self.spelling.api_name,
             "sampling": self.benchmarks[questions.name].sampling.sent(),
             "fitted_max_tokens": fitted_max_tokens,
             "seed": self.seed,

@@ -734,7 +734,7 @@ def _with_schema(asker: Asker, form: JudgeForm, folder: RunFolder) -> Asker:
     if manifest is not None and manifest.benchmarks:
         first = next(iter(manifest.benchmarks.values()))
         takes_one = "response_format" in (first.identity.get("extra_body") or {})
-    if schema is None or asker.spelling.api != "chat" or not takes_one:
+    if schema is None or asker.spelling.api_name != "chat" or not takes_one:
         return asker
     response_format = {"type": "json_schema", "json_schema": {"name": "ruling", "schema": schema, "strict": True}}
     return dataclasses.replace(asker, spelling=asker.spelling.with_fields({"response_format": response_format}))

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any, Literal, TypedDict
 
 from harness.core.choices import (
-    Api,
+    ApiName,
     OutputsFormat,
     SecondGraderName,
     Thinking,
@@ -56,7 +56,7 @@ class RunKeywords(TypedDict, total=False):
     split: str | None
     prompt: str | None
     system_prompt: str | None
-    api: Api
+    api: ApiName
     transport: TransportName
     preset: str | None
     seed: int | None
@@ -189,7 +189,7 @@ class ProbeKeywords(TypedDict, total=False):
     read_tokens: int
     margin: float
     checks: Texts
-    api: Api
+    api: ApiName
     context: int | None
     timeout: float
     quick: bool

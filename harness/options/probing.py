@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from harness.core.choices import Api
+from harness.core.choices import ApiName
 from harness.core.errors import UsageError
 from harness.core.options import COMMAS, Option, Options
 from harness.options.command import CommandOptions, prints
@@ -35,7 +35,7 @@ class ProbeRules(Options):
     """
     checks: Annotated[tuple[str, ...], Option(metavar="NAME[,NAME...]", kind=COMMAS)] = ()
     """Run only these checks or groups of checks. Default: all."""
-    api: Annotated[Api, Option()] = "chat"
+    api: Annotated[ApiName, Option()] = "chat"
     """API for the function call checks. All other checks use chat and completions."""
     context: Annotated[int | None, Option(metavar="TOKENS", least=1024)] = None
     """Longest prompt to try, with template and reply. Default: the stated context, up to 8,192 tokens or what takes 20

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from harness.core.choices import Api, Thinking, ToolChoice, TransportName
+from harness.core.choices import ApiName, Thinking, ToolChoice, TransportName
 from harness.core.errors import UsageError
 from harness.core.options import ADDRESS, COMMAS, POINTS, PRICES, SEED, Kind, Option, options_of
 from harness.core.records import MAX_SAMPLES
@@ -79,7 +79,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     """System prompt: a name or the text itself. `none` sends none."""
 
     # how the servers are reached
-    api: Annotated[Api, Option(under=WHOM)] = "chat"
+    api: Annotated[ApiName, Option(under=WHOM)] = "chat"
     """chat, responses and messages take a conversation; completions takes plain text, without a chat template."""
     transport: Annotated[TransportName, Option(under=WHOM)] = "http"
     """HTTP client: http is built in, openai is the openai package."""

@@ -193,7 +193,7 @@ def warn_of_settings(
     the user does that, by `drop`), and of settings that the model's card advises against.
     """
     sent = (settings.template(name).names(seed=settings.seed is not None) for name in settings.benchmarks)
-    ignored = (reached.provider.warnings(settings.model, n, options.thinking, settings.spelling.api) for n in sent)
+    ignored = (reached.provider.warnings(settings.model, n, options.thinking, settings.spelling.api_name) for n in sent)
     for warning in dict.fromkeys(chain.from_iterable(ignored)):
         watcher.warn(warning)
     preset = presets.for_model(settings.model)
@@ -224,7 +224,7 @@ def _profile(settings: RunSettings, options: RunOptions, question_set: QuestionS
     return presets.RunProfile(
         sampling=sampling,
         system_prompt=question_set.system_prompt,
-        templated=settings.spelling.wire.templated,
+        templated=settings.spelling.api.templated,
         context=context,
         # Fields that the user adds may switch thinking on or off, under any name that the chat template has for it.
         thinking=options.thinking or ("by hand" if options.extra_body else None),

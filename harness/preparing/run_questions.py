@@ -18,7 +18,7 @@ from harness.benchmarks.card import Card
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.client.address.providers import DROPPABLE
-from harness.client.wires.table import wire_of
+from harness.client.apis.table import api_of
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -222,7 +222,7 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> tuple
     own = {"tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "max_output_tokens"}
     fields = " and ".join(sorted(own & options.extra_body.keys()))
     refusals = [
-        (wire_of(options.api).tools is None, f"api={options.api} offers no tool: use api=chat, responses or messages"),
+        (api_of(options.api).tools is None, f"api={options.api} offers no tool: use api=chat, responses or messages"),
         (options.batch, "it does not work with `batch`: a sample with a tool is several requests, one after the other"),
         (sampling.stop is not None, "it does not work with `stop`: a stop text could end a reply inside a call"),
         (fields, f"the harness offers the tool and bounds the new tokens itself: leave {fields} out of extra_body"),
@@ -238,7 +238,7 @@ def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None
     """Raise `UsageError` for what a benchmark cannot have whose questions offer tools."""
     fields = " and ".join(sorted({"tools", "functions"} & options.extra_body.keys()))
     for applies, field, why in (
-        (wire_of(options.api).tools is None, "api", "use chat, responses or messages"),
+        (api_of(options.api).tools is None, "api", "use chat, responses or messages"),
         (options.batch, "batch", "leave it out"),
         (has_tool, "tool", "leave it out, or give `tool=none`"),
         (fields, "extra_body", f"leave {fields} out of it"),

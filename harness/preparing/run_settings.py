@@ -9,11 +9,11 @@ import msgspec
 
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider, leaving_out
+from harness.client.apis.api import API
 from harness.client.asker import Asker
 from harness.client.facts.looks import Looks
 from harness.client.interface import Deadlines, request_headers
 from harness.client.spelling import Spelling, set_by_both
-from harness.client.wires.wire import Wire
 from harness.core.errors import UsageError, as_keyword
 from harness.core.inert import visible
 from harness.core.nouns import prices_in
@@ -50,19 +50,19 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, looks: Looks, 
     options = questions.options
     provider = reached.provider
     spelling = _spelling(options, looks, provider)
-    wire, folder = spelling.wire, options.folder(looks.model)
+    api, folder = spelling.api, options.folder(looks.model)
     assert folder is not None
     if options.batch:
-        _check_batch(reached, wire)
+        _check_batch(reached, api)
     # What is continued is one reply; a sample with a tool is several.
     is_one = not any(each.tools for each in questions.benchmarks.values())
-    exact = wire.states_ids and is_one and not options.batch
+    exact = api.states_ids and is_one and not options.batch
     salvage = Salvage(mode="exact" if exact else "off", engine=looks.engine or "")
-    untaken = _untaken(wire, looks, folder)
-    left_out = _left_out(questions, provider, looks, wire, untaken)
+    untaken = _untaken(api, looks, folder)
+    left_out = _left_out(questions, provider, looks, api, untaken)
     benchmarks = {name: _without(each, left_out) for name, each in questions.benchmarks.items()}
     _refuse_unsayable(questions, spelling, untaken)
-    deadlines = Deadlines(idle=wire.idle)
+    deadlines = Deadlines(idle=api.idle)
     asker = Asker(
         model=looks.model,
         engine=looks.engine,
@@ -99,33 +99,31 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, looks: Looks, 
     )
 
 
-def _check_batch(reached: ReachedServers, wire: Wire) -> None:
+def _check_batch(reached: ReachedServers, api: API) -> None:
     """Raise `UsageError` unless the provider has batches of this API, and one address."""
     if reached.provider.batches is None:
         raise UsageError(f"batches of {reached.provider.name} are not supported: leave this option out", field="batch")
-    if not wire.in_batches:
-        raise UsageError(f"batches of api={wire.api} are not supported: leave this option out", field="batch")
+    if not api.in_batches:
+        raise UsageError(f"batches of api={api.name} are not supported: leave this option out", field="batch")
     if len(reached.endpoints) > 1:
         raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
 
 
-def _untaken(wire: Wire, looks: Looks, folder: RunFolder) -> frozenset[str]:
+def _untaken(api: API, looks: Looks, folder: RunFolder) -> frozenset[str]:
     """The fields that the API does not take from these servers, which may drop them without a word; if none answers,
     from those that the run knows.
     """
-    if wire.takes is None:
+    if api.takes is None:
         return frozenset()
     hosts = [facts.host for facts in looks.facts.values()]
     if not hosts and (manifest := Manifest.find(folder)) is not None:
         hosts = [facts.host for facts in manifest.provenance.servers.values()]
     stated = ((engines.dialect(host.get("engine")), str(host.get("version", ""))) for host in hosts or [{}])
-    own = {*sampling_fields(), "seed", "chat_template_kwargs"} - wire.takes
-    return frozenset().union(*(own - dialect.obeyed(wire.api, version) for dialect, version in stated))
+    own = {*sampling_fields(), "seed", "chat_template_kwargs"} - api.takes
+    return frozenset().union(*(own - dialect.obeyed(api.name, version) for dialect, version in stated))
 
 
-def _left_out(
-    questions: RunQuestions, provider: Provider, looks: Looks, wire: Wire, untaken: frozenset[str]
-) -> set[str]:
+def _left_out(questions: RunQuestions, provider: Provider, looks: Looks, api: API, untaken: frozenset[str]) -> set[str]:
     """The fields that the API, or the model behind it, does not take. Raises `UsageError` for one that the user gave.
 
     untaken: those that the API does not take.
@@ -133,14 +131,14 @@ def _left_out(
     options = questions.options
     origins = {field: origin for each in questions.benchmarks.values() for field, origin in each.origins.items()}
     given = {field: origin not in ("default", "card") for field, origin in origins.items()}
-    refused = provider.refuses(looks.model, wire.api, options.thinking, given)
+    refused = provider.refuses(looks.model, api.name, options.thinking, given)
     for field in sorted(untaken | refused):
         if given.get(field) or (field == "seed" and options.given.get("seed") is not None):
-            who = visible(looks.model, 80) if field in refused else f"api={wire.api} of this server"
+            who = visible(looks.model, 80) if field in refused else f"api={api.name} of this server"
             by = "" if origins.get(field, "options") == "options" else f" with {leaving_out([field])}"
             raise UsageError(f"{who} does not take it: leave it out{by}", field=field)
-    if wire.bound_required and "max_tokens" in options.drop:
-        raise UsageError(f"api={wire.api} needs max_tokens: do not drop it", field="drop")
+    if api.bound_required and "max_tokens" in options.drop:
+        raise UsageError(f"api={api.name} needs max_tokens: do not drop it", field="drop")
     return {*untaken, *refused}
 
 
@@ -156,12 +154,12 @@ def _without(benchmark: BenchmarkSettings, left_out: Set[str]) -> BenchmarkSetti
 def _refuse_unsayable(questions: RunQuestions, spelling: Spelling, untaken: frozenset[str]) -> None:
     """Raise `UsageError` for a prompt, or arguments of a chat template, that the API cannot carry."""
     if "chat_template_kwargs" in untaken and spelling.chat_template_kwargs:
-        why = f"api={spelling.api} of this server takes no arguments of a chat template: use api=chat"
+        why = f"api={spelling.api_name} of this server takes no arguments of a chat template: use api=chat"
         raise UsageError(why, field="thinking" if questions.options.thinking else "extra_body")
-    for each in questions.sets if spelling.wire.takes is not None else ():
+    for each in questions.sets if spelling.api.takes is not None else ():
         for question in each.questions:
             try:
-                spelling.wire.prompt(question.messages, question.prompt)
+                spelling.api.prompt(question.messages, question.prompt)
             except ValueError as error:
                 raise UsageError(f"{each.name}: question {visible(question.question_id, 80)} {error}") from error
 
@@ -190,7 +188,7 @@ def _spelling(options: RunOptions, looks: Looks, provider: Provider) -> Spelling
         thinking_tokens=options.thinking_tokens,
         engine=looks.engine,
     )
-    by_options = Spelling(api=options.api).with_fields(options.extra_body)
+    by_options = Spelling(api_name=options.api).with_fields(options.extra_body)
     for attribute in ("extra_body", "chat_template_kwargs"):
         if set_twice := sorted(set_by_both(getattr(by_options, attribute), getattr(by_provider, attribute))):
             # Only these options make a provider set fields.
@@ -199,8 +197,8 @@ def _spelling(options: RunOptions, looks: Looks, provider: Provider) -> Spelling
             raise UsageError(f"{both} both set {', '.join(set_twice)}: give one of them")
     spelling = by_provider.with_fields(options.extra_body)
     # The headers that the API needs, as they will be sent. They are recorded: a version is no secret.
-    sent = request_headers(Endpoint("", headers=options.header), spelling.wire)
-    headers = {name.lower(): value for name, value in sent.items() if name.lower() in spelling.wire.headers}
+    sent = request_headers(Endpoint("", headers=options.header), spelling.api)
+    headers = {name.lower(): value for name, value in sent.items() if name.lower() in spelling.api.headers}
     if of_a_key := [name for name, value in headers.items() if looks_like_a_key(value)]:
         raise UsageError(f"{of_a_key[0]} states a version, and the value given looks like a key", field="header")
     return replace(
@@ -222,7 +220,7 @@ def refuse_other_settings(questions: RunQuestions) -> None:
     if folder is None or manifest is None:
         return
     settings = RunSettings(
-        asker=Asker(model=manifest.model, spelling=Spelling(api=options.api, calling=options.calling)),
+        asker=Asker(model=manifest.model, spelling=Spelling(api_name=options.api, calling=options.calling)),
         endpoints=(),
         benchmarks=questions.benchmarks,
         out=folder.path,
@@ -234,7 +232,7 @@ def refuse_other_settings(questions: RunQuestions) -> None:
             # The identity that the session will compare: what a server decides stays as it was, the rest is new.
             now = settings.identity(question_set)
             # Of some APIs the server decides which of the sampling fields it takes.
-            decided = ("sampling", "seed") if settings.spelling.wire.takes is not None else ()
+            decided = ("sampling", "seed") if settings.spelling.api.takes is not None else ()
             known = [field for field in BEFORE_SERVERS if field not in decided]
             identity = without_secrets(former.identity) | {field: now.get(field) for field in known}
             with_record(manifest, question_set, msgspec.structs.replace(former, identity=identity))

@@ -18,7 +18,7 @@ from harness.client.address import providers
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider
 from harness.client.facts.looks import Look, Looks, look_at_each
-from harness.core.choices import Api
+from harness.core.choices import ApiName
 from harness.core.errors import UNSET, ServerError, UsageError
 from harness.core.inert import visible
 from harness.core.records import NOTHING_TOLD, ServerFacts
@@ -62,7 +62,7 @@ class ReachedServers:
     file: EndpointsFile | None = None
 
 
-def find(who: WhichServer, *, shared_key: bool = True, api: Api = "chat", or_none: bool = False) -> ReachedServers:
+def find(who: WhichServer, *, shared_key: bool = True, api: ApiName = "chat", or_none: bool = False) -> ReachedServers:
     """The endpoints that `who` and the environment name; none is contacted. Raises `UsageError`, `ServerError`.
 
     shared_key: whether a server of no known provider gets the key in OPENAI_API_KEY if `who` names no key. api: by

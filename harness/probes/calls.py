@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any, Literal
 
 from harness.answers.calls import DecodedCall, answer_of, calls_in
+from harness.client.apis.api import API, NO_CALL_ID
+from harness.client.apis.table import api_of
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.client.wires.table import wire_of
-from harness.client.wires.wire import NO_CALL_ID, Wire
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.records import OfferedTool, SentCall
@@ -83,9 +83,9 @@ _UNASKED = {*REFUSALS, "connect", "timeout", "rate_limited"}
 # ---- requests
 
 
-def _wire(subject: Subject) -> Wire:
+def _api(subject: Subject) -> API:
     """The API by which calls are asked for."""
-    return wire_of(subject.server.calls_api)
+    return api_of(subject.server.calls_api)
 
 
 def _ask(subject: Subject, kind: Kind, stream: bool = False, turns: Sequence[Any] = ()) -> Reply | RequestFailed:
@@ -93,8 +93,8 @@ def _ask(subject: Subject, kind: Kind, stream: bool = False, turns: Sequence[Any
     text, choice, limit = _KINDS[kind]
     choice = choice if subject.may_force or choice != "required" else None
     tools = [TOOL] if kind != "plain" else []
-    inquiry = Inquiry(text, {"max_tokens": limit, "temperature": 0}, _wire(subject), tools, choice, turns)
-    return subject.server.called(inquiry.body(subject.server.asker, stream=stream), inquiry.wire)
+    inquiry = Inquiry(text, {"max_tokens": limit, "temperature": 0}, _api(subject), tools, choice, turns)
+    return subject.server.called(inquiry.body(subject.server.asker, stream=stream), inquiry.api)
 
 
 def _reply(subject: Subject, kind: Kind = "forced", stream: bool = False) -> Reply | RequestFailed:
@@ -118,7 +118,7 @@ def _ended(subject: Subject, *kinds: Kind) -> list[Reply]:
 
 def _with_calls(subject: Subject) -> list[Reply]:
     """The replies to requests that force a call, if the server takes tools, as far as they hold one."""
-    first = None if _wire(subject).tools is None else _reply(subject)
+    first = None if _api(subject).tools is None else _reply(subject)
     # The stream of a reply that max_tokens ended before its call would be as long.
     if not isinstance(first, Reply) or ending(first.finish_reason) == "cut":
         return []
@@ -194,7 +194,7 @@ def _properties(reply: Reply | RequestFailed) -> tuple[str, ...]:
 
 def _parsed(subject: Subject) -> Seen:
     """Check that a call comes as a call where it is forced; if none does, name what shows that the server lost it."""
-    if _wire(subject).tools is None:
+    if _api(subject).tools is None:
         return untested(SENT, f"api={subject.server.calls_api} offers no tools")
     first, remedy = _reply(subject), calls_remedy(subject.server.asker.model, subject.server.engine)
     for reply in (first, _reply(subject, "two")) if _with_calls(subject) else (first,):
@@ -285,7 +285,7 @@ def _arguments(subject: Subject) -> Seen:
 
 def _ids(subject: Subject) -> Seen:
     """Check that each call has an id, which neither another call of its reply nor one of the next turn has."""
-    form, replies = _wire(subject).tools, _with_calls(subject)
+    form, replies = _api(subject).tools, _with_calls(subject)
     failed = [each for each in subject.called.values() if isinstance(each, RequestFailed)]
     calls = [[call.id for call in reply.calls] for reply in (*replies, *(_ended(subject, "two") if replies else ()))]
     if any(NO_CALL_ID in each.message for each in failed) or not all(map(all, calls)):

@@ -15,13 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from harness.client.apis.api import API, BadEvent, Delta
+from harness.client.apis.chat import CHAT, Token, tokens_of
 from harness.client.asker import Asker
 from harness.client.protocol.failures import FailureKind, RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.client.wires.chat import CHAT, Token, tokens_of
-from harness.client.wires.wire import BadEvent, Delta, Wire
 from harness.core import codec
-from harness.core.choices import Api
+from harness.core.choices import ApiName
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message, OfferedTool, Usage
@@ -49,7 +49,7 @@ class Inquiry:
 
     text: str
     fields: Fields
-    wire: Wire = CHAT
+    api: API = CHAT
     tools: Sequence[OfferedTool] = ()
     choice: str | None = None
     turns: Sequence[Any] = ()
@@ -61,7 +61,7 @@ class Inquiry:
         whole replies are asked for (unless `stream`), without token ids, which a check would mistake for the model's
         own output.
         """
-        own, fields = asker.spelling.over(self.wire.api), dict(self.fields)
+        own, fields = asker.spelling.over(self.api.name), dict(self.fields)
         model, seed = fields.pop("model", asker.model), fields.pop("seed", None)
         switches = fields.pop("chat_template_kwargs", {})
         overruled = {*fields, own.max_tokens_field} if "max_tokens" in fields else set(fields)
@@ -76,8 +76,8 @@ class Inquiry:
         )
         template = replace(asker, model=model, spelling=spelling).template(fields).offering(self.tools)
         body: dict[str, Any] = codec.decode(template.body_of_text(self.text, seed))
-        if self.turns and self.wire.tools is not None:
-            body[self.wire.tools.turns] += self.turns
+        if self.turns and self.api.tools is not None:
+            body[self.api.tools.turns] += self.turns
         return body
 
 
@@ -119,11 +119,11 @@ class ProbeReply:
         return self.reasoning + self.text
 
 
-def read_reply(body: bytes, wire: Wire) -> ProbeReply:
+def read_reply(body: bytes, api: API) -> ProbeReply:
     """The whole reply that a body holds, read as a run reads it, with its log-probabilities. Raises `Refused`."""
     try:
         value = codec.decode(body, dict)
-        event, _ = wire.reader().event(value, False)
+        event, _ = api.reader().event(value, False)
         if not event.choices:
             raise BadEvent("it holds no choice")
         tokens = tokens_of(value["choices"][0])
@@ -191,7 +191,7 @@ class ProbedServer:
     engine: str | None = None
     context: int | None = None
     at_once: int = AT_ONCE
-    calls_api: Api = "chat"
+    calls_api: ApiName = "chat"
     n_requests: int = 0
     n_tokens: int = 0
     answered: bool = False
@@ -203,11 +203,11 @@ class ProbedServer:
     with_text: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def send(self, body: Fields, wire: Wire) -> ProbeReply:
+    def send(self, body: Fields, api: API) -> ProbeReply:
         """Send one request as it is; return its reply. Raises `Refused`."""
         raise NotImplementedError
 
-    def send_streams(self, bodies: Sequence[Fields], at_once: int, wire: Wire = CHAT) -> list[Reply | RequestFailed]:
+    def send_streams(self, bodies: Sequence[Fields], at_once: int, api: API = CHAT) -> list[Reply | RequestFailed]:
         """Send requests as they are; return their replies in order, read as a run reads them. A failure stands in place
         of its reply.
         """
@@ -234,9 +234,9 @@ class ProbedServer:
         """
         return sum(n for prompt, n in self.empty.items() if prompt in self.with_text)
 
-    def whole(self, body: Fields, wire: Wire = CHAT) -> ProbeReply:
+    def whole(self, body: Fields, api: API = CHAT) -> ProbeReply:
         """The reply to one request, not streamed, sent without the spare fields that `drop` names. Raises `Refused`."""
-        reply = self.send(self._without_dropped(body), wire)
+        reply = self.send(self._without_dropped(body), api)
         self.answered = True
         with self._lock:
             self.n_tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
@@ -245,12 +245,12 @@ class ProbedServer:
         self._count(body, reply.whole, "hidden" if hidden else reply.finish_reason)
         return reply
 
-    def many(self, bodies: Sequence[Fields], wire: Wire = CHAT) -> list[ProbeReply | Refused]:
+    def many(self, bodies: Sequence[Fields], api: API = CHAT) -> list[ProbeReply | Refused]:
         """The replies to several requests, in order, `at_once` at a time; a refusal stands in place of its reply."""
 
         def ask(body: Fields) -> ProbeReply | Refused:
             try:
-                return self.whole(body, wire)
+                return self.whole(body, api)
             except Refused as refused:
                 return refused
 
@@ -261,10 +261,10 @@ class ProbedServer:
             # After Ctrl-C nobody waits for the replies under way.
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt), cancel_futures=True)
 
-    def every(self, bodies: Sequence[Fields], wire: Wire = CHAT) -> list[ProbeReply]:
+    def every(self, bodies: Sequence[Fields], api: API = CHAT) -> list[ProbeReply]:
         """The replies to several requests, in order, as of `many`. Raises the first `Refused` among them."""
         replies = []
-        for answer in self.many(bodies, wire):
+        for answer in self.many(bodies, api):
             if isinstance(answer, Refused):
                 raise answer
             replies.append(answer)
@@ -291,9 +291,9 @@ class ProbedServer:
                 self.unread = self.unread or next((note for note in reply.notes if note.startswith(UNREAD_TEXT)), "")
         return replies
 
-    def called(self, body: Fields, wire: Wire) -> Reply | RequestFailed:
+    def called(self, body: Fields, api: API) -> Reply | RequestFailed:
         """The reply to a request that offers tools, streamed or whole as its body says."""
-        (reply,) = self.send_streams([self._without_dropped(body)], 1, wire.with_calls)
+        (reply,) = self.send_streams([self._without_dropped(body)], 1, api.with_calls)
         self._add_cost(reply)
         return reply
 

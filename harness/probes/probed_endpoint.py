@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of, without_repeats
+from harness.client.apis.api import API
+from harness.client.apis.chat import CHAT
 from harness.client.facts import page
 from harness.client.facts.looks import Looks
 from harness.client.facts.tokens import Tokenizer, has_token_pages
@@ -26,8 +28,6 @@ from harness.client.interface import Deadlines, Post
 from harness.client.protocol.failures import RequestFailed, error_words, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.transport import open_transport
-from harness.client.wires.chat import CHAT
-from harness.client.wires.wire import Wire
 from harness.core import channel, codec
 from harness.core.errors import ServerError
 from harness.core.helpers import HELPERS
@@ -80,13 +80,13 @@ class ProbedEndpoint(ProbedServer):
     facts: ServerFacts = NOTHING_TOLD
     seconds: float = SECONDS
 
-    def send(self, body: Fields, wire: Wire) -> ProbeReply:
+    def send(self, body: Fields, api: API) -> ProbeReply:
         """Send one request as it is, again while the server's limits refuse it; return its reply. Raises `Refused`."""
-        content = self._post(self.endpoint.base_url + wire.path, body, page.MAX_PAGE_BYTES)
+        content = self._post(self.endpoint.base_url + api.path, body, page.MAX_PAGE_BYTES)
         # Findings quote replies, and references keep them; so keys that a reply repeats are hidden first.
         secrets = secrets_of(self.endpoint, self.asker.spelling.secrets)
         text = without_repeats(content.decode("utf-8", "surrogateescape"), secrets)
-        return read_reply(text.encode("utf-8", "surrogateescape"), wire)
+        return read_reply(text.encode("utf-8", "surrogateescape"), api)
 
     def read(self, prompt: Sequence[int], reply: Sequence[int]) -> ReadTokens:
         """What the server makes of the tokens of a reply. prompt, reply: token ids. Raises `Refused`."""
@@ -128,19 +128,19 @@ class ProbedEndpoint(ProbedServer):
             raise Refused(answer.status, self.shown(error_words(answer.body)))
         return answer.body
 
-    def send_streams(self, bodies: Sequence[Fields], at_once: int, wire: Wire = CHAT) -> list[Reply | RequestFailed]:
+    def send_streams(self, bodies: Sequence[Fields], at_once: int, api: API = CHAT) -> list[Reply | RequestFailed]:
         """Send requests as they are; return their replies in order, read as a run reads them. A failure stands in place
         of its reply.
         """
         replies: list[Reply | RequestFailed] = []
         # A thread of its own, because the caller may run an event loop already. After Ctrl-C nobody waits for it.
-        send = partial(asyncio.run, self._streams(bodies, at_once, wire))
+        send = partial(asyncio.run, self._streams(bodies, at_once, api))
         thread = threading.Thread(target=lambda: replies.extend(send()), daemon=True)
         thread.start()
         thread.join()
         return replies
 
-    async def _streams(self, bodies: Sequence[Fields], at_once: int, wire: Wire) -> list[Reply | RequestFailed]:
+    async def _streams(self, bodies: Sequence[Fields], at_once: int, api: API) -> list[Reply | RequestFailed]:
         """The reply or failure of each request, in order; at most `at_once` are in flight.
 
         With at_once = 1, a request that a rate limit refuses is sent again, for `PATIENCE_SECONDS` in all.
@@ -148,7 +148,7 @@ class ProbedEndpoint(ProbedServer):
         transport = open_transport(secrets=self.asker.spelling.secrets)
         gate = asyncio.Semaphore(at_once)
         patience = Deadlines(connect=10, first_token=self.seconds, idle=60)
-        endpoint = self.endpoint if wire.api == CHAT.api else self.calls_endpoint
+        endpoint = self.endpoint if api.name == CHAT.name else self.calls_endpoint
 
         async def ask(body: Fields) -> Reply | RequestFailed:
             waited, pause = 0.0, PAUSE_SECONDS
@@ -156,7 +156,7 @@ class ProbedEndpoint(ProbedServer):
                 while True:
                     self._count_request()
                     try:
-                        post = Post(endpoint, wire, codec.encode(body), patience, MAX_BYTES)
+                        post = Post(endpoint, api, codec.encode(body), patience, MAX_BYTES)
                         return await transport.complete(post)
                     except RequestFailed as failed:
                         wait = failed.retry_after or pause

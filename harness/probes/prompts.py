@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from harness.client.apis.chat import CHAT
 from harness.client.facts.tokens import THINK, THINK_END
-from harness.client.wires.chat import CHAT
 from harness.core.errors import ServerError
 from harness.core.inert import quoted
 from harness.core.records import Message

@@ -22,8 +22,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from harness.client.wires.chat import CHAT, Token
-from harness.client.wires.completions import COMPLETIONS
+from harness.client.apis.chat import CHAT, Token
+from harness.client.apis.completions import COMPLETIONS
 from harness.core.inert import quoted
 from harness.probes.findings import FALSE_ALARM, MAX_LOST, Check, Seen, sound, spoils, untested, warns
 from harness.probes.inquiries import Inquiry, ProbeReply, Refused, first_top

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from harness.client.apis.chat import CHAT
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.client.wires.chat import CHAT
 from harness.core.inert import quoted
 from harness.probes.inquiries import Inquiry, ProbedServer, ProbeReply, Refused, text_of
 
@@ -88,7 +88,7 @@ class Subject:
 
     def whole(self, inquiry: Inquiry) -> ProbeReply:
         """The whole reply to one request. Raises `Refused`."""
-        return self.server.whole(inquiry.body(self.server.asker), inquiry.wire)
+        return self.server.whole(inquiry.body(self.server.asker), inquiry.api)
 
     def streamed(self, inquiries: Sequence[Inquiry], at_once: int = 1) -> list[Reply | RequestFailed]:
         """The streamed replies to several requests, in order; a failure stands in place of its reply."""

@@ -1,4 +1,4 @@
-"""What a tool is: a value, like the `Wire` of an API; and its settings in a run, a part of the run's identity."""
+"""What a tool is: a value, like the `API` of an API; and its settings in a run, a part of the run's identity."""
 
 from __future__ import annotations
 

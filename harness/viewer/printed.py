@@ -290,7 +290,7 @@ def template(record: BenchmarkRecord) -> RequestTemplate:
     Not covered: a limit on new tokens that was lowered for one request to fit the server's context.
     """
     identity = record.identity
-    recorded: dict[str, Any] = {**record.settings, **identity}
+    recorded: dict[str, Any] = {**record.settings, **identity, "api_name": identity.get("api")}
     sampling = {**(identity.get("neutral") or {}), **(identity.get("sampling") or {})}
     bound = sampling.pop("max_tokens", None)
     spelling = Spelling(
@@ -314,7 +314,7 @@ def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
     spelt = template(record)
     asked = spelt.offering(question.tools or (), question.calling or {}).body(question, sample.seed)
     body = visible_json(json.dumps(codec.decode(asked), ensure_ascii=False))
-    url = sample.endpoint.rstrip("/") + spelt.spelling.wire.path
+    url = sample.endpoint.rstrip("/") + spelt.spelling.api.path
     url = quote(url, safe=":/?#[]@!$&'()*+,;=%~", errors="backslashreplace")
     return " \\\n  ".join(
         (

@@ -21,10 +21,10 @@ from harness.benchmarks import catalogue, prompts, questions
 from harness.benchmarks.card import Card, from_mapping
 from harness.benchmarks.drafts import form_of, read_reference
 from harness.benchmarks.prompts import BOXED, Prompt
+from harness.client.apis.table import api_of
 from harness.client.spelling import Spelling
-from harness.client.wires.table import wire_of
 from harness.core import codec
-from harness.core.choices import Api
+from harness.core.choices import ApiName
 from harness.core.errors import UsageError
 from harness.core.records import OWN_METADATA, Grade, Question
 from harness.scoring.score import score_benchmark
@@ -388,15 +388,15 @@ def test_the_letter_of_an_option_has_the_prompts_mark() -> None:
     assert listed == {")": "A) x\nB) y", ".": "A. x\nB. y", "()": "(A) x\n(B) y"}
 
 
-def test_each_api_has_a_wire_that_knows_its_questions_and_another_word_is_named(write_rows: Write) -> None:
+def test_each_api_knows_its_questions_and_another_word_is_named(write_rows: Write) -> None:
     path = write_rows([{"q": "1 + 1?", "a": 2}])
-    for api in get_args(Api):
+    for api in get_args(ApiName):
         (question,) = questions.build(card(path), api=api).questions
-        (prompt,) = wire_of(api).prompt(question.messages, question.prompt).values()
+        (prompt,) = api_of(api).prompt(question.messages, question.prompt).values()
         asked = [{"role": each.role, "content": each.content} for each in question.messages] or question.prompt
         assert json.loads(codec.encode(prompt)) == asked != ""
     with pytest.raises(UsageError, match="expected chat or completions or responses or messages"):
-        Spelling(api="later")  # type: ignore[arg-type]  # as a run of a later version recorded it
+        Spelling(api_name="later")  # type: ignore[arg-type]  # as a run of a later version recorded it
 
 
 def test_a_column_that_no_row_has_is_refused_in_a_card_of_ones_own(write_rows: Write, tmp_path: Path) -> None:

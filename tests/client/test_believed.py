@@ -19,12 +19,12 @@ from unittest.mock import MagicMock
 import pytest
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.apis.chat import CHAT
 from harness.client.interface import Deadlines
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
 from harness.client.transport import Connection, Request, Server
-from harness.client.wires.chat import CHAT
 from harness.core.reply_notes import DOUBTFUL, IDS_VARY, LATE_TEXT, MORE_CHOICES, RENAMED, SECOND_FINISH, UNREAD_TEXT
 from harness.testing import END, HEAD, chunk
 from tests.budget import thinned

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from harness.client.apis.api import MAX_NAME_CHARS
+from harness.client.apis.chat import CHAT, event_of
 from harness.client.protocol import sse
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens
 from harness.client.protocol.sse import LONG_REPLY_CHARS, ReplyParser
-from harness.client.wires.chat import CHAT, event_of
-from harness.client.wires.wire import MAX_NAME_CHARS
 from harness.core.contradictions import contradictions
 from harness.core.reply_notes import CUMULATIVE, LATE_BODY
 from harness.core.secret import Secret

@@ -12,12 +12,12 @@ from functools import partial
 import pytest
 
 from harness.client.address.endpoint import quote_safely, redact
+from harness.client.apis.api import API
+from harness.client.apis.chat import CHAT
+from harness.client.apis.messages import MESSAGES
+from harness.client.apis.responses import RESPONSES
 from harness.client.protocol.failures import RequestFailed, failure_of_event, failure_of_status
 from harness.client.protocol.sse import ReplyParser
-from harness.client.wires.chat import CHAT
-from harness.client.wires.messages import MESSAGES
-from harness.client.wires.responses import RESPONSES
-from harness.client.wires.wire import Wire
 from harness.core.reply_notes import loses_call
 from harness.core.secret import Secret
 from harness.testing import Said
@@ -30,8 +30,8 @@ KEY = "sk-canary-0123456789-abcdefghij"
 TOKEN = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 
 
-def parse(body: bytes, size: int | None = None, wire: Wire = CHAT) -> None:
-    parser = ReplyParser(wire, started=0.0, started_utc=0.0, max_body_bytes=1 << 30, secrets=(Secret(KEY),))
+def parse(body: bytes, size: int | None = None, api: API = CHAT) -> None:
+    parser = ReplyParser(api, started=0.0, started_utc=0.0, max_body_bytes=1 << 30, secrets=(Secret(KEY),))
     size = size or len(body)
     try:
         for at in range(0, len(body), size):
@@ -64,8 +64,8 @@ WORK: dict[str, tuple[int, Callable[[int], object]]] = {
     "blanks before a body": (50_000, lambda n: parse(b" " * n, 8)),
     "a body in JSON": (50_000, lambda n: parse(b'{"choices":[{"delta":{"content":"' + b"x" * n, 64)),
     "tokens": (2000, lambda n: parse(TOKEN * n)),
-    "tokens of responses": (2000, lambda n: parse(b"".join(Said("x" * n).events("responses")), wire=RESPONSES)),
-    "tokens of messages": (2000, lambda n: parse(b"".join(Said("x" * n).events("messages")), wire=MESSAGES)),
+    "tokens of responses": (2000, lambda n: parse(b"".join(Said("x" * n).events("responses")), api=RESPONSES)),
+    "tokens of messages": (2000, lambda n: parse(b"".join(Said("x" * n).events("messages")), api=MESSAGES)),
     "tokens, then a failure": (2000, lambda n: parse(TOKEN * n + b"data: {\n\n")),
     "an error of many words": (
         20_000,

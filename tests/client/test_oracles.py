@@ -1,7 +1,7 @@
 """Whatever the makers' own packages read of a mutated stream, the client reads, with the same text; what they do not
 read is read with a doubt, or refused by a sentence that is true of it. Events are those that httpx-sse finds.
 
-For: harness.client.wires, harness.client.protocol.sse, harness.client.protocol.reply.
+For: harness.client.apis, harness.client.protocol.sse, harness.client.protocol.reply.
 
 Streams of ../shared/dialects are mutated where that folder is there, else those made here and in `dialects`.
 `HARNESS_FUZZ_EXAMPLES` sets the number of mutants of each API, `HARNESS_FUZZ_SEED` the seed, which changes every day.
@@ -28,15 +28,15 @@ import openai
 import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
+from harness.client.apis.api import Event
+from harness.client.apis.chat import CHAT, ChoicesReader
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.sse import ReplyParser
-from harness.client.wires.chat import CHAT, ChoicesReader
-from harness.client.wires.wire import Event
 from harness.core.reply_notes import DOUBTFUL
 from tests.budget import SEED, examples
 from tests.client.dialects import recordings
+from tests.client.test_apis import CASES, FOLDER, read
 from tests.client.test_events import facts
-from tests.client.test_wires import CASES, FOLDER, read
 
 MESSAGES: list[dict[str, Any]] = [
     {

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.address import providers
+from harness.client.apis.api import API
+from harness.client.apis.table import APIS
 from harness.client.asker import Asker
 from harness.client.spelling import RequestTemplate, Spelling
-from harness.client.wires.table import WIRES
-from harness.client.wires.wire import Wire
-from harness.core.choices import Api, Thinking
+from harness.core.choices import ApiName, Thinking
 from harness.core.errors import UsageError
 from harness.core.records import Message
 from tests.runs.recorded import question
@@ -102,20 +102,20 @@ def test_an_address_without_a_path_gets_the_providers() -> None:
         ("minimax", "messages", "https://proxy.example/v1", "https://proxy.example/v1"),
     ],
 )
-def test_an_address_may_lack_its_path_and_its_scheme(name: str, api: Api, url: str | None, asked: str) -> None:
+def test_an_address_may_lack_its_path_and_its_scheme(name: str, api: ApiName, url: str | None, asked: str) -> None:
     assert providers.load(name).endpoint(url, "k", api=api).base_url == asked
 
 
-@pytest.mark.parametrize("asked", WIRES)
-@pytest.mark.parametrize("named", WIRES)
-def test_an_address_that_names_another_api_is_refused(asked: Wire, named: Wire) -> None:
+@pytest.mark.parametrize("asked", APIS)
+@pytest.mark.parametrize("named", APIS)
+def test_an_address_that_names_another_api_is_refused(asked: API, named: API) -> None:
     provider, url = providers.load("generic"), f"http://h/v1{named.path}"
     if asked is named:
-        assert provider.endpoint(url, None, api=asked.api).base_url == "http://h/v1"
+        assert provider.endpoint(url, None, api=asked.name).base_url == "http://h/v1"
     else:
-        with pytest.raises(UsageError, match=f"set api={named.api}, or leave the end off"):
-            provider.endpoint(url, None, api=asked.api)
-    provider.endpoint(f"unix:/tmp{named.path}", None, api=asked.api)
+        with pytest.raises(UsageError, match=f"set api={named.name}, or leave the end off"):
+            provider.endpoint(url, None, api=asked.name)
+    provider.endpoint(f"unix:/tmp{named.path}", None, api=asked.name)
 
 
 def test_a_provider_without_an_address_of_its_own_asks_for_one() -> None:
@@ -293,7 +293,7 @@ def test_a_chat_request_holds_what_was_set_and_nothing_else() -> None:
         "seed": 7,
         "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "17+25? ∑ \ud800"}],
     }
-    assert template.spelling.wire.path == "/chat/completions"
+    assert template.spelling.api.path == "/chat/completions"
     assert template.body(QUESTION, 7) == template.body(QUESTION, 7) != template.body(QUESTION, 8)
     for seed in (7, None):
         assert template.names(seed=seed is not None) == body(template, seed=seed).keys() - {"messages"}
@@ -337,7 +337,7 @@ def test_keys_of_the_body_are_sealed_from_the_first_moment_and_nothing_of_it_is_
 
 def test_a_request_of_a_plain_text_is_one_user_message_or_the_prompt() -> None:
     chat, raw = (
-        RequestTemplate(model="m", spelling=Spelling(api=api, stream=False)) for api in ("chat", "completions")
+        RequestTemplate(model="m", spelling=Spelling(api_name=api, stream=False)) for api in ("chat", "completions")
     )  # type: ignore[arg-type]
     shared = {"model": "m", "stream": False}
     message = {"role": "user", "content": "Hi"}

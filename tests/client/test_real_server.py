@@ -37,7 +37,7 @@ def ask(name: TransportName, server: RunningServer, template: RequestTemplate, t
         endpoint = Endpoint.parse(server.base_urls[0])
         try:
             body = template.body(question(text=text, prompt=text), seed)
-            return await transport.complete(Post(endpoint, template.spelling.wire, body, DEADLINES, 10**7))
+            return await transport.complete(Post(endpoint, template.spelling.api, body, DEADLINES, 10**7))
         finally:
             await transport.close()
 
@@ -54,7 +54,7 @@ def test_the_same_seed_gives_the_same_sample_by_every_transport(
         model=embedded_server.model,
         sampling={"temperature": 0.8},
         max_tokens=12,
-        spelling=Spelling(api=api, stream=stream),  # type: ignore[arg-type]
+        spelling=Spelling(api_name=api, stream=stream),  # type: ignore[arg-type]
     )
     replies = [ask(name, embedded_server, template, "Name three colours:", 7) for name in TRANSPORTS]
     facts = {(r.text, r.reasoning, r.finish_reason, r.usage.completion_tokens, r.notes) for r in replies}

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.apis.chat import CHAT
 from harness.client.interface import Deadlines, Post
 from harness.client.protocol.failures import RequestFailed
 from harness.client.transport import Transport
-from harness.client.wires.chat import CHAT
 from harness.generation.batching.handing import read_result
 from harness.generation.dispatch.retry import Cause, advice
 from harness.testing import FakeServer, Step, delta, event, event_stream, http

@@ -17,8 +17,8 @@ from harness.core.contradictions import contradictions
 from harness.core.token_counts import MAX_STATED_TOKENS, believed, stated_usage
 from harness.testing import Said
 from tests.budget import examples
+from tests.client.test_apis import read
 from tests.client.test_events import DONE, delta, event, reply
-from tests.client.test_wires import read
 
 DETAILS, OF_PROMPT, CACHED = "completion_tokens_details", "prompt_tokens_details", "cached_tokens"
 

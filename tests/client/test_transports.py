@@ -30,6 +30,7 @@ import trustme
 from harness.client import interface
 from harness.client import transport as http_transport
 from harness.client.address.endpoint import Endpoint
+from harness.client.apis.chat import CHAT
 from harness.client.interface import Arriving, Deadlines, Post, Transport
 from harness.client.loop import new_event_loop
 from harness.client.openai_sdk import OpenaiTransport
@@ -37,7 +38,6 @@ from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.client.transport import Transport as HttpTransport
 from harness.client.transport import open_transport
-from harness.client.wires.chat import CHAT
 from harness.testing import (
     CLOSE,
     DONE,

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from harness.client.apis.api import API
+from harness.client.apis.chat import CHAT
 from harness.client.asker import Asker
 from harness.client.protocol.failures import RequestFailed, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
-from harness.client.wires.chat import CHAT
-from harness.client.wires.wire import Wire
 from harness.probes.calls import CUT, NOTE, TOOL
 from harness.probes.inquiries import ProbedServer
 from harness.testing import Said
@@ -173,19 +173,19 @@ class CallingServer(ProbedServer):
     asker: Asker = field(default_factory=lambda: Asker(model="toy"))
 
     def send_streams(
-        self, bodies: Sequence[Mapping[str, Any]], at_once: int, wire: Wire = CHAT
+        self, bodies: Sequence[Mapping[str, Any]], at_once: int, api: API = CHAT
     ) -> list[Reply | RequestFailed]:
-        return [self._reply(dict(body), wire) for body in bodies]
+        return [self._reply(dict(body), api) for body in bodies]
 
-    def _reply(self, body: dict[str, Any], wire: Wire) -> Reply | RequestFailed:
+    def _reply(self, body: dict[str, Any], api: API) -> Reply | RequestFailed:
         self.n_requests += 1
         asked = Asked(body, self.chance)
         said = self.change(asked, honest(asked))
         if isinstance(said, str):
             return failure_of_status(400, json.dumps({"error": {"message": said}}).encode())
         said = said.after(json.dumps(body).encode())
-        content = said.events(wire.api) if body["stream"] else [json.dumps(said.whole(wire.api)).encode()]
-        parser = ReplyParser(wire, started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
+        content = said.events(api.name) if body["stream"] else [json.dumps(said.whole(api.name)).encode()]
+        parser = ReplyParser(api, started=0.0, started_utc=0.0, max_body_bytes=1 << 20)
         try:
             parser.feed(b"".join(content), 0.2)
             return parser.finish()

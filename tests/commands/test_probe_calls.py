@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.core.choices import Api
+from harness.core.choices import ApiName
 from harness.probes import probe
 from harness.probes.findings import ProbeReport
 from harness.testing import FakeServer, Request, Said, http, serving
 from tests.commands.calling_model import FAULTS, HEALTHY, Asked, CallingServer, Change, honest
 from tests.system.command import harness
 
-APIS: tuple[Api, ...] = ("chat", "responses", "messages")
+APIS: tuple[ApiName, ...] = ("chat", "responses", "messages")
 
 
-def probed(change: Change, engine: str | None, api: Api = "chat", seed: int = 1) -> ProbeReport:
+def probed(change: Change, engine: str | None, api: ApiName = "chat", seed: int = 1) -> ProbeReport:
     server = CallingServer(change=change, engine=engine, chance=random.Random(seed), calls_api=api)
     return probe.examine(server, probe.select(["calls"]), seed=seed)
 
@@ -32,14 +32,14 @@ def flagged(report: ProbeReport) -> dict[str, str]:
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("name", FAULTS)
-def test_each_fault_is_found_by_its_check_alone(name: str, api: Api) -> None:
+def test_each_fault_is_found_by_its_check_alone(name: str, api: ApiName) -> None:
     check, engine, change = FAULTS[name]
     assert [*flagged(probed(change, engine, api))] == [check]
 
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("name", HEALTHY)
-def test_a_healthy_server_is_not_flagged(name: str, api: Api) -> None:
+def test_a_healthy_server_is_not_flagged(name: str, api: ApiName) -> None:
     engine, change = HEALTHY[name]
     for seed in range(3):
         report = probed(change, engine, api, seed)
@@ -66,7 +66,7 @@ def test_a_reply_that_states_a_call_and_has_none_is_a_lost_call() -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_the_command_checks_calls_by_an_api(tmp_path: Path, api: Api) -> None:
+def test_the_command_checks_calls_by_an_api(tmp_path: Path, api: ApiName) -> None:
     def reply(request: Request) -> Said:
         return honest(Asked(request.json, random.Random(1)))
 

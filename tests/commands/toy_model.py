@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from harness.client.apis.api import API
+from harness.client.apis.chat import CHAT
 from harness.client.asker import Asker
 from harness.client.facts.page import SlowAnswer
 from harness.client.protocol.failures import RequestFailed, error_words, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
-from harness.client.wires.chat import CHAT
-from harness.client.wires.wire import Wire
 from harness.probes.inquiries import SECONDS, ProbedServer, ProbeReply, Refused, read_reply
 from harness.testing import Answer, Request, Step, event, event_stream, http, serving
 
@@ -226,17 +226,17 @@ class ToyAsker(ProbedServer):
     context: int | None = CONTEXT
     at_once: int = 1  # one after the other, so that a seed decides all
 
-    def send(self, body: Mapping[str, Any], wire: Wire) -> ProbeReply:
+    def send(self, body: Mapping[str, Any], api: API) -> ProbeReply:
         self.n_requests += 1
-        status, content = passed(self.toy, self.fault, dict(body), chat=wire is CHAT)
+        status, content = passed(self.toy, self.fault, dict(body), chat=api is CHAT)
         if status == 200 and self.fault.whole_seconds > SECONDS:
             raise SlowAnswer(f"no answer within {SECONDS:g} s")
         if status != 200:
             raise Refused(status, error_words(content))
-        return read_reply(content, wire)
+        return read_reply(content, api)
 
     def send_streams(
-        self, bodies: Sequence[Mapping[str, Any]], at_once: int, wire: Wire = CHAT
+        self, bodies: Sequence[Mapping[str, Any]], at_once: int, api: API = CHAT
     ) -> list[Reply | RequestFailed]:
         statuses, contents, late = [], [], list[bool]()
         for n, body in enumerate(bodies):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from harness.client.spelling import Spelling
-from harness.core.choices import Api
+from harness.core.choices import ApiName
 from harness.core.errors import ServerError, StoppedByRule, StoreError
 from harness.core.nouns import Prices
 from harness.generation.dispatch.canary import FIRST_SAMPLES
@@ -206,7 +206,7 @@ FORMS = {
 @pytest.mark.parametrize(("form", "streamed"), FORMS)
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 def test_replies_in_another_form_end_a_run_in_one_round_if_all_are_and_one_alone_does_not(
-    tmp_path: Path, api: Api, form: str, streamed: bool
+    tmp_path: Path, api: ApiName, form: str, streamed: bool
 ) -> None:
     said, scripts, alone = form.partition("/")[0], scripted("42"), True
 
@@ -218,7 +218,9 @@ def test_replies_in_another_form_end_a_run_in_one_round_if_all_are_and_one_alone
         return odd or scripts(replace(request, path=f"/v1/{form}", body=body))
 
     with FakeServer(oddly) as server:
-        settings = run_settings(tmp_path / "run", server.base_url, spelling=Spelling(api=api), samples=1, canary=False)
+        settings = run_settings(
+            tmp_path / "run", server.base_url, spelling=Spelling(api_name=api), samples=1, canary=False
+        )
         assert run(settings, question_set(tmp_path, 6)).complete
         assert len(server.requests) in (6, 6 + (said != api))
         alone, settings = False, replace(settings, out=tmp_path / "other")

@@ -27,9 +27,9 @@ import pytest
 
 import harness
 from harness.client.address.endpoint import Endpoint
+from harness.client.apis.api import Call
 from harness.client.protocol.reply import Reply
 from harness.client.spelling import Spelling
-from harness.client.wires.wire import Call
 from harness.core.errors import HelperFailed, StoppedByRule, StoreError, UsageError
 from harness.core.helpers import HELPERS
 from harness.core.nouns import Prices
@@ -74,7 +74,7 @@ def settings_of(
 ) -> RunSettings:
     sampling = Sampling(temperature=0.6, max_tokens=max_tokens)
     benchmarks = {"sums": BenchmarkSettings(samples=samples, sampling=sampling, tools=tools)}
-    return run_settings(out, url, benchmarks=benchmarks, spelling=Spelling(api=api), canary=False, **more)
+    return run_settings(out, url, benchmarks=benchmarks, spelling=Spelling(api_name=api), canary=False, **more)
 
 
 def one_sample(folder: Path, *replies: str | Said, **more: Any) -> tuple[Sample, Outcome, list[Request]]:

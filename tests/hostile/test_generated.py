@@ -15,14 +15,14 @@ from collections.abc import Callable
 import pytest
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.apis.api import API
+from harness.client.apis.chat import CHAT
+from harness.client.apis.table import api_of
 from harness.client.interface import Deadlines, Post, Transport
 from harness.client.openai_sdk import OpenaiTransport
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.client.transport import Transport as HttpTransport
-from harness.client.wires.chat import CHAT
-from harness.client.wires.table import wire_of
-from harness.client.wires.wire import Wire
 from harness.core.reply_notes import UNREAD_TEXT
 from harness.testing import FakeServer, Request, Step
 from tests.client.test_believed import BENDS
@@ -34,7 +34,7 @@ MAX_GROWTH_KB = 200_000
 DEADLINES = Deadlines(first_token=20.0, idle=5.0)
 
 
-def outcome(make: Callable[[], Transport], hostile: Mode, wire: Wire = CHAT) -> Reply | RequestFailed:
+def outcome(make: Callable[[], Transport], hostile: Mode, api: API = CHAT) -> Reply | RequestFailed:
     """What a request to this server comes to."""
 
     def answer(_request: Request) -> list[Step]:
@@ -44,7 +44,7 @@ def outcome(make: Callable[[], Transport], hostile: Mode, wire: Wire = CHAT) -> 
         transport = make()
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": True}).encode()
         try:
-            return await transport.complete(Post(Endpoint.parse(url), wire, body, DEADLINES, 1 << 20))
+            return await transport.complete(Post(Endpoint.parse(url), api, body, DEADLINES, 1 << 20))
         except RequestFailed as failure:
             return failure
         finally:
@@ -85,7 +85,7 @@ def test_a_hostile_reply_of_parts_is_a_failure_or_what_was_said(api: str) -> Non
     believed = Counter[bool]()
     for number in range(0, MODES, max(1, STEP // 2)):
         hostile = mode_of_parts(number, api)
-        got = outcome(HttpTransport, hostile, wire_of(api))
+        got = outcome(HttpTransport, hostile, api_of(api))
         lost = isinstance(got, Reply) and any(note.startswith(UNREAD_TEXT) for note in got.notes)
         assert lost or wrong(hostile, got) == "", hostile.name
         believed[isinstance(got, Reply)] += 1

@@ -78,7 +78,7 @@ SENT: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("options", "fields", "left"), SENT)
-def test_what_a_wire_and_a_model_take_is_sent_and_the_rest_is_named(
+def test_what_an_api_and_a_model_take_is_sent_and_the_rest_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], fields: dict[str, Any], left: list[str]
 ) -> None:
     monkeypatch.setenv("KEY_OF_A_TEST", "sk-of-a-test-0123456789")

@@ -1,6 +1,6 @@
 """Runs whose questions show images: what a server gets, what the folder holds, and what reads it afterwards.
 
-For: harness.client.wires, harness.core.images, harness.generation.network.requests.
+For: harness.client.apis, harness.core.images, harness.generation.network.requests.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.apis.chat import CHAT
 from harness.client.batch_service import BatchService
 from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Deadlines, Post
 from harness.client.protocol.failures import RequestFailed
 from harness.client.transport import open_transport
-from harness.client.wires.chat import CHAT
 from harness.core.errors import ServerError
 from harness.judges.judge import judge_of
 from harness.options.judge import JudgeOptions

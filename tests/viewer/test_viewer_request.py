@@ -35,7 +35,7 @@ def body_of(command: str) -> Any:
     "spelling",
     [
         Spelling(),
-        Spelling(api="completions", stream=False),
+        Spelling(api_name="completions", stream=False),
         Spelling(
             max_tokens_field="max_completion_tokens",
             chat_template_kwargs={"enable_thinking": True},
@@ -44,7 +44,7 @@ def body_of(command: str) -> Any:
     ],
 )
 def test_the_body_is_the_one_that_the_server_got(tmp_path: Path, spelling: Spelling) -> None:
-    built = question_set(tmp_path, 2, api=spelling.api)
+    built = question_set(tmp_path, 2, api=spelling.api_name)
     sampling = Sampling(temperature=0.6, top_p=0.9, max_tokens=99)
     benchmarks = {
         "sums": BenchmarkSettings(samples=2, sampling=sampling, neutral={"min_p": 0.0, "repeat_penalty": 1.0})
@@ -58,7 +58,7 @@ def test_the_body_is_the_one_that_the_server_got(tmp_path: Path, spelling: Spell
     for question_id, stored in opened.questions.items():
         for index in range(2):
             command = curl(opened.record, stored, opened.offsets.read(Key(question_id, index)))
-            assert command.startswith(f"curl {server.base_url}{spelling.wire.path}")
+            assert command.startswith(f"curl {server.base_url}{spelling.api.path}")
             shown.add(json.dumps(body_of(command), sort_keys=True))
     assert shown == sent
     assert len(sent) == 4

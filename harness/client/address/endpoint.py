@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from harness.client.wires.table import WIRES
+from harness.client.apis.table import APIS
 from harness.core.errors import UsageError
 from harness.core.inert import MAX_MESSAGE_CHARS, quoted
 from harness.core.secret import HIDDEN, Secret, address_shown, bearer, is_secret, looks_like_a_key, without_user_info
@@ -111,8 +111,8 @@ class Endpoint:
             raise UsageError(why, field="base_url", value=shown)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         path = parts.path.rstrip("/")
-        for wire in WIRES:
-            path = path.removesuffix(wire.path)
+        for api in APIS:
+            path = path.removesuffix(api.path)
         if parts.scheme == _SOCKET_SCHEME:
             # `hostname` is in lower case, and a socket's path keeps its case.
             netloc = parts.netloc.rpartition("@")[2]
@@ -160,7 +160,7 @@ def secrets_of(endpoint: Endpoint, others: Iterable[Secret] = ()) -> tuple[Secre
     key = () if endpoint.api_key is None else (endpoint.api_key,)
     query = parse_qsl(endpoint.query.reveal()) if endpoint.query is not None else ()
     keys = (Secret(value) for name, value in query if is_secret(name, value) or looks_like_a_key(value))
-    of_apis = {name for wire in WIRES for name in wire.headers}
+    of_apis = {name for api in APIS for name in api.headers}
     return (*key, *keys, *(value for name, value in endpoint.headers if name.lower() not in of_apis), *others)
 
 

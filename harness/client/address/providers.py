@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 from pydantic import Field, HttpUrl
 
 from harness.client.address.endpoint import Endpoint
+from harness.client.apis.table import APIS, api_of
 from harness.client.spelling import Spelling, merge
-from harness.client.wires.table import WIRES, wire_of
 from harness.core import plugins, yaml_file
-from harness.core.choices import Api, LengthField, Thinking
+from harness.core.choices import ApiName, LengthField, Thinking
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 from harness.core.part import Part
@@ -52,7 +52,7 @@ class Address(Part):
     base_url: HttpUrl | None
     hosts: tuple[str, ...]
     path: str
-    paths: dict[Api, str] = Field(default_factory=dict)
+    paths: dict[ApiName, str] = Field(default_factory=dict)
     key_variable: str
     key_header: Literal["Authorization", "api-key"] = "Authorization"
 
@@ -65,9 +65,9 @@ class ForModels(Part):
 
     models: tuple[str, ...] = ("*",)
     but_not: tuple[str, ...] = ()
-    apis: tuple[Api, ...] = ()
+    apis: tuple[ApiName, ...] = ()
 
-    def covers(self, model: str, api: Api = "chat") -> bool:
+    def covers(self, model: str, api: ApiName = "chat") -> bool:
         """Whether the fact is about `model`, asked by `api`."""
         return api in (self.apis or (api,)) and fits_any(model, self.models) and not fits_any(model, self.but_not)
 
@@ -106,7 +106,7 @@ class ThinkingBudget(ForModels):
     of one API is seldom known to another.
     """
 
-    apis: tuple[Api, ...] = ("chat",)
+    apis: tuple[ApiName, ...] = ("chat",)
     path: tuple[str, ...] = Field(min_length=1)
     besides: dict[str, Any] = Field(default_factory=dict)
     engine: str | None = None
@@ -130,7 +130,7 @@ class Ignored(ForModels):
     parameters: tuple[str, ...] = Field(min_length=1)
     thinking: tuple[Thinking | Literal["default"], ...] | None = None
 
-    def holds(self, model: str, api: Api, thinking: Thinking | None) -> bool:
+    def holds(self, model: str, api: ApiName, thinking: Thinking | None) -> bool:
         """Whether this is so for `model`, asked by `api` with this value of the option `thinking`."""
         return self.covers(model, api) and (self.thinking is None or (thinking or "default") in self.thinking)
 
@@ -187,7 +187,7 @@ class Provider(Part):
         key: str | Secret | None,
         headers: Iterable[tuple[str, str | Secret]] = (),
         *,
-        api: Api = "chat",
+        api: ApiName = "chat",
     ) -> Endpoint:
         """The endpoint at `url`, or at the provider's own address if `url` is None. Raises `UsageError`.
 
@@ -205,7 +205,7 @@ class Provider(Part):
         parsed = Endpoint.parse(url, key, headers)
         base_url = parsed.base_url
         path = urlsplit(url if "://" in url else f"http://{url}").path.rstrip("/")
-        named = next((wire.api for wire in WIRES if path.endswith(wire.path)), api)
+        named = next((one.name for one in APIS if path.endswith(one.path)), api)
         if named != api and not url.startswith("unix:"):
             why = f"this address names the API {named}, and {api} is asked: set api={named}, or leave the end off"
             raise UsageError(why, field="base_url", value=address_shown(url))
@@ -218,7 +218,7 @@ class Provider(Part):
             own, api_key = (*own, (self.address.key_header, api_key)), None
         # All pages of a server may want the headers of its API, the list of models too.
         given = {name.lower() for name, _ in own}
-        own += tuple((name, Secret(value)) for name, value in wire_of(api).headers.items() if name not in given)
+        own += tuple((name, Secret(value)) for name, value in api_of(api).headers.items() if name not in given)
         return Endpoint(base_url, api_key, own, parsed.query)
 
     def require_key(self, endpoint: Endpoint, variable: str) -> None:
@@ -235,7 +235,7 @@ class Provider(Part):
         self,
         model: str,
         *,
-        api: Api = "chat",
+        api: ApiName = "chat",
         thinking: Thinking | None = None,
         thinking_tokens: int | None = None,
         engine: str | None = None,
@@ -245,27 +245,27 @@ class Provider(Part):
         thinking_tokens: bound on the tokens of thinking. engine: the
         servers' engine; None: unknown. Raises `UsageError` if the provider has no field for one of these options.
         """
-        wire = wire_of(api)
+        shape = api_of(api)
         for field, value in (("thinking", thinking), ("thinking_tokens", thinking_tokens)):
-            if value is not None and not wire.templated:
+            if value is not None and not shape.templated:
                 why = "it needs api=chat: in a raw prompt, write the model's own switch"
                 raise UsageError(why, field=field, value=value)
         length = next((rule.field for rule in self.max_tokens if rule.covers(model)), "max_tokens")
         switch = self._thinking_fields(model, api, thinking)
         budget = self._budget_fields(model, api, thinking_tokens, engine)
         try:
-            switched = wire.thinking(merge(switch, budget))
+            switched = shape.thinking(merge(switch, budget))
         except ValueError as error:
             raise UsageError(f"{error}", field="thinking", value=thinking) from error
         plain = Spelling(
-            api=api,
-            max_tokens_field=wire.bound or length,
+            api_name=api,
+            max_tokens_field=shape.bound or length,
             seed_field=self.seed.field,
             stream_usage=self.stream_usage == "stream_options",
         )
         return plain.with_fields(switched)
 
-    def _thinking_fields(self, model: str, api: Api, thinking: Thinking | None) -> Mapping[str, Any]:
+    def _thinking_fields(self, model: str, api: ApiName, thinking: Thinking | None) -> Mapping[str, Any]:
         """The request fields for a value of the option `thinking`.
 
         An effort that is not known for this model is sent in the form of one that is: models and their efforts are
@@ -281,7 +281,7 @@ class Provider(Part):
         like = next((name for name in levels if name not in ("on", "off", "none")), None)
         return {"reasoning_effort": thinking} if like is None else _replaced(levels[like], like, thinking)
 
-    def _levels(self, model: str, api: Api) -> dict[Thinking, dict[str, Any]]:
+    def _levels(self, model: str, api: ApiName) -> dict[Thinking, dict[str, Any]]:
         """The values of the option `thinking` that are known for a model, with their fields."""
         levels: dict[Thinking, dict[str, Any]] = {}
         for rule in self.thinking:
@@ -291,7 +291,7 @@ class Provider(Part):
         # The value `none` means `off`, unless the provider has a level of the name `none`.
         return {"none": levels["off"], **levels} if "off" in levels else levels
 
-    def _budget_fields(self, model: str, api: Api, tokens: int | None, engine: str | None) -> dict[str, Any]:
+    def _budget_fields(self, model: str, api: ApiName, tokens: int | None, engine: str | None) -> dict[str, Any]:
         """The request fields for the option `thinking_tokens`.
 
         Raises `UsageError` if the provider has none for this model.
@@ -310,7 +310,7 @@ class Provider(Part):
             raise UsageError(f"{self.name} needs at least {fitting[0].least}", field="thinking_tokens", value=tokens)
         return fitting[0].body_fields(tokens)
 
-    def refuses(self, model: str, api: Api, thinking: Thinking | None, sent: Mapping[str, bool]) -> set[str]:
+    def refuses(self, model: str, api: ApiName, thinking: Thinking | None, sent: Mapping[str, bool]) -> set[str]:
         """The fields out of `sent` that the model refuses. sent: name → whether the user gave it, who keeps it if only
         one of two is refused beside the other.
         """
@@ -324,7 +324,7 @@ class Provider(Part):
         return names & sent.keys()
 
     def warnings(
-        self, model: str, parameters: Collection[str], thinking: Thinking | None = None, api: Api = "chat"
+        self, model: str, parameters: Collection[str], thinking: Thinking | None = None, api: ApiName = "chat"
     ) -> list[str]:
         """What the provider ignores in a request with these top-level fields, each with what to do.
 

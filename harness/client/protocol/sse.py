@@ -16,7 +16,7 @@ outcome.
 The way of a byte through the state `events`, with the buffers:
 
     read ──▶ _partial        ──▶ line ──▶ _data             ──▶ event ──▶ reader    ──▶ Completion
-             unfinished line              data lines of the               of the wire:  checks the event and adds it
+             unfinished line              data lines of the               of the API:   checks the event and adds it
              (json: the body)             unfinished event                an `Event`    to the reply, or fails the reply
 
 A line must be blank, a comment, or one of the fields `data`, `event`, `id`, `retry`, `error`. Before the finish reason
@@ -36,10 +36,10 @@ from typing import Any, Literal
 import msgspec
 
 from harness.client.address.endpoint import quote_safely, without_repeats
+from harness.client.apis.api import API, BadEvent, is_error, object_of
+from harness.client.apis.table import APIS
 from harness.client.protocol.failures import FailureKind, RequestFailed, Unreadable, failure_of_event, server_now
 from harness.client.protocol.reply import Completion, Reply, SoFar, WrittenTokens, restated, without_keys
-from harness.client.wires.table import WIRES
-from harness.client.wires.wire import BadEvent, Wire, is_error, object_of
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.reply_notes import FILTERED, LATE_BODY, LATE_BYTES, NO_END, UNKNOWN_END, ending, without_text
@@ -65,7 +65,7 @@ The fields that are read are refused in capitals: their text would be lost in si
 
 _decode = msgspec.json.Decoder().decode
 
-_READERS = [(wire.api, wire.reader()) for wire in WIRES]
+_READERS = [(api.name, api.reader()) for api in APIS]
 
 
 def _unnamed(event: bytes) -> bytes:
@@ -77,7 +77,7 @@ def _unnamed(event: bytes) -> bytes:
 class ReplyParser:
     """Parses the body of one response, which is JSON or a stream of server-sent events, while its bytes come.
 
-    wire: of the request. started: when it was sent, in seconds on the clock whose times are passed to `feed`.
+    api: of the request. started: when it was sent, in seconds on the clock whose times are passed to `feed`.
     started_utc: the same moment as Unix time. secrets: texts that no message may show. written: records the reply's
     token ids, if another request may have to continue it.
 
@@ -93,7 +93,7 @@ class ReplyParser:
 
     def __init__(
         self,
-        wire: Wire,
+        api: API,
         *,
         started: float,
         started_utc: float,
@@ -108,7 +108,7 @@ class ReplyParser:
         self.secrets = tuple(secrets)
         self._state: Literal["undecided", "events", "json", "done", "failed"] = "undecided"
         self._failure: RequestFailed | None = None
-        self._api, self._reader = wire.api, wire.reader()
+        self._api, self._reader = api.name, api.reader()
         self._decode = self._reader.decode  # bound once, for the way of every token
         self._completion = Completion(started, started_utc, written)
         self.n_bytes = 0

@@ -26,11 +26,11 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from harness.client.address.providers import Batches
+from harness.client.apis.api import API
 from harness.client.batch_service import Batch, BatchService
 from harness.client.protocol.failures import RequestFailed, failure_of_event, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
-from harness.client.wires.wire import Wire
 from harness.core import codec
 from harness.core.codec import digest
 from harness.core.errors import ServerError
@@ -225,11 +225,11 @@ class _ResultLine(msgspec.Struct, frozen=True):
 
 
 def read_result(
-    line: bytes, wire: Wire, *, started: float, seconds: float, max_body_bytes: int, secrets: Iterable[Secret] = ()
+    line: bytes, api: API, *, started: float, seconds: float, max_body_bytes: int, secrets: Iterable[Secret] = ()
 ) -> BatchResult | None:
     """The result in a line; None for a line that has another form.
 
-    wire: of the batch's requests. started: Unix time when the batch began. seconds: its duration. The times of single
+    api: of the batch's requests. started: Unix time when the batch began. seconds: its duration. The times of single
     tokens are unknown. secrets: keys that no text of the result may show. max_body_bytes: largest body of a reply.
     """
     try:
@@ -242,7 +242,7 @@ def read_result(
     body = bytes(response.body)
     if response.status_code not in (None, 200):
         return BatchResult(ask, failure_of_status(response.status_code or 0, body, secrets=secrets))
-    parser = ReplyParser(wire, started=0.0, started_utc=started, max_body_bytes=max_body_bytes, secrets=secrets)
+    parser = ReplyParser(api, started=0.0, started_utc=started, max_body_bytes=max_body_bytes, secrets=secrets)
     parser.begun({"request-id": response.request_id} if response.request_id else {})
     try:
         parser.feed(body, seconds)

@@ -108,7 +108,7 @@ class BatchLoop(NetworkThread):
                 service=BatchService(settings.endpoints[0], secrets=settings.spelling.secrets, sleep=self._wait),
                 ledger=BatchLedger(self._folder),
                 facts=batching,
-                path=batching.prefix + settings.spelling.wire.path,
+                path=batching.prefix + settings.spelling.api.path,
                 patience=settings.patience.outage,
                 on_event=self._on_event,
                 on_status=self._on_status,
@@ -208,7 +208,7 @@ class BatchLoop(NetworkThread):
         self._on_status(ended.words)
         read = partial(
             read_result,
-            wire=self._settings.spelling.wire,
+            api=self._settings.spelling.api,
             started=ended.started,
             seconds=ended.seconds,
             max_body_bytes=self._settings.max_body_bytes,

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from harness.client.apis.api import API
 from harness.client.facts.tokens import THINK_END
 from harness.client.protocol.reply import Reply, SoFar
 from harness.client.spelling import RequestTemplate
-from harness.client.wires.wire import Wire
 from harness.core.choices import SalvageMode
 from harness.core.codec import sample_seed
 from harness.core.records import Question, Seam, Usage
@@ -62,7 +62,7 @@ class Continuation:
     """A request that continues `part`, after the token ids of its prompt and its text. seam: where it starts."""
 
     part: Partial
-    wire: Wire
+    api: API
     body: bytes
     seam: Seam
 
@@ -79,8 +79,8 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
     if mode == "off":
         return "continuing is switched off"
     spelling, sampling = template.spelling, template.sampling
-    if not spelling.wire.states_ids:
-        return f"api={spelling.api} states no token ids"
+    if not spelling.api.states_ids:
+        return f"api={spelling.api_name} states no token ids"
     if not spelling.stream:
         return "replies are not streamed, so nothing half-written is ever stored"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):
@@ -121,7 +121,7 @@ def continuation(
     # The old seed would repeat the random draws of the written part.
     next_seed = None if seed is None else sample_seed(seed, f"{question.question_id}\0from {seam.tokens}", seam.text)
     body = by_ids.body_after_tokens([*part.prompt_ids, *part.ids], next_seed, n_left)
-    return Continuation(part=part, wire=by_ids.spelling.wire, body=body, seam=seam)
+    return Continuation(part=part, api=by_ids.spelling.api, body=body, seam=seam)
 
 
 def _by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplate:

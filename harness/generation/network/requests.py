@@ -16,13 +16,13 @@ import msgspec
 
 from harness.benchmarks.questions import QuestionsById
 from harness.client.address.endpoint import Endpoint
+from harness.client.apis.api import API
 from harness.client.facts.tokens import Tokenizer
 from harness.client.interface import Arriving, Body, Post, Transport, written
 from harness.client.loop import current_lag
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
 from harness.client.spelling import RequestTemplate, loaded
-from harness.client.wires.wire import Wire
 from harness.core.codec import digest, sample_seed
 from harness.core.errors import ServerError
 from harness.core.images import ImageFolder
@@ -48,10 +48,10 @@ class SampleRequest:
     queued: float
 
     @property
-    def wire(self) -> Wire:
+    def api(self) -> API:
         """The shape of the API; it reads calls where the question offers tools."""
-        wire = self.template.spelling.wire
-        return wire.with_calls if self.question.tools else wire
+        api = self.template.spelling.api
+        return api.with_calls if self.question.tools else api
 
 
 @dataclass
@@ -165,7 +165,7 @@ class OneByOne:
                     return self.requests.record(request, flight, reply, seams), reply
                 flight.continues = False
             self._begin(task, arriving, onward=None, checksum=checksum)
-            reply = await self.send(flight.endpoint, request.wire, request.body, arriving)
+            reply = await self.send(flight.endpoint, request.api, request.body, arriving)
         except RequestFailed as failure:
             failure.n_events = arriving.count()
             if self.keeper is not None:
@@ -179,10 +179,10 @@ class OneByOne:
         """Close the transport's connections."""
         await self.transport.close()
 
-    async def send(self, endpoint: Endpoint, wire: Wire, body: Body, arriving: Arriving) -> Reply:
+    async def send(self, endpoint: Endpoint, api: API, body: Body, arriving: Arriving) -> Reply:
         """Send a request by the session's deadlines and bounds. Raises `RequestFailed`."""
         deadlines, bound = self.settings.deadlines, self.settings.max_body_bytes
-        return await self.transport.complete(Post(endpoint, wire, body, deadlines, bound, arriving))
+        return await self.transport.complete(Post(endpoint, api, body, deadlines, bound, arriving))
 
     def _begin(self, task: Task, arriving: Arriving, onward: Continuation | None, checksum: str) -> None:
         """Let the keeper (the store of half-written samples), if there is one, store this reply while it arrives.
@@ -224,7 +224,7 @@ class OneByOne:
         """
         assert self.keeper is not None
         try:
-            return whole(onward, await self.send(flight.endpoint, onward.wire, onward.body, flight.arriving))
+            return whole(onward, await self.send(flight.endpoint, onward.api, onward.body, flight.arriving))
         except WrittenAnew as why:
             self._drop_written_part(flight.task, onward.part, str(why))
         except RequestFailed as failure:

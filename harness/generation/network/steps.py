@@ -23,10 +23,10 @@ from typing import Any
 
 import msgspec
 
+from harness.client.apis.api import Call
 from harness.client.interface import Arriving, Body, written
 from harness.client.protocol.failures import RequestFailed
 from harness.client.protocol.reply import Reply
-from harness.client.wires.wire import Call
 from harness.core.codec import sample_seed
 from harness.core.cores import granted_cores, granted_memory
 from harness.core.inert import visible
@@ -127,7 +127,7 @@ class StepByStep:
     async def _go_on(self, flight: Flight, tools: Sequence[ToolSettings], talk: _Talk) -> tuple[Sample, Reply]:
         """Ask for one step after the other, from the one that the conversation has reached."""
         template = talk.request.template
-        wire, form = template.spelling.wire.with_calls, template.spelling.wire.tools
+        api, form = template.spelling.api.with_calls, template.spelling.api.tools
         assert form is not None
         most_steps, most_calls = (min(tool.limits[name] for tool in tools) for name in ("steps", "calls"))
         while True:
@@ -135,7 +135,7 @@ class StepByStep:
             arriving, before = Arriving(), flight.arriving.count()
             flight.arriving.count = lambda arriving=arriving, before=before: before + arriving.count()  # type: ignore[misc]
             try:
-                talk.add(await self._plain.send(flight.endpoint, wire, body, arriving))
+                talk.add(await self._plain.send(flight.endpoint, api, body, arriving))
             except RequestFailed as failure:
                 failure.n_events = arriving.count()
                 if failure.kind != "too_long" or not talk.steps:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from harness.answers.calls import AcceptedCalls, AnyCalls, DecodedCall, wire_name
+from harness.answers.calls import AcceptedCalls, AnyCalls, DecodedCall, request_name
 from harness.core import codec
 from harness.core.inert import quoted
 from harness.core.records import CallSign, OfferedTool
@@ -154,7 +154,7 @@ def _unlike(calls: Sequence[DecodedCall], reference: AcceptedCalls, offered: Map
     left = list(enumerate(calls, 1))
     for accepted in reference.calls:
         ((name, parameters),) = accepted.items()
-        tool = offered.get(wire_name(name), OfferedTool(name=wire_name(name)))
+        tool = offered.get(request_name(name), OfferedTool(name=request_name(name)))
         fault: Fault | None = None
         for entry in left if reference.any_order else left[:1]:
             found = _unlike_one(entry[1], tool, parameters, f"call {entry[0]}")

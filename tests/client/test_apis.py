@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.client.apis.api import Turn
+from harness.client.apis.table import api_of
 from harness.client.protocol.failures import RequestFailed, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
-from harness.client.wires.table import wire_of
-from harness.client.wires.wire import Turn
 from harness.core.reply_notes import NO_TEXT, ODD_END, RESTATED
 from tests.generation.called_tools import calling
 
@@ -45,8 +45,8 @@ def read(api: str, pieces: list[bytes], status: int = 200, *, tool: bool = False
     """What comes of a body that arrives in these pieces. tool: one was offered."""
     if status != 200:
         return failure_of_status(status, b"".join(pieces))
-    wire = wire_of(api).with_calls if tool else wire_of(api)
-    parser = ReplyParser(wire, started=0.0, started_utc=0.0, max_body_bytes=1 << 24)
+    api = api_of(api).with_calls if tool else api_of(api)
+    parser = ReplyParser(api, started=0.0, started_utc=0.0, max_body_bytes=1 << 24)
     try:
         for piece in pieces:
             parser.feed(piece, 1.0)
@@ -93,7 +93,7 @@ def test_a_reply_is_read_as_it_must_be_however_it_is_split(case: dict[str, Any])
         assert calls == [{**call, "id": call["id"] or ""} for call in case.get("calls", ())]
     assert not getattr(whole, "calls", ())
     if isinstance(with_tool, Reply) and with_tool.calls:
-        form = wire_of(case["api"]).tools
+        form = api_of(case["api"]).tools
         assert form is not None
         turns = form.answered(with_tool.turn, ["out"] * len(calls))
         handed = json.dumps(turns)
@@ -189,7 +189,7 @@ def test_arguments_go_back_as_a_json_object(arguments: str) -> None:
     }
     strict = arguments.replace("\ud800", "\ufffd")
     for api, event in events.items():
-        form = wire_of(api).tools
+        form = api_of(api).tools
         assert form is not None
         reader = form.reader()
         if api == "messages":
@@ -327,7 +327,7 @@ def test_the_last_statement_of_an_item_counts_and_a_call_may_come_as_deltas_only
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 def test_a_piece_of_a_call_is_a_sign_that_the_model_works(api: str) -> None:
-    parser = ReplyParser(wire_of(api).with_calls, started=0.0, started_utc=0.0, max_body_bytes=1 << 24)
+    parser = ReplyParser(api_of(api).with_calls, started=0.0, started_utc=0.0, max_body_bytes=1 << 24)
     for event in calling("{}", name="f").events(api):
         parser.feed(event, 5.0)
     assert (parser.n_tokens, parser.last_token_at) == (0, 5.0)

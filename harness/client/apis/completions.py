@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from harness.client.wires.chat import OWNED, READER
-from harness.client.wires.wire import Wire
+from harness.client.apis.api import API
+from harness.client.apis.chat import OWNED, READER
 
-COMPLETIONS = Wire(
-    api="completions",
+COMPLETIONS = API(
+    name="completions",
     path="/completions",
     owned=OWNED,
     bound="max_tokens",

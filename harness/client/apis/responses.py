@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.client.wires.wire import (
+from harness.client.apis.api import (
+    API,
     BadEvent,
     Call,
     Choice,
@@ -25,7 +26,6 @@ from harness.client.wires.wire import (
     TextName,
     ToolForm,
     Turn,
-    Wire,
     call_of,
     content_of,
     dense,
@@ -367,8 +367,8 @@ def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
     return [*carried, *results]
 
 
-RESPONSES = Wire(
-    api="responses",
+RESPONSES = API(
+    name="responses",
     path="/responses",
     owned={
         "model": "use `model`",

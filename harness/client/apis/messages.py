@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from harness.client.wires.wire import (
+from harness.client.apis.api import (
+    API,
     BadEvent,
     Call,
     Choice,
@@ -22,7 +23,6 @@ from harness.client.wires.wire import (
     TextName,
     ToolForm,
     Turn,
-    Wire,
     call_of,
     content_of,
     is_error,
@@ -294,8 +294,8 @@ def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
     return [{"role": "assistant", "content": [*turn.carry]}, {"role": "user", "content": results}]
 
 
-MESSAGES = Wire(
-    api="messages",
+MESSAGES = API(
+    name="messages",
     path="/messages",
     owned={
         "model": "use `model`",

@@ -18,7 +18,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from harness.client.wires.wire import (
+from harness.client.apis.api import (
+    API,
     BadEvent,
     Call,
     Choice,
@@ -26,7 +27,6 @@ from harness.client.wires.wire import (
     Event,
     ToolForm,
     Turn,
-    Wire,
     content_of,
     is_error,
     object_of,
@@ -403,8 +403,8 @@ def _answered(turn: Turn, outputs: Sequence[str]) -> list[Any]:
     return [assistant, *results]
 
 
-CHAT = Wire(
-    api="chat", path="/chat/completions", owned=OWNED, bound=None, reader=lambda: READER,
+CHAT = API(
+    name="chat", path="/chat/completions", owned=OWNED, bound=None, reader=lambda: READER,
     prompt=lambda messages, _text: {"messages": [*map(_turn, messages)]},
     likeliest=lambda n: {"logprobs": True, "top_logprobs": n},
     tools=ToolForm(

@@ -1,11 +1,11 @@
 """One API's shape as one value: how a request is written, and how its reply, a stream or a whole body, is read.
 
-    option api ─▶ Spelling ─▶ Wire ─┬─▶ RequestTemplate    path, fields of the prompt, name of the bound
+    option api ─▶ Spelling ─▶ API ─┬─▶ RequestTemplate    path, fields of the prompt, name of the bound
                                     └─▶ ReplyParser ─▶ Reader ─▶ Event ─▶ Completion
 
 A reader turns each event of its API into the same `Event`, so what adds them up, checks and stores them knows no API.
 A further API is a file beside `chat` with its value and its reader, its name in `table`, and its word in
-`core.choices.Api`. What the readers of several dialects share stands at the end.
+`core.choices.ApiName`. What the readers of several dialects share stands at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from harness.core import codec
-from harness.core.choices import Api
+from harness.core.choices import ApiName
 from harness.core.records import Message, OfferedTool
 from harness.core.reply_notes import UNREAD_TEXT
 
@@ -186,12 +186,12 @@ class ToolForm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class API:
     """One API's shape.
 
-    api: its word as an option. path: of its requests, below the base URL. owned: field of a request that only the
-    harness sets → what the user can do instead. prompt: the fields that hold a prompt, of its messages and its text, of
-    which one is empty. bound: the field that bounds new tokens; None: the provider's. templated: whether the server
+    name: the value of the option `api`. path: of its requests, below the base URL. owned: a field that only the harness
+    sets → what the user can do instead. prompt: the fields that hold a prompt, of its messages and its text, of which
+    one is empty. bound: the field that bounds new tokens; None: the provider's. templated: whether the server
     puts the prompt into its chat template; without one, a request has no switch for thinking and no arguments for the
     template. reader: makes the reader of a reply. likeliest: the fields that ask for the n likeliest tokens.
 
@@ -205,7 +205,7 @@ class Wire:
     batches take its requests. idle: seconds from one sign of life to the next. tools: None: the API offers none.
     """
 
-    api: Api
+    name: ApiName
     path: str
     owned: Mapping[str, str]
     prompt: Callable[[Sequence[Message], str], dict[str, Any]]
@@ -226,7 +226,7 @@ class Wire:
     tools: ToolForm | None = None
 
     @property
-    def with_calls(self) -> Wire:
+    def with_calls(self) -> API:
         """The same, for requests that offer a tool: calls are read, which costs time at each token."""
         return self if self.tools is None else replace(self, reader=self.tools.reader)
 

@@ -1,7 +1,0 @@
-"""The dialects: an API is one file with one value, which says how its requests are written and its replies read.
-
-    wire      what such a value has (`Wire`), and what every reply is made of (`Event`)
-    table     the value for a word of the option `api`
-
-These modules import `core` alone, so that each part of the client can use them.
-"""
