@@ -59,8 +59,8 @@ def show(options: RunOptions, on: str | None, judge: JudgeOptions | None) -> Non
         else:
             with prepare(options, watcher, must_answer=True) as prepared:
                 settings, sets = prepared.settings, prepared.sets
-                of_set = {each.name: _rows_of_request(settings, each, prepared.looks.contexts) for each in sets}
-                _show(_rows_of_run(settings, prepared.looks.contexts), sets, settings.benchmarks, of_set, judge)
+                of_set = {each.name: _rows_of_request(settings, each, prepared.server_info.contexts) for each in sets}
+                _show(_rows_of_run(settings, prepared.server_info.contexts), sets, settings.benchmarks, of_set, judge)
         for warning in warnings_without_a_judge(sets) if judge is None else ():
             watcher.warn(warning)
 

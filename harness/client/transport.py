@@ -1,6 +1,6 @@
 """The transport: http, https, proxies and unix sockets, over asyncio's own connections.
 
-    Transport   routes, idle connections, one timer that looks at all requests four times a second
+    Transport   routes, idle connections, one timer that checks all requests four times a second
     Server      what the connections to one server share
     Connection  a socket; it hands each read to its request
     Request     a reply while it comes: stored reads → `Response` → body → `ReplyParser` → the future of the reply
@@ -52,8 +52,8 @@ BATCH_BYTES = 32 * 1024
 BATCH_S = 2.0
 """Stored reads are parsed after this many seconds, however few they are."""
 
-LOOK_S = 0.25
-"""Seconds between two looks at the requests in flight: their deadlines, and reads that wait unparsed."""
+CHECK_S = 0.25
+"""Seconds between two checks of the requests in flight: their deadlines, and reads that wait unparsed."""
 
 MAX_OPENING = 128
 """Largest number of connections to one server that are opened at the same time: the shortest usual listen queue."""
@@ -168,7 +168,7 @@ class Request:
     """A request on its connection. reply: the future of its outcome.
 
     reads, times, size: the reads that wait unparsed, when each came, and their bytes. lazy: whether they may wait.
-    look_at: when `look` is due next, on the monotonic clock.
+    check_at: when `check` is due next, on the monotonic clock.
     """
 
     def __init__(self, connection: Connection, parser: ReplyParser, deadlines: Deadlines) -> None:
@@ -178,7 +178,7 @@ class Request:
         self.times: list[float] = []
         self.size = 0
         self.lazy = False
-        self.look_at = self._parsed_at = parser.started
+        self.check_at = self._parsed_at = parser.started
         self._response = Response()
         self._begun = False  # whether `_begin` has acted on the head
         self._error_body: bytearray | None = None
@@ -218,7 +218,7 @@ class Request:
         if self._response.status != 200:
             # The status has decided already; the body only explains, and must not take the deadline of a whole reply.
             self._error_body, self._error_due = bytearray(), time.monotonic() + ERROR_BODY_S
-            self.look_at = 0.0
+            self.check_at = 0.0
             return
         refuse_compressed(headers)
         self.parser.begun(headers)
@@ -250,7 +250,7 @@ class Request:
 
     # ---- the end
 
-    def look(self, now: float) -> None:
+    def check(self, now: float) -> None:
         """Parse reads that have waited too long, and end the request if a deadline has passed at `now`."""
         due = self.deadlines.due(self.parser)
         # A deadline that seems to have passed may be moved by a token that is stored and not yet parsed.
@@ -333,7 +333,7 @@ class Transport:
         self._routes: dict[tuple[int, str], tuple[Endpoint, Server, bytes, tuple[Secret, ...]]] = {}
         self._lookups: dict[tuple[str, int], tuple[float, asyncio.Task[_Addresses]]] = {}
         self._active: set[Request] = set()
-        self._looking: asyncio.TimerHandle | None = None
+        self._checking: asyncio.TimerHandle | None = None
         self._writing = asyncio.Lock()
         self._closed = False
 
@@ -374,7 +374,7 @@ class Transport:
         try:
             async with self._writing:
                 while self._unsent() > MAX_UNSENT_BYTES:
-                    await asyncio.sleep(LOOK_S)
+                    await asyncio.sleep(CHECK_S)
                 body = await asyncio.to_thread(write)
         except BaseException:
             connection.transport.abort()
@@ -397,22 +397,22 @@ class Transport:
             request.connection.transport.abort()
         for _, lookup in self._lookups.values():
             lookup.cancel()
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._checking is not None:
+            self._checking.cancel()
         await asyncio.sleep(0)  # the loop closes aborted sockets in its next turn
 
     def _watch(self, request: Request) -> None:
         """Have the deadlines of `request` looked at."""
         self._active.add(request)
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+        if self._checking is None:
+            self._checking = asyncio.get_running_loop().call_later(CHECK_S, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = time.monotonic()
-        for request in [request for request in self._active if now >= request.look_at]:
-            request.look(now)
+        for request in [request for request in self._active if now >= request.check_at]:
+            request.check(now)
         # No timer without requests: it would keep waking the loop, and hold the transport in memory.
-        self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look) if self._active else None
+        self._checking = asyncio.get_running_loop().call_later(CHECK_S, self._check) if self._active else None
 
     def _route(self, endpoint: Endpoint, api: API) -> tuple[Endpoint, Server, bytes, tuple[Secret, ...]]:
         """Server, request head and secrets for this endpoint and API; they are kept for later requests."""

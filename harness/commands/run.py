@@ -126,15 +126,15 @@ def run_session(prepared: Prepared, settings: RunSettings, watcher: Watcher | No
     prepared.folder.create()
     watcher.sampling(_in_a_line(settings, prepared.sets), prepared.folder)
     hosted = prepared.reached.provider.hosted
-    listing = [look.endpoint for look in prepared.looks.each if look.info is not None and not hosted]
+    listing = [one.endpoint for one in prepared.server_info.each if one.entry is not None and not hosted]
     return runner.generate(
         settings,
         prepared.sets,
         servers=runner.ServerSide(
-            facts=prepared.looks.facts,
+            facts=prepared.server_info.facts,
             environment=prepared.reached.about,
-            contexts=prepared.looks.contexts,
-            down=prepared.looks.failures,
+            contexts=prepared.server_info.contexts,
+            down=prepared.server_info.failures,
             describe=prepared.describe,
             endpoints_file=prepared.reached.file,
             lost=ServedHere.of(prepared).lost,

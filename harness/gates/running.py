@@ -207,7 +207,7 @@ def run_gate(
             label = _named(out, runs[0]) if runs else f"{out.resolve()} -"
             gated = decide(policy, label, runs, baselines, history, day, n_questions, halt)
             on_look(gated)
-            looks = _next_looks(gated, n_questions)
+            looks = _next_polls(gated, n_questions)
             if not looks and runs and before is None:
                 # All samples are there: a session without any refuses other settings and another model.
                 looks = {check.benchmark: check.rounds or 1 for check in gated.checks}
@@ -323,7 +323,7 @@ def _plan_of(policy: Policy, n_questions: Mapping[str, int], baselines: Mapping[
     return planned | {"questions": dict(n_questions), "baselines": held}
 
 
-def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float]:
+def _next_polls(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float]:
     """The rounds of each benchmark at the next look; empty if none is open."""
     looks = {}
     for check in gated.checks:

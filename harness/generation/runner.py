@@ -342,7 +342,7 @@ class Runner:
                     self.session.remember_model(network.server_model)
                     self.session.note_joined()
                     try:
-                        self._look_around(network)
+                        self._poll(network)
                         if on_progress is not None:
                             on_progress(network.progress)
                     except OSError:  # the terminal was closed, or the program that read our output has ended
@@ -357,7 +357,7 @@ class Runner:
                     while not network.join(1.0):
                         pass
 
-    def _look_around(self, network: Network | BatchLoop) -> None:
+    def _poll(self, network: Network | BatchLoop) -> None:
         """Pass on the sentences that wait for `on_status`; end the session if the only server has ended for good."""
         while not self._status_sentences.empty():
             self.listener.on_status(self._status_sentences.get())

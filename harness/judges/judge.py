@@ -54,7 +54,7 @@ from harness.grading.second.second_opinion import Agreement, agreement
 from harness.grading.verdict import JUDGE_RULE
 from harness.options.judge import JudgeOptions
 from harness.preparing import servers
-from harness.preparing.servers import look_at
+from harness.preparing.servers import discover
 from harness.presets.sampling import Sampling
 from harness.progress.watching import Watcher
 from harness.runs import Manifest, RunFolder, read_samples
@@ -308,16 +308,16 @@ def _server(who: JudgeOptions, watcher: Watcher) -> JudgeServer:
     """
     try:
         reached = servers.find(who)
-        looks = look_at(reached, who, watcher)
+        info = discover(reached, who, watcher)
     except ServerError as error:
         raise _of_judge(who.model or "", error) from error
     except UsageError as error:
         raise UsageError(f"judge: {error.sentence}") from error
     return JudgeServer(
         endpoints=reached.endpoints,
-        asker=looks.asker(reached.provider),
-        concurrency=who.concurrency or looks.concurrency or DEFAULT_CONCURRENCY,
-        servers=ServerSide(contexts=looks.contexts, down=looks.failures),
+        asker=info.asker(reached.provider),
+        concurrency=who.concurrency or info.concurrency or DEFAULT_CONCURRENCY,
+        servers=ServerSide(contexts=info.contexts, down=info.failures),
     )
 
 

@@ -1,4 +1,4 @@
-"""From a user's options to a prepared run, in four steps: the questions, one look at each server, the settings, advice.
+"""From a user's options to a prepared run, in four steps: the questions, server discovery, the settings, advice.
 
 A server that is started for the run lives for the length of the `with` block.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness.benchmarks.questions import QuestionSet
 from harness.client.facts import discovery
-from harness.client.facts.looks import Looks
+from harness.client.facts.server_info import ServerInfo
 from harness.generation.run_progress import Account
 from harness.generation.settings import RunSettings
 from harness.options.run import RunOptions
@@ -21,7 +21,7 @@ from harness.preparing.question_warnings import warn_of_settings
 from harness.preparing.run_questions import questions_of
 from harness.preparing.run_settings import settings_of
 from harness.preparing.server_start import started_for
-from harness.preparing.servers import ReachedServers, looked_at
+from harness.preparing.servers import ReachedServers, discovered
 from harness.progress.watching import Watcher
 from harness.runs import RunFolder
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Prepared:
     """A run that can begin.
 
-    reached: the endpoints. looks: what each of them stated when it was looked at, once. server: the server that was
+    reached: the endpoints. server_info: what each of them reported. server: the server that was
     started for the run; None without one. account: what the command has used of its budget.
     """
 
@@ -43,7 +43,7 @@ class Prepared:
     settings: RunSettings
     sets: list[QuestionSet]
     reached: ReachedServers
-    looks: Looks
+    server_info: ServerInfo
     server: RunningServer | None = None
     account: Account = field(default_factory=Account)
 
@@ -84,8 +84,8 @@ def prepare(
         if running is not None:  # the options name its address in place of what starts it
             options = options.but(serve=None, base_url=(running.name,), model=running.model)
             questions = replace(questions, options=options)
-        reached, looks = looked_at(options, watcher, must_answer=must_answer)
-        settings = settings_of(questions, reached, looks, watcher)
+        reached, info = discovered(options, watcher, must_answer=must_answer)
+        settings = settings_of(questions, reached, info, watcher)
         sets = resumed(questions.sets, RunFolder(settings.out), watcher.warn)
-        warn_of_settings(settings, sets, options, reached, looks, watcher)
-        yield Prepared(options=options, settings=settings, sets=sets, reached=reached, looks=looks, server=running)
+        warn_of_settings(settings, sets, options, reached, info, watcher)
+        yield Prepared(options=options, settings=settings, sets=sets, reached=reached, server_info=info, server=running)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from harness.benchmarks.questions import QuestionSet
-from harness.client.facts.looks import Looks
+from harness.client.facts.server_info import ServerInfo
 from harness.core.errors import StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
@@ -186,7 +186,7 @@ def warn_of_settings(
     sets: Sequence[QuestionSet],
     options: RunOptions,
     reached: ReachedServers,
-    looks: Looks,
+    info: ServerInfo,
     watcher: Watcher,
 ) -> None:
     """Warn of the effects of the run's settings, of fields that the provider ignores (none is left out silently: only
@@ -210,13 +210,15 @@ def warn_of_settings(
         if settings.seed is None and n > 1:
             watcher.advise(f"{name}: without seeds a server with a cache may repeat one reply {n} times")
         if preset is not None and question_set.questions:
-            for sentence in preset.contradictions(_profile(settings, options, question_set, looks)):
+            for sentence in preset.contradictions(_profile(settings, options, question_set, info)):
                 watcher.advise(f"{name}: {sentence}")
 
 
-def _profile(settings: RunSettings, options: RunOptions, question_set: QuestionSet, looks: Looks) -> presets.RunProfile:
+def _profile(
+    settings: RunSettings, options: RunOptions, question_set: QuestionSet, info: ServerInfo
+) -> presets.RunProfile:
     """Return the settings of one benchmark as the `RunProfile` that a preset's rules, from a model's card, check."""
-    name, context = question_set.name, min(looks.contexts) if looks.contexts else None
+    name, context = question_set.name, min(info.contexts) if info.contexts else None
     sampling = settings.benchmarks[name].sampling
     if context is not None and settings.may_lower(name):
         fitted = fitted_max_tokens(name, question_set.selection, sampling.max_tokens, context, fit=True)

@@ -11,7 +11,7 @@ from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider, leaving_out
 from harness.client.apis.api import API
 from harness.client.asker import Asker
-from harness.client.facts.looks import Looks
+from harness.client.facts.server_info import ServerInfo
 from harness.client.interface import Deadlines, request_headers
 from harness.client.spelling import Spelling, set_by_both
 from harness.core.errors import UsageError, as_keyword
@@ -45,37 +45,37 @@ tokens. A smaller run is a trial, which is compared with no other run.
 """
 
 
-def settings_of(questions: RunQuestions, reached: ReachedServers, looks: Looks, watcher: Watcher) -> RunSettings:
+def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerInfo, watcher: Watcher) -> RunSettings:
     """The settings of the run, from its questions with their options and from what the servers state."""
     options = questions.options
     provider = reached.provider
-    spelling = _spelling(options, looks, provider)
-    api, folder = spelling.api, options.folder(looks.model)
+    spelling = _spelling(options, info, provider)
+    api, folder = spelling.api, options.folder(info.model)
     assert folder is not None
     if options.batch:
         _check_batch(reached, api)
     # What is continued is one reply; a sample with a tool is several.
     is_one = not any(each.tools for each in questions.benchmarks.values())
     exact = api.states_ids and is_one and not options.batch
-    salvage = Salvage(mode="exact" if exact else "off", engine=looks.engine or "")
-    untaken = _untaken(api, looks, folder)
-    left_out = _left_out(questions, provider, looks, api, untaken)
+    salvage = Salvage(mode="exact" if exact else "off", engine=info.engine or "")
+    untaken = _untaken(api, info, folder)
+    left_out = _left_out(questions, provider, info, api, untaken)
     benchmarks = {name: _without(each, left_out) for name, each in questions.benchmarks.items()}
     _refuse_unsayable(questions, spelling, untaken)
     deadlines = Deadlines(idle=api.idle)
     asker = Asker(
-        model=looks.model,
-        engine=looks.engine,
+        model=info.model,
+        engine=info.engine,
         spelling=replace(spelling, token_ids=salvage.states_ids(options.api)),
         left_out=frozenset({*options.drop, *left_out}),
         deadlines=Deadlines(first_token=options.timeout, idle=options.timeout) if options.timeout else deadlines,
     )
-    fingerprinted = not options.batch and _fingerprinted(questions, provider, looks)
+    fingerprinted = not options.batch and _fingerprinted(questions, provider, info)
     if fingerprinted and "temperature" in left_out:
-        watcher.advise(f"no fingerprint is taken: {visible(looks.model, 80)} takes no temperature to reply greedily")
+        watcher.advise(f"no fingerprint is taken: {visible(info.model, 80)} takes no temperature to reply greedily")
         fingerprinted = False
     # All samples go into one batch, because a batch takes hours, however few requests it has.
-    concurrency = MAX_CONCURRENCY if options.batch else looks.concurrency or DEFAULT_CONCURRENCY
+    concurrency = MAX_CONCURRENCY if options.batch else info.concurrency or DEFAULT_CONCURRENCY
     return RunSettings(
         asker=asker,
         endpoints=reached.endpoints,
@@ -109,13 +109,13 @@ def _check_batch(reached: ReachedServers, api: API) -> None:
         raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
 
 
-def _untaken(api: API, looks: Looks, folder: RunFolder) -> frozenset[str]:
+def _untaken(api: API, info: ServerInfo, folder: RunFolder) -> frozenset[str]:
     """The fields that the API does not take from these servers, which may drop them without a word; if none answers,
     from those that the run knows.
     """
     if api.takes is None:
         return frozenset()
-    hosts = [facts.host for facts in looks.facts.values()]
+    hosts = [facts.host for facts in info.facts.values()]
     if not hosts and (manifest := Manifest.find(folder)) is not None:
         hosts = [facts.host for facts in manifest.provenance.servers.values()]
     stated = ((engines.dialect(host.get("engine")), str(host.get("version", ""))) for host in hosts or [{}])
@@ -123,7 +123,9 @@ def _untaken(api: API, looks: Looks, folder: RunFolder) -> frozenset[str]:
     return frozenset().union(*(own - dialect.obeyed(api.name, version) for dialect, version in stated))
 
 
-def _left_out(questions: RunQuestions, provider: Provider, looks: Looks, api: API, untaken: frozenset[str]) -> set[str]:
+def _left_out(
+    questions: RunQuestions, provider: Provider, info: ServerInfo, api: API, untaken: frozenset[str]
+) -> set[str]:
     """The fields that the API, or the model behind it, does not take. Raises `UsageError` for one that the user gave.
 
     untaken: those that the API does not take.
@@ -131,10 +133,10 @@ def _left_out(questions: RunQuestions, provider: Provider, looks: Looks, api: AP
     options = questions.options
     origins = {field: origin for each in questions.benchmarks.values() for field, origin in each.origins.items()}
     given = {field: origin not in ("default", "card") for field, origin in origins.items()}
-    refused = provider.refuses(looks.model, api.name, options.thinking, given)
+    refused = provider.refuses(info.model, api.name, options.thinking, given)
     for field in sorted(untaken | refused):
         if given.get(field) or (field == "seed" and options.given.get("seed") is not None):
-            who = visible(looks.model, 80) if field in refused else f"api={api.name} of this server"
+            who = visible(info.model, 80) if field in refused else f"api={api.name} of this server"
             by = "" if origins.get(field, "options") == "options" else f" with {leaving_out([field])}"
             raise UsageError(f"{who} does not take it: leave it out{by}", field=field)
     if api.bound_required and "max_tokens" in options.drop:
@@ -164,13 +166,13 @@ def _refuse_unsayable(questions: RunQuestions, spelling: Spelling, untaken: froz
                 raise UsageError(f"{each.name}: question {visible(question.question_id, 80)} {error}") from error
 
 
-def _fingerprinted(questions: RunQuestions, provider: Provider, looks: Looks) -> bool:
+def _fingerprinted(questions: RunQuestions, provider: Provider, info: ServerInfo) -> bool:
     """Whether the run takes a fingerprint of its servers: as the option says; without it, if all servers run a known
     engine and belong to no hosted provider, or if the run has at least `FINGERPRINTED_SAMPLES` samples.
     """
     if questions.options.fingerprint is not None:
         return questions.options.fingerprint
-    names = [facts.host.get("engine") for facts in looks.facts.values()]
+    names = [facts.host.get("engine") for facts in info.facts.values()]
     all_known = bool(names) and all(engines.dialect(name).neutral is not None for name in names)
     if all_known and not provider.hosted:
         return True
@@ -179,14 +181,14 @@ def _fingerprinted(questions: RunQuestions, provider: Provider, looks: Looks) ->
     return n_samples >= FINGERPRINTED_SAMPLES
 
 
-def _spelling(options: RunOptions, looks: Looks, provider: Provider) -> Spelling:
+def _spelling(options: RunOptions, info: ServerInfo, provider: Provider) -> Spelling:
     """The wording of requests: the provider's, overridden by the options. Raises `UsageError` if both set a field."""
     by_provider = provider.spelling(
-        looks.model,
+        info.model,
         api=options.api,
         thinking=options.thinking,
         thinking_tokens=options.thinking_tokens,
-        engine=looks.engine,
+        engine=info.engine,
     )
     by_options = Spelling(api_name=options.api).with_fields(options.extra_body)
     for attribute in ("extra_body", "chat_template_kwargs"):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from harness.client.address import providers
 from harness.client.address.endpoint import Endpoint
 from harness.client.address.providers import Provider
-from harness.client.facts.looks import Look, Looks, look_at_each
+from harness.client.facts.server_info import EndpointInfo, ServerInfo, discover_each
 from harness.core.choices import ApiName
 from harness.core.errors import UNSET, ServerError, UsageError
 from harness.core.inert import visible
@@ -211,36 +211,36 @@ _BLANK = string.whitespace + "\ufeff\u200b"
 # ---- one look at each endpoint
 
 
-def looked_at(options: RunOptions, watcher: Watcher, *, must_answer: bool) -> tuple[ReachedServers, Looks]:
+def discovered(options: RunOptions, watcher: Watcher, *, must_answer: bool) -> tuple[ReachedServers, ServerInfo]:
     """The endpoints of a run, and what each states of itself. A session looks at each endpoint only here.
 
     must_answer: whether a server that does not answer is an error even if the run has begun before. Raises as `find`
-    and `look_at` do.
+    and `discover` do.
     """
     # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails
     # with the same sentence.
     folder = options.folder(options.model) if options.model is not None else None
     may_fail = not must_answer and folder is not None and folder.manifest.exists()
     reached = find(options, api=options.api, or_none=may_fail)
-    down: list[Look] = []
+    down: list[EndpointInfo] = []
     try:
         if reached.endpoints:
-            return reached, look_at(reached, options, watcher)
+            return reached, discover(reached, options, watcher)
     except ServerError as error:
         if not may_fail:
             raise
-        down = [Look(endpoint=endpoint, failure=error) for endpoint in reached.endpoints]
-    return replace(reached, about={}), Looks(options.model or "", tuple(down))
+        down = [EndpointInfo(endpoint=endpoint, failure=error) for endpoint in reached.endpoints]
+    return replace(reached, about={}), ServerInfo(options.model or "", tuple(down))
 
 
-def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Looks:
+def discover(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> ServerInfo:
     """Ask each endpoint once for its models and facts.
 
     Raises `ServerError` if all are down, one lacks the model, or no model is named and none is listed. If only some of
     several endpoints are down, a warning names them, and the run tries them again while it goes on.
     """
     provider = reached.provider
-    looks = look_at_each(
+    info = discover_each(
         reached.endpoints,
         who.model or reached.model,
         provider,
@@ -248,18 +248,18 @@ def look_at(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Look
         lists=reached.model is None,
         slots=not provider.hosted and who.concurrency is None,
     )
-    model = visible(looks.model, 80)
-    for look in looks.each:
-        if look.no_list is not None:
-            watcher.warn(f"{look.no_list} The model {model} is asked all the same.")
-        elif looks.model and provider.hosted and provider.models_list == "all" and not (look.info or look.failure):
+    model = visible(info.model, 80)
+    for one in info.each:
+        if one.no_list is not None:
+            watcher.warn(f"{one.no_list} The model {model} is asked all the same.")
+        elif info.model and provider.hosted and provider.models_list == "all" and not (one.entry or one.failure):
             watcher.warn(f"{provider.name} does not list {model}: is the name right?")
-    failures = looks.failures
-    if len(failures) == len(looks.each):
+    failures = info.failures
+    if len(failures) == len(info.each):
         why = own_servers.latest_ended(url=reached.endpoints[0].base_url)
         raise failures[0] if why is None else ServerError(f"{failures[0].sentence} {why}") from failures[0]
     for failure in failures:
         watcher.warn(f"{failure.sentence} The run begins with the other endpoints.")
-    if not looks.model:
+    if not info.model:
         raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with `model`")
-    return looks
+    return info

@@ -22,7 +22,7 @@ from harness.client.address.endpoint import Endpoint, quote_safely, secrets_of, 
 from harness.client.apis.api import API
 from harness.client.apis.chat import CHAT
 from harness.client.facts import page
-from harness.client.facts.looks import Looks
+from harness.client.facts.server_info import ServerInfo
 from harness.client.facts.tokens import Tokenizer, has_token_pages
 from harness.client.interface import Deadlines, Post
 from harness.client.protocol.failures import RequestFailed, error_words, failure_of_status
@@ -35,7 +35,7 @@ from harness.core.records import NOTHING_TOLD, Message, ServerFacts
 from harness.options.probing import ProbeOptions
 from harness.options.whom import WhichServer
 from harness.preparing import servers
-from harness.preparing.servers import look_at
+from harness.preparing.servers import discover
 from harness.probes.inquiries import SECONDS, Fields, ProbedServer, ProbeReply, Refused, read_reply
 from harness.progress.watching import Watcher
 from server_launchers.engines import table as engines
@@ -197,26 +197,26 @@ def probed(
     """
     addresses = servers.find(who, shared_key=shared_key)
     for_calls = servers.find(who, shared_key=shared_key, api=written.api)
-    looks = look_at(addresses, who, watcher)
+    info = discover(addresses, who, watcher)
     endpoints = []
-    for look, calls_endpoint in zip(looks.each, for_calls.endpoints, strict=True):
-        if look.failure is not None:
-            raise look.failure
-        asker = Looks(looks.model, (look,)).asker(addresses.provider)
+    for one, calls_endpoint in zip(info.each, for_calls.endpoints, strict=True):
+        if one.failure is not None:
+            raise one.failure
+        asker = ServerInfo(info.model, (one,)).asker(addresses.provider)
         spelling = replace(
             asker.spelling.with_fields(written.extra_body),
             stream_usage=asker.spelling.stream_usage and "stream_options" not in written.drop,
         )
         endpoints.append(
             ProbedEndpoint(
-                endpoint=look.endpoint,
+                endpoint=one.endpoint,
                 calls_endpoint=calls_endpoint,
                 calls_api=written.api,
                 asker=replace(asker, spelling=spelling, left_out=frozenset(written.drop)),
-                engine=look.facts.host.get("engine"),
-                facts=look.facts,
+                engine=one.facts.host.get("engine"),
+                facts=one.facts,
                 seconds=written.timeout,
-                context=look.info.context_tokens if look.info else None,
+                context=one.entry.context_tokens if one.entry else None,
             )
         )
     return endpoints

@@ -309,7 +309,7 @@ class _Cells:
         reference = prepared.settings.endpoints[0].base_url if base == cell.name else None
         asked = {"replies": replies, "reference": reference, **(self._sweep.likelihood or {})}
         stamped = reading_stamp(self._sweep, cell)
-        lack = lacks_reading(prepared.looks.each[0].facts.host.get("engine"))
+        lack = lacks_reading(prepared.server_info.each[0].facts.host.get("engine"))
         if reference is None and not _has_read(self._sweep, base):
             lack = f"the server of {base} has not read these replies"
         if lack:

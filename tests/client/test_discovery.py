@@ -230,7 +230,7 @@ def counted(listed: bytes, pages: dict[str, list[Step] | bytes]) -> Callable[[Re
     return answer
 
 
-def looked_at(server: FakeServer, model: str = "m") -> tuple[Endpoint, Pages]:
+def discovered(server: FakeServer, model: str = "m") -> tuple[Endpoint, Pages]:
     endpoint, pages = Endpoint.parse(server.base_url), Pages()
     find_model(endpoint, model, pages=pages)
     return endpoint, pages
@@ -249,7 +249,7 @@ def looked_at(server: FakeServer, model: str = "m") -> tuple[Endpoint, Pages]:
 def test_each_page_of_the_engine_is_asked_once_and_no_other(owner: str, pages: set[str]) -> None:
     listed = models("unknown") if owner == "router" else models("m", owned_by=owner, max_model_len=9)
     with FakeServer(counted(listed, {})) as server:
-        describe([looked_at(server)], "m")
+        describe([discovered(server)], "m")
     paths = [request.path for request in server.requests]
     assert sorted(paths) == sorted({"/v1/models", *pages})
 
@@ -257,7 +257,7 @@ def test_each_page_of_the_engine_is_asked_once_and_no_other(owner: str, pages: s
 def test_pages_that_never_end_cost_one_deadline_for_all_servers() -> None:
     slow = counted(models("m", owned_by="vllm", root="r"), {"/version": [STALL], "/server_info": [Pause(60)]})
     with FakeServer(slow) as one, FakeServer(slow) as second:
-        servers = [looked_at(one), looked_at(second)]
+        servers = [discovered(one), discovered(second)]
         begun = time.monotonic()
         told = describe(servers, "m", seconds=0.5)
         assert time.monotonic() - begun < 30  # one page after the other would take minutes
@@ -267,7 +267,7 @@ def test_pages_that_never_end_cost_one_deadline_for_all_servers() -> None:
 
 def test_somebody_elses_service_is_not_asked_for_pages_of_its_own() -> None:
     with FakeServer(counted(models("m", canonical_slug="m-2026-01", context_length=9), {})) as server:
-        (facts,) = describe([looked_at(server)], "m", own_pages=False)
+        (facts,) = describe([discovered(server)], "m", own_pages=False)
     assert facts.model == {"canonical_slug": "m-2026-01"}
     assert [request.path for request in server.requests] == ["/v1/models"]
 
@@ -276,7 +276,7 @@ def test_the_template_of_llama_cpp_is_told_by_its_checksum() -> None:
     def facts(template: str) -> Any:
         props = {"chat_template": template, "model_path": "/m.gguf", "total_slots": 4}
         with FakeServer(counted(models("m", meta={"n_params": 7}), {"/props": http(200, props)})) as server:
-            return describe([looked_at(server)], "m")[0].model
+            return describe([discovered(server)], "m")[0].model
 
     assert facts("{{ a }}")["chat_template"].startswith("sha256:")
     assert facts("{{ a }}") == facts("{{ a }}") != facts("{{ b }}")

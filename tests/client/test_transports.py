@@ -90,7 +90,7 @@ Outcome = Reply | RequestFailed
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test waits for a transport to look at its deadlines."""
-    monkeypatch.setattr(http_transport, "LOOK_S", 0.02)
+    monkeypatch.setattr(http_transport, "CHECK_S", 0.02)
     monkeypatch.setattr(interface, "DRAIN_S", 0.1)
 
 

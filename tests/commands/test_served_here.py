@@ -20,7 +20,7 @@ from harness.core.errors import ServerError
 from harness.options.run import RunOptions
 from harness.preparing import servers
 from harness.preparing.own_servers import servers_at
-from harness.preparing.servers import look_at
+from harness.preparing.servers import discover
 from harness.progress.watching import Watcher
 from harness.testing import FakeServer, models
 from server_launchers.keeping import servers as kept
@@ -132,7 +132,7 @@ def test_a_server_that_has_ended_before_the_run_is_named(address: tuple[str, ...
     serve(**ENDED)
     options = RunOptions(base_url=address, data=Path("x"), model="m")
     with pytest.raises(ServerError) as error:
-        look_at(servers.find(options), options, Watcher())
+        discover(servers.find(options), options, Watcher())
     is_ours = address != ("http://localhost:8003",)
     named = re.search("the server mine, which was started here, has ended: .*signal 9.*its log is", str(error.value))
     assert (named is not None) == is_ours
@@ -145,7 +145,7 @@ def test_a_server_started_here_is_asked_by_its_own_name_where_its_list_is_not_of
     with FakeServer(lambda _: [models("m")]) as server:  # as transformers lists what the hub's cache holds
         serve(engine=engine, model="served", base_urls=[server.base_url.removesuffix("/v1")])
         unnamed = RunOptions(base_url=(server.base_url,))
-        assert look_at(servers.find(unnamed), unnamed, Watcher()).model == model
+        assert discover(servers.find(unnamed), unnamed, Watcher()).model == model
 
 
 def test_a_server_that_is_named_by_its_address_is_recorded_as_one_that_is_named() -> None:

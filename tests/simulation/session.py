@@ -68,7 +68,7 @@ LAST_WORDS = (
 
 NEVER = float("inf")
 
-LOOK_AROUND_S = 30.0
+POLL_S = 30.0
 """Seconds between two looks of the network thread; each costs as much as a request."""
 
 
@@ -206,7 +206,7 @@ class Session:
 
     def play(self) -> None:
         world = self.world
-        with patch.object(thread, "LOOK_AROUND_S", LOOK_AROUND_S):
+        with patch.object(thread, "POLL_S", POLL_S):
             self.network._run()  # in this thread
         if self.broken is not None:
             raise self.broken

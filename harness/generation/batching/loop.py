@@ -37,7 +37,7 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network.control import Orders
 from harness.generation.network.requests import Requests, SampleRequest
-from harness.generation.network.thread import LOOK_AROUND_S, NetworkThread
+from harness.generation.network.thread import POLL_S, NetworkThread
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
 
@@ -139,8 +139,8 @@ class BatchLoop(NetworkThread):
 
     def _take_requests(self) -> bool:
         """Take the dispatcher's new requests; return False if the session has ended."""
-        if (now := time.monotonic()) >= self._next_look:
-            self._next_look = now + LOOK_AROUND_S
+        if (now := time.monotonic()) >= self._next_poll:
+            self._next_poll = now + POLL_S
             self.progress = self._dispatcher.progress()
         for flight in self._dispatcher.begin():
             ask = ask_id(flight.task)

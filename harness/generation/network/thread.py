@@ -33,7 +33,7 @@ from harness.generation.run_progress import Spent
 from harness.generation.settings import MAX_CONCURRENCY, limit_concurrency
 from harness.runs.missing import Task
 
-LOOK_AROUND_S = 0.5
+POLL_S = 0.5
 """Seconds between two looks at the progress, the file of endpoints and the like; also the longest sleep of the loop."""
 
 
@@ -44,7 +44,7 @@ class NetworkThread:
         self._dispatcher = dispatcher
         self.progress = dispatcher.progress()
         """The latest facts; replaced as a whole, so any thread may read it."""
-        self._next_look = 0.0
+        self._next_poll = 0.0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -180,7 +180,7 @@ class Network(NetworkThread):
             try:
                 for flight in dispatcher.begin():
                     self._send(flight)
-                pause = 0.0 if self._look_around() else dispatcher.pause()
+                pause = 0.0 if self._poll() else dispatcher.pause()
             except Exception as error:  # noqa: BLE001 - ends the session, and is raised by the owner
                 dispatcher.fail(error)
             if dispatcher.ended:
@@ -214,15 +214,15 @@ class Network(NetworkThread):
             (self.keeper.forget if is_stored else self.keeper.ended)(flight.task)
         self._wake.set()
 
-    def _look_around(self) -> bool:
-        """If `LOOK_AROUND_S` have passed since the last time, renew `progress`, read the file of endpoints, and so on.
+    def _poll(self) -> bool:
+        """If `POLL_S` have passed since the last time, renew `progress`, read the file of endpoints, and so on.
 
         Returns whether it did.
         """
         now = self._clock()
-        if now < self._next_look:
+        if now < self._next_poll:
             return False
-        self._next_look = now + LOOK_AROUND_S
+        self._next_poll = now + POLL_S
         asking = self._dispatcher.ending.asking
         if asking and (endpoints := self._admission.changed()) is not None:
             self._dispatcher.replace_endpoints(endpoints)
@@ -245,9 +245,9 @@ class Network(NetworkThread):
         self._on_event("control", **msgspec.structs.asdict(orders))
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep until something happens, for `seconds` or `LOOK_AROUND_S` at most."""
+        """Sleep until something happens, for `seconds` or `POLL_S` at most."""
         try:
-            async with asyncio.timeout(min(LOOK_AROUND_S, seconds)):
+            async with asyncio.timeout(min(POLL_S, seconds)):
                 await self._wake.wait()
         except TimeoutError:
             pass

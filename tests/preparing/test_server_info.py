@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.client.facts.looks import Looks
+from harness.client.facts.server_info import ServerInfo
 from harness.core.errors import ServerError, UsageError
 from harness.options.run import RunOptions
 from harness.preparing import servers
 from harness.preparing.server_start import launched
-from harness.preparing.servers import look_at
+from harness.preparing.servers import discover
 from harness.progress.watching import Collecting
 from harness.testing import FakeServer, Pause, Request, Step, serving
 from server_launchers.spec import ServerSpec
@@ -48,22 +48,22 @@ DEADLINES_SECONDS = (1.5, 20.0, 80.0)
 """Of a look: a longer one only where a busy machine was late with the answer that has an end."""
 
 
-def look(monkeypatch: pytest.MonkeyPatch, *answers: object) -> tuple[Looks, Collecting]:
+def look(monkeypatch: pytest.MonkeyPatch, *answers: object) -> tuple[ServerInfo, Collecting]:
     """At servers of which the last lists its models."""
     for seconds in DEADLINES_SECONDS:
-        monkeypatch.setattr("harness.client.facts.looks.LOOK_S", seconds)
+        monkeypatch.setattr("harness.client.facts.server_info.DISCOVERY_S", seconds)
         watcher = Collecting()
         with options(*answers) as run_options, contextlib.suppress(ServerError):
-            looks = look_at(servers.find(run_options), run_options, watcher)
-            if looks.each[-1].failure is None:
-                return looks, watcher
+            server_info = discover(servers.find(run_options), run_options, watcher)
+            if server_info.each[-1].failure is None:
+                return server_info, watcher
     pytest.fail("the server that answers was not taken")
 
 
 @pytest.mark.timeout(PATIENCE_SECONDS)
 def test_servers_without_an_end_share_one_deadline_and_the_others_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks, watcher = look(monkeypatch, *[interim, a_header_now_and_then] * 4, well)
-    assert [one.failure is None for one in looks.each] == [False] * 8 + [True]
+    server_info, watcher = look(monkeypatch, *[interim, a_header_now_and_then] * 4, well)
+    assert [one.failure is None for one in server_info.each] == [False] * 8 + [True]
     assert len(watcher.warnings) == 8
 
 
@@ -75,33 +75,33 @@ def test_a_server_whose_own_pages_have_no_end_is_taken_as_it_is(monkeypatch: pyt
         asked_for.append(request.path)
         return well(request) if request.path.endswith("/models") else interim(request)
 
-    looks, _ = look(monkeypatch, answer)
-    assert looks.model == "m"
-    assert looks.concurrency is None
+    server_info, _ = look(monkeypatch, answer)
+    assert server_info.model == "m"
+    assert server_info.concurrency is None
 
 
 @pytest.mark.timeout(PATIENCE_SECONDS)
 def test_where_none_comes_to_an_end_the_reason_is_told_and_a_named_model_is_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("harness.client.facts.looks.LOOK_S", 3.0)
+    monkeypatch.setattr("harness.client.facts.server_info.DISCOVERY_S", 3.0)
     watcher = Collecting()
     with options(interim, interim) as run_options:
-        looks = look_at(servers.find(run_options), run_options, watcher)
-        assert [one.failure for one in looks.each] == [None, None]
+        server_info = discover(servers.find(run_options), run_options, watcher)
+        assert [one.failure for one in server_info.each] == [None, None]
         assert all(
             "does not finish its answer" in said and "m is asked all the same" in said for said in watcher.warnings
         )
         run_options = RunOptions(base_url=run_options.base_url)
         with pytest.raises(ServerError, match="does not finish its answer"):
-            look_at(servers.find(run_options), run_options, Collecting())
+            discover(servers.find(run_options), run_options, Collecting())
 
 
 def test_the_number_of_pages_does_not_grow_with_the_models_that_are_listed() -> None:
     def counted(n: int) -> int:
         with FakeServer(serving("", "m", *(f"m{i}" for i in range(n)))) as server:
             run_options = RunOptions(base_url=[server.base_url], model="m")
-            look_at(servers.find(run_options), run_options, Collecting())
+            discover(servers.find(run_options), run_options, Collecting())
             return len(server.requests)
 
     assert counted(2) == counted(2000)

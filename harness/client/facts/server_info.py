@@ -1,6 +1,6 @@
-"""One look at each endpoint before the first request: the model that it serves, its context, what it states of itself.
+"""What each endpoint reports before the first request: the model that it serves, its context, facts about itself.
 
-`look_at_each` asks all endpoints within one deadline, and each only once.
+`discover_each` asks all endpoints within one deadline, and each only once.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from harness.core import channel
 from harness.core.errors import ServerError
 from harness.core.records import NOTHING_TOLD, ServerFacts
 
-LOOK_S = 60.0
-"""Seconds for looking at all endpoints; an endpoint that has not answered by then counts as down."""
+DISCOVERY_S = 60.0
+"""Seconds for the discovery of all endpoints; an endpoint that has not answered by then counts as down."""
 
 
-LOOKS_AT_ONCE = 32
-"""Largest number of endpoints that are looked at together."""
+DISCOVERED_AT_ONCE = 32
+"""Largest number of endpoints that are asked at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """The answer of an endpoint to one look.
+class EndpointInfo:
+    """What one endpoint reported.
 
-    info: its entry for the model; None if its list of models has none or was not read. concurrency: number of requests
+    entry: the entry for the model; None if its list of models has none or was not read. concurrency: number of requests
     that it states to run at once. facts: what it states about itself. no_list: why its list could not be read, in a
     sentence; the model is asked all the same. failure: why it could not be asked; the other fields are then empty.
     """
 
     endpoint: Endpoint
-    info: ModelInfo | None = None
+    entry: ModelInfo | None = None
     concurrency: int | None = None
     facts: ServerFacts = NOTHING_TOLD
     no_list: str | None = None
@@ -45,11 +45,11 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class ServerInfo:
     """What all endpoints stated before the first request. model: the model's name in requests."""
 
     model: str
-    each: tuple[Look, ...]
+    each: tuple[EndpointInfo, ...]
 
     def asker(self, provider: Provider) -> Asker:
         """The asker of the provider's requests, without any option of the user."""
@@ -59,17 +59,17 @@ class Looks:
     @property
     def contexts(self) -> list[int]:
         """The contexts that the endpoints state, in tokens."""
-        return [look.info.context_tokens for look in self.each if look.info and look.info.context_tokens]
+        return [one.entry.context_tokens for one in self.each if one.entry and one.entry.context_tokens]
 
     @property
     def failures(self) -> list[ServerError]:
         """Why each endpoint that did not answer could not be asked."""
-        return [look.failure for look in self.each if look.failure is not None]
+        return [one.failure for one in self.each if one.failure is not None]
 
     @property
     def facts(self) -> dict[str, ServerFacts]:
         """Facts of each endpoint that answered, by base URL."""
-        return {look.endpoint.base_url: look.facts for look in self.each if look.failure is None}
+        return {one.endpoint.base_url: one.facts for one in self.each if one.failure is None}
 
     @property
     def engine(self) -> str | None:
@@ -80,61 +80,61 @@ class Looks:
     @property
     def concurrency(self) -> int | None:
         """Number of requests that all endpoints together run at once; None unless each endpoint states its number."""
-        stated = [look.concurrency for look in self.each]
+        stated = [one.concurrency for one in self.each]
         return sum(n for n in stated if n) if stated and all(stated) else None
 
 
-def look_at_each(
+def discover_each(
     endpoints: Sequence[Endpoint], model: str | None, provider: Provider, own: ServerFacts, *, lists: bool, slots: bool
-) -> Looks:
-    """Ask each endpoint once for its models and facts. The look at one that is down holds the failure.
+) -> ServerInfo:
+    """Ask each endpoint once for its models and facts. For one that is down, the result holds the failure.
 
-    model: the name to ask for; None: the only model that the first endpoint to answer lists; it is empty in the looks
+    model: the name to ask for; None: the only model that the first endpoint to answer lists; it is empty in the result
     if that lists none. own: facts that go before those that each states. lists: whether the lists of models are read.
     slots: whether each is asked how many requests it runs at once. Raises `ServerError` if one refuses or lacks the
     model.
     """
     from harness.client.facts.page import NoAnswer
 
-    due = time.monotonic() + LOOK_S
+    due = time.monotonic() + DISCOVERY_S
 
-    def ask(endpoint: Endpoint, pages: discovery.Pages) -> Look:
+    def ask(endpoint: Endpoint, pages: discovery.Pages) -> EndpointInfo:
         """Ask one endpoint about its models and its concurrency. Raises `ServerError` if it refuses."""
         try:
             info = _model(provider, endpoint, model, pages) if lists else None
         except NoAnswer as error:
-            return Look(endpoint=endpoint, failure=error)
+            return EndpointInfo(endpoint=endpoint, failure=error)
         n = discovery.stated_concurrency(endpoint, pages=pages) if slots else None
-        return Look(endpoint=endpoint, info=info, concurrency=n, no_list=pages.no_list)
+        return EndpointInfo(endpoint=endpoint, entry=info, concurrency=n, no_list=pages.no_list)
 
-    looks: list[Look] = []
+    infos: list[EndpointInfo] = []
     # Each endpoint with the pages that are read of it.
     waiting = read = [(endpoint, discovery.Pages(due=due)) for endpoint in endpoints]
     with channel.waiting(f"an answer of {', '.join(endpoint.base_url for endpoint in endpoints[:3])}"):
         # Without a model's name, the first endpoint that answers sets it; the others are then asked together.
         while waiting and model is None:
-            looks.append(ask(*waiting[0]))
+            infos.append(ask(*waiting[0]))
             waiting = waiting[1:]
-            model = looks[-1].info.id if looks[-1].info is not None else None
+            model = infos[-1].entry.id if infos[-1].entry is not None else None
         if len(waiting) < 2:
-            looks += [ask(*each) for each in waiting]
+            infos += [ask(*each) for each in waiting]
         else:
-            with ThreadPoolExecutor(LOOKS_AT_ONCE, "look") as pool:
-                looks += pool.map(ask, *zip(*waiting, strict=True))
+            with ThreadPoolExecutor(DISCOVERED_AT_ONCE, "discovery") as pool:
+                infos += pool.map(ask, *zip(*waiting, strict=True))
     if model is None:
-        return Looks("", tuple(looks))
-    if all(look.failure is not None for look in looks):
-        looks = list(map(_of_slow_list, looks))
-    answered = [each for each, look in zip(read, looks, strict=True) if look.failure is None]
+        return ServerInfo("", tuple(infos))
+    if all(one.failure is not None for one in infos):
+        infos = list(map(_of_slow_list, infos))
+    answered = [each for each, one in zip(read, infos, strict=True) if one.failure is None]
     facts = map(own.over, discovery.describe(answered, model, own_pages=not provider.hosted))
-    return Looks(model, tuple(replace(look, facts=next(facts)) if look.failure is None else look for look in looks))
+    return ServerInfo(model, tuple(replace(one, facts=next(facts)) if one.failure is None else one for one in infos))
 
 
-def _of_slow_list(look: Look) -> Look:
-    """The look without its failure if that was slowness: such a server may answer, and without another it is asked."""
+def _of_slow_list(one: EndpointInfo) -> EndpointInfo:
+    """The same without its failure if that was slowness: such a server may answer, and without another it is asked."""
     from harness.client.facts.page import SlowAnswer
 
-    return replace(look, failure=None, no_list=why.sentence) if isinstance(why := look.failure, SlowAnswer) else look
+    return replace(one, failure=None, no_list=why.sentence) if isinstance(why := one.failure, SlowAnswer) else one
 
 
 def _model(provider: Provider, endpoint: Endpoint, model: str | None, pages: discovery.Pages) -> ModelInfo | None:
