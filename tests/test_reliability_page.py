@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
 def test_every_row_says_what_shows_it() -> None:
     tables = re.findall(r"^\| fault or threat \|.*\n\|[- |]+\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
     rows = [row for table in tables for row in table.splitlines()]
-    assert len(rows) > 40
+    assert len(rows) > 30
     assert [row for row in rows if "`test_" not in row.rstrip(" |").rpartition("|")[2]] == []
 
 
@@ -44,7 +44,7 @@ def test_every_test_that_is_named_exists() -> None:
     pages = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
     named = set(re.findall(r"`(test_\w+)`", pages))
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    assert len(named) > 80
+    assert len(named) > 70
     assert named - set(re.findall(r"def (test_\w+)\(", source)) == set()
 
 
