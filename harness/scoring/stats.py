@@ -7,24 +7,24 @@ Methodology 24:193):
 
     N* = max(N, N · (N p̄(1−p̄) + τ) / (N² s² + τ));    new questions: max(N, min(p̄(1−p̄)/s², N + N² p̄(1−p̄)/τ))
 
-| estimate | interval | N | s² | τ | factor | why |
-| --- | --- | --- | --- | --- | --- | --- |
-| accuracy | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 | 1.96 | a rerun draws new samples of each question |
-| accuracy; a share a of the questions has one sample | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 · (1 + 10a) · N/M | 1.96 | these questions show no spread; the others have M samples |
-| any mean | new questions | Q | sd² / Q | ½ | t, Q − 1 | new questions differ in difficulty and in their samples |
-| any mean, questions in clusters | new clusters | G = (Σ m)² / Σ m² | jackknife over clusters | ½ | t, G − 1 | the m questions of a cluster depend on each other |
-| pass@k, pass^k, maj@k; k ≤ n/2 | same questions | Q n/k, at least Q | jackknife over samples | ½ | 1.96 | n/k draws of k samples are independent |
-| pass@k, pass^k, maj@k; k > n/2 | same questions, at most | Q | p̄(1−p̄) / Q | – | 1.96 | two draws overlap, so nothing shows their spread |
-| difference of two runs | same questions | – | of each run | – | 1.96 | the squared distances to the nearer ends of both intervals are added |
-| difference of two runs, one sample | same questions, at most | Q | of the pairs | 2 to 3 pairs | 1.96 | the shared difficulty cancels out |
-| difference of two runs | new questions | G | jackknife + ½/G² | – | t, G − 1 | the difference itself varies from question to question |
-| mean of benchmarks | both | – | sum of the squared half-widths | – | – | benchmarks are independent |
-| audited accuracy | both | – | of the score and of the audit | – | 1.96 | the two errors are independent (`audit`) |
-| published score of the same model | – | N, M | f p̃(1−p̃)(1/N + 1/M) + r²/12 | 2 | 1.96 | both samples are pooled (`published_variance`) |
-| difference in a race | all looks | – | of both runs, pooled | 2 | by look | the looks share a false-alarm rate of 4.5% (`race`) |
-| accuracy in a gate | all looks | N, M | f h(1−h)(1/N + 1/M) + b² m | 8 | by look | h is the tested accuracy; b is the deviation between runs (`gate`) |
-| mean tokens | both | – | of tokens − mean | – | t, by Σd⁴ | lengths have a skewed distribution, so a log scale is used (`measures`) |
-| deviation of repeated runs | – | – | of one run | – | χ² | runs − 1 degrees of freedom (`repeats`) |
+| estimate | interval | N | s² | τ | factor |
+| --- | --- | --- | --- | --- | --- |
+| accuracy | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 | 1.96 |
+| accuracy; a share a of the questions has one sample | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 · (1 + 10a) · N/M | 1.96 |
+| any mean | new questions | Q | sd² / Q | ½ | t, Q − 1 |
+| any mean, questions in clusters | new clusters | G = (Σ m)² / Σ m² | jackknife over clusters | ½ | t, G − 1 |
+| pass@k, pass^k, maj@k; k ≤ n/2 | same questions | Q n/k, at least Q | jackknife over samples | ½ | 1.96 |
+| pass@k, pass^k, maj@k; k > n/2 | same questions, at most | Q | p̄(1−p̄) / Q | – | 1.96 |
+| difference of two runs | same questions | – | of each run | – | 1.96 |
+| difference of two runs, one sample | same questions, at most | Q | of the pairs | 2 to 3 pairs | 1.96 |
+| difference of two runs | new questions | G | jackknife + ½/G² | – | t, G − 1 |
+| mean of benchmarks | both | – | sum of the squared half-widths | – | – |
+| audited accuracy (`audit`) | both | – | of the score and of the audit | – | 1.96 |
+| published score of the same model (`published_variance`) | – | N, M | f p̃(1−p̃)(1/N + 1/M) + r²/12 | 2 | 1.96 |
+| difference in a race (`race`) | all looks | – | of both runs, pooled | 2 | by look |
+| accuracy in a gate (`gate`) | all looks | N, M | f h(1−h)(1/N + 1/M) + b² m | 8 | by look |
+| mean tokens (`measures`) | both | – | of tokens − mean | – | t, by Σd⁴ |
+| deviation of repeated runs (`repeats`) | – | – | of one run | – | χ² |
 
 The τ tosses of the coin are mixed in, or cap N*, so that samples which all agree never claim an error of 0. `make simulate` prints
 the coverage of each line; `docs/method/statistics.md` shows it. At the end, what

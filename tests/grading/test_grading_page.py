@@ -228,8 +228,8 @@ ROWS: list[tuple[str, Examples]] = [
     ]),
 ]  # fmt: skip
 
-TABLE = re.search(r"\n\| equal \| reason \| switch \|\n\| --- \| --- \| --- \|\n((?:\|.*\n)+)", PAGE.read_text("utf-8"))
-LINES = [re.split(r"(?<!\\)\|", line)[1:4] for line in (TABLE[1] if TABLE else "").splitlines()]
+TABLE = re.search(r"\n\| equal \| switch \|\n\| --- \| --- \|\n((?:\|.*\n)+)", PAGE.read_text("utf-8"))
+LINES = [re.split(r"(?<!\\)\|", line)[1:3] for line in (TABLE[1] if TABLE else "").splitlines()]
 
 
 def test_every_row_has_its_examples_in_both_directions() -> None:
@@ -248,7 +248,7 @@ def test_a_row_holds(begins: str, examples: Examples) -> None:
 
 @pytest.mark.parametrize(("line", "examples"), [(line, row[1]) for line, row in zip(LINES, ROWS, strict=True)])
 def test_each_switch_of_a_row_turns_one_of_its_examples(line: list[str], examples: Examples) -> None:
-    for switch in set(re.findall(r"`(\w+)`", line[2])) & CONVENTIONS.keys():
+    for switch in set(re.findall(r"`(\w+)`", line[1])) & CONVENTIONS.keys():
         turned = GradeRules(conventions={switch: not CONVENTIONS[switch].default})
         moved = [
             (reference, answer)
