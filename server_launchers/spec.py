@@ -34,7 +34,7 @@ def _variables(value: Any) -> Any:
     if not isinstance(value, Mapping) or not all(
         isinstance(text, str) and _VARIABLE.match(name) and "\0" not in text for name, text in value.items()
     ):
-        raise ValueError("expected NAME=VALUE; a name is made of letters, digits and underscores")
+        raise ValueError("expected NAME=VALUE; a name consists of letters, digits and underscores")
     return dict(value)
 
 
@@ -56,21 +56,21 @@ class ServerSpec(Options):
     model: Annotated[str, Option(argument=True)] = ""
     """Model name on the Hub, a folder, or a GGUF file (llama_cpp)."""
     name: Annotated[str | None, Option(argument=True)] = None
-    """Name in `serve status` and `serve stop`. Default: from the model."""
+    """Name for `serve status` and `serve stop`. Default: derived from the model."""
     extra_flags: Annotated[tuple[str, ...], Option(argument=True)] = ()
     """Flags passed to the engine unchanged; for `command`, the whole command line."""
 
     served_name: Annotated[str | None, Option()] = None
-    """Model name for clients. Default: the model as given."""
+    """Model name that clients use. Default: the model as given."""
     host: Annotated[str, Option()] = "127.0.0.1"
     """Address to listen on. Default: 127.0.0.1."""
     port: Annotated[int, Option(least=0, most=65535)] = 0
-    """Port to listen on. Default: 0, which picks a free one.
+    """Port to listen on. Default: 0, which picks a free port.
 
     The port of replica 0; replica i listens on port + i.
     """
     api_key_env: Annotated[str | None, Option(flag="server-key-env", metavar="VARIABLE")] = None
-    """Environment variable with the API key that clients must send.
+    """Environment variable that holds the API key that clients must send.
 
     Name of the environment variable with the key; the key itself reaches no argv and no file.
     """
@@ -82,24 +82,24 @@ class ServerSpec(Options):
     dp: Annotated[int, Option(least=1)] = 1
     """Number of replicas."""
     dp_mode: Annotated[Literal["client", "engine", "router"], Option()] = "client"
-    """How requests are spread over replicas: by this client over N servers, by the engine, or by a router."""
+    """How requests are distributed over replicas: by this client over N servers, by the engine, or by a router."""
     devices: Annotated[tuple[str, ...] | None, Option(metavar="LIST", kind=COMMAS)] = None
     """Accelerators to use, such as 0,1,2,3. Default: all.
 
     Devices as the engine's visible-devices variable names them; None asks the system.
     """
     device: Annotated[Literal["cuda", "npu", "cpu"] | None, Option()] = None
-    """Type of device. Default: the engine's."""
+    """Type of device. Default: chosen by the engine."""
     nodes: Annotated[int, Option(least=1)] = 1
-    """Number of machines that share one model; run this command on each with its own --node-rank."""
+    """Number of machines that serve one model together. Run the command on each, with its own --node-rank."""
     node_rank: Annotated[int, Option(least=0)] = 0
-    """Rank of this machine among the nodes, from 0."""
+    """Rank of this machine among the nodes, counted from 0."""
     head_address: Annotated[str | None, Option()] = None
     """Address of node 0, reachable from the other nodes."""
     head_port: Annotated[int, Option(least=1, most=65535)] = 29500
     """Port on node 0 for traffic between nodes."""
     node_address: Annotated[str | None, Option()] = None
-    """This node's address, if it has several (HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP)."""
+    """Address of this node, if it has several (sets HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP)."""
     interface: Annotated[str | None, Option(metavar="NAME")] = None
     """Network interface between nodes, such as eth0.
 
@@ -107,36 +107,36 @@ class ServerSpec(Options):
     """
 
     context: Annotated[int | None, Option(flag="max-model-len", least=1)] = None
-    """Maximum tokens per request, prompt and completion."""
+    """Maximum number of tokens per request, including prompt and completion."""
     memory_fraction: Annotated[float | None, Option(above=0, most=1)] = None
     """Fraction of the accelerator's memory to use."""
     max_sequences: Annotated[int | None, Option(least=1)] = None
-    """Maximum requests processed at once (llama_cpp: slots)."""
+    """Maximum number of requests processed at once (for llama_cpp: slots)."""
     max_batched_tokens: Annotated[int | None, Option(least=1)] = None
-    """Maximum tokens per step (chunked prefill)."""
+    """Maximum number of tokens per step (chunked prefill)."""
     images_per_prompt: Annotated[int | None, Option(least=1)] = None
-    """Maximum images per prompt (vLLM). Default: the most in one of the run's questions."""
+    """Maximum number of images per prompt (vLLM). Default: the largest number in any question of the run."""
     attention_backend: Annotated[str | None, Option()] = None
-    """Attention backend, by the engine's name for it."""
+    """Attention backend, as named by the engine."""
     dtype: Annotated[str | None, Option()] = None
     """Data type of the weights."""
     quantization: Annotated[str | None, Option()] = None
-    """Quantization method, by the engine's name for it."""
+    """Quantization method, as named by the engine."""
     reasoning_parser: Annotated[str | None, Option()] = None
-    """Parser for the reasoning, such as deepseek_r1 or qwen3.
+    """Parser for reasoning output, such as deepseek_r1 or qwen3.
 
     Name of the parser, with underscores or hyphens (deepseek_r1, deepseek-r1); the engine gets its own spelling.
     """
     sampling_defaults: Annotated[Literal["neutral", "model"], Option()] = "neutral"
-    """Sampling values when a request sets none: the engine's neutral values, or the model's generation_config.json."""
+    """Sampling defaults: the engine's neutral values, or the model's generation_config.json."""
     deterministic: Annotated[bool, Option()] = False
-    """Make replies independent of other requests in the batch; slower."""
+    """Make replies independent of other requests in the batch. Slower."""
     seed: Annotated[int | None, Option(flag="server-seed")] = None
     """Seed of the engine."""
     eager: Annotated[bool, Option()] = False
     """Disable CUDA or NPU graphs."""
     prefix_caching: Annotated[bool | None, Option()] = None
-    """Reuse computation for prompts with the same prefix."""
+    """Reuse the KV cache for prompts with the same prefix."""
     chat_template: Annotated[Path | None, Option()] = None
     """Chat template to use instead of the model's."""
     trust_remote_code: Annotated[bool, Option()] = False
@@ -150,22 +150,22 @@ class ServerSpec(Options):
     Variables for the engine; no file stores their values.
     """
     engine_version: Annotated[str | None, Option()] = None
-    """Write flags for this version instead of checking the installed engine."""
+    """Use the flags of this engine version instead of checking the installed version."""
     python: Annotated[Path | None, Option()] = None
-    """Python interpreter of the engine."""
+    """Python interpreter that has the engine installed."""
     docker: Annotated[str | None, Option(metavar="IMAGE")] = None
-    """Run the engine in this image."""
+    """Run the engine in this Docker image."""
     router_python: Annotated[Path | None, Option()] = None
-    """Python interpreter of the router. Default: this one, or the engine's."""
+    """Python interpreter that has the router installed. Default: the current one, or the engine's."""
 
     health_path: Annotated[str | None, Option()] = None
     """Path that returns 200 once a `command` server is ready."""
     start_timeout: Annotated[float, Option(above=0)] = 600.0
-    """Maximum seconds without progress in the log during startup. Default: 600."""
+    """Maximum time without new log output during startup, in seconds. Default: 600."""
     stop_grace: Annotated[float, Option(least=0)] = 20.0
-    """Seconds between SIGTERM and SIGKILL when stopping. Default: 20."""
+    """Seconds to wait between SIGTERM and SIGKILL when stopping. Default: 20."""
     restarts: Annotated[int, Option(least=0)] = 0
-    """Number of times to restart a process that dies. Default: 0.
+    """Number of times to restart a process that exits unexpectedly. Default: 0.
 
     Number of times that a process is restarted if it dies after the server was ready.
     """
@@ -178,7 +178,7 @@ class ServerSpec(Options):
     def _check(self) -> None:
         """Raise `UsageError` for fields that do not go together."""
         if self.name is not None and not _NAME.match(self.name):
-            raise UsageError("a server's name is 1 to 80 letters, digits, dots, dashes and underscores", field="name")
+            raise UsageError("expected a name of 1 to 80 letters, digits, dots, dashes and underscores", field="name")
         devices = self.devices or ()
         if twice := [name for name in dict.fromkeys(devices) if devices.count(name) > 1]:
             raise UsageError(f"{', '.join(twice)} is named more than once: name each device once", field="devices")
@@ -189,20 +189,21 @@ class ServerSpec(Options):
         if self.chat_template is not None and not self.chat_template.expanduser().is_file():
             raise UsageError("there is no such file", field="chat_template", value=self.chat_template)
         if self.python is not None and self.docker is not None:
-            raise UsageError("python and docker are two ways to find the engine: give one", field="docker")
+            raise UsageError("`python` and `docker` cannot be combined: use one of them", field="docker")
         if self.node_rank >= self.nodes:
             raise UsageError(
-                f"it is too large: nodes count from 0, so with nodes={self.nodes} at most {self.nodes - 1}",
+                f"it is too large: nodes are numbered from 0, so the maximum is {self.nodes - 1} "
+                f"with nodes={self.nodes}",
                 field="node_rank",
                 value=self.node_rank,
             )
         if self.nodes > 1 and self.head_address is None:
             raise UsageError(
-                "several nodes need the address of node 0 that the other nodes can reach", field="head_address"
+                "several nodes need the address of node 0, as reachable from the other nodes", field="head_address"
             )
         if self.nodes == 1 and self.head_address is not None:
             raise UsageError(
-                "a single node has no other nodes: give the number of nodes (`nodes`) or leave this address out",
+                "it is only for several nodes: set the number of nodes (`nodes`) or leave this address out",
                 field="head_address",
             )
 

@@ -49,7 +49,7 @@ from harness.sweeps.schema import json_schema
 from server_launchers.spec import ServerSpec
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTE = "<!-- Written by `python -m tools.reference`; a change belongs in the code that it is read from. -->\n\n"
+NOTE = "<!-- Written by `python -m tools.reference`; edit the code that it is generated from instead. -->\n\n"
 
 FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "manifest.json": (Manifest, BenchmarkRecord, Plan),
@@ -76,28 +76,33 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
 """File of a run folder → the records that stand in it, the outermost first."""
 
 EXITS = {
-    "0": "complete",
-    "1": "ended with samples owed; or a verifier raised, or returned neither right nor wrong; or a judge gave no "
-    "verdict at all; or a report has no score; or a question of the command was answered with no",
-    "2": "usage, configuration, an input file; the server is unreachable or refuses",
-    "3": "the run folder cannot be used: other settings, locked by another run, damaged, disk full",
-    "4": "stopped by a rule (a budget, the canary); a gate of `compare` or `verify` that did not hold",
-    "5": "a sandbox or a grading process cannot be started any more; the same command continues",
-    "128+n": "stopped by signal n (130: Ctrl-C, 143: SIGTERM)",
+    "0": "Complete.",
+    "1": "Ended with samples missing; a verifier raised an exception or returned something other than a verdict; a "
+    "judge gave no verdicts at all; a report has no scores; or a check failed or was inconclusive (see the command).",
+    "2": "Error in usage, configuration or an input file; or the server is unreachable or rejects requests.",
+    "3": "The run folder cannot be used: it has different settings, is locked by another run or is damaged, or the "
+    "disk is full.",
+    "4": "Stopped by a rule (a budget or the canary); or `compare` or `verify` found a run to be worse or to disagree.",
+    "5": "A sandbox or a grading process could not be restarted. Run the same command again to resume.",
+    "128+n": "Stopped by signal n (130: Ctrl-C, 143: SIGTERM).",
 }
 
 VARIABLES = {
-    "HARNESS_RESUMED_BY": "Command that resumes a run, for the sentence after a Ctrl-C; the demo sets it.",
-    "HARNESS_CACHE": "Folder of weights and tools. Default: `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.",
-    "HARNESS_STATE": "Folder of what is known of running servers. Default: in `$XDG_STATE_HOME` or `~/.local/state`.",
-    "HARNESS_DATASETS": "Folders of your own cards, separated as in `PATH`; they come before the shipped ones.",
-    "HARNESS_GRADERS": "Modules whose verifiers may be called, separated by commas.",
-    "HARNESS_SERVER_KEY": "Key that a server started here asks of its clients, as it is handed to the engine.",
-    "OPENAI_BASE_URL": "Server, where no option names one.",
-    "OPENAI_API_KEY": "Key of `openai` and of addresses that are no known provider's; others have their own.",
-    "HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE": "As the hub's own library reads them.",
-    "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY": "Proxies, `http://` only; private addresses never go through one.",
-    "NO_COLOR": "No colours.",
+    "HARNESS_RESUMED_BY": "Command to show after Ctrl-C as the one that resumes the run. Set by the demo.",
+    "HARNESS_CACHE": "Folder for weights and tools. Default: `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.",
+    "HARNESS_STATE": "Folder for records of running servers. Default: in `$XDG_STATE_HOME` or `~/.local/state`.",
+    "HARNESS_DATASETS": "Folders with your own cards, separated as in `PATH`. They take precedence over the built-in "
+    "cards.",
+    "HARNESS_GRADERS": "Modules from which verifiers may be called, separated by commas.",
+    "HARNESS_SERVER_KEY": "API key that a server started here requires from clients. The harness sets it for the "
+    "engine.",
+    "OPENAI_BASE_URL": "Server URL, if no option names a server.",
+    "OPENAI_API_KEY": "API key for `openai` and for addresses of no known provider. Other providers have their own "
+    "variables.",
+    "HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE": "Same meaning as in the `huggingface_hub` library.",
+    "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY": "Proxies (`http://` only). Requests to private addresses never "
+    "use a proxy.",
+    "NO_COLOR": "Turns off colors.",
 }
 
 
@@ -157,10 +162,10 @@ def run_folder() -> str:
     """The page of a run folder: every field of every record in its files."""
     text = "# Files of a run\n\n" + NOTE
     text += (
-        "Times are seconds, lengths tokens or characters as said, fractions between 0 and 1. `?`: may be left out.\n\n"
-        "`<benchmark>` is the benchmark's name, if it has only letters and digits of any script (no capital letters) "
-        "and `. _ + -`, and at most 100 bytes. Any other name gets a digest, and a hyphen for what a file name should "
-        "not hold: `My Exercises` becomes `My-Exercises-c3a6c613`.\n\n"
+        "Times are in seconds; fractions are between 0 and 1. A `?` marks a field that may be absent.\n\n"
+        "`<benchmark>` is the benchmark's name if this has at most 100 bytes and consists of letters and digits of "
+        "any script (no capital letters) and `. _ + -`. In any other name, unsuitable characters are replaced by "
+        "hyphens, and a digest is appended: `My Exercises` becomes `My-Exercises-c3a6c613`.\n\n"
     )
     for file, records in FILES.items():
         text += f"## `{file}`\n\n"
@@ -207,32 +212,32 @@ def names() -> str:
     for card in catalogue.cards():
         counts = str(card.questions or ""), str(card.samples)
         rows.append((f"`{card.name}`", cell(card.title), *counts, f"`{card.prompt}`", cell(card.licence)))
-    text += table(("name", "title", "questions", "samples", "prompt", "licence"), rows)
+    text += table(("name", "title", "questions", "samples", "prompt", "license"), rows)
     suites = []
     for path in catalogue.suites():
         content = yaml.safe_load(path.read_text("utf-8"))
         asked = ", ".join(f"`{entry['benchmark']}`" for entry in content["benchmarks"])
         suites.append((f"`{path.stem}`", cell(content["suite"]["title"]), asked))
-    text += "## Suites\n\n" + table(("name", "what it repeats", "benchmarks"), suites)
+    text += "## Suites\n\n" + table(("name", "what it reproduces", "benchmarks"), suites)
     rows = []
     for name in providers.names():
         where = providers.load(name).address
         address = str(where.base_url).rstrip("/") if where.base_url else f"`--base-url`, ends in `{where.path}`"
         rows.append((f"`{name}`", address, f"`{where.key_variable}`"))
-    text += "## Providers\n\nTheir other facts and where these are from: `harness/client/address/provider_files`.\n\n"
+    text += "## Providers\n\nFor their other settings and sources, see `harness/client/address/provider_files`.\n\n"
     text += table(("name", "address", "key"), rows)
-    return text + "Presets have [a page of their own](presets.md).\n"
+    return text + "For presets, see [Presets](presets.md).\n"
 
 
 def sweep() -> str:
     """The page of a sweep's file: every key that it may hold, from its published schema."""
     schema = json_schema()
     parts = schema["$defs"]
-    text = "# The file of a sweep\n\n" + NOTE
+    text = "# Sweep files\n\n" + NOTE
     text += (
-        "What `harness sweep FILE` and `harness run FILE` read; `harness sweep --schema` prints it as a JSON schema. "
-        "Options of a run and of a server mean what the flags of those names mean ([commands](commands.md)). "
-        "What a sweep is, with examples: [sweeps](../sweeps.md).\n\n"
+        "The keys of the file that `harness sweep FILE` and `harness run FILE` read. `harness sweep --schema` prints "
+        "its JSON schema. Options of runs and servers have the same meaning as the flags with these names "
+        "([commands](commands.md)). For an introduction with examples, see [sweeps](../sweeps.md).\n\n"
     )
     helps = {
         "Run": _meanings(RunOptions),
@@ -249,7 +254,7 @@ def sweep() -> str:
         within = {key for base in held for key in parts[base]["properties"]}
         paragraphs = [
             part.get("description", ""),
-            *(f"Beside these, every key of [{base}](#{base.lower()})." for base in held),
+            *(f"It can also contain every key of [{base}](#{base.lower()})." for base in held),
         ]
         text += f"## {name}\n\n" + "".join(f"{cell(paragraph)}\n\n" for paragraph in paragraphs if paragraph)
         shown = {key: value for key, value in properties.items() if key not in within}
@@ -262,8 +267,8 @@ def json_output() -> str:
     shapes, records = schemas({name: printed_type(prints) for name, prints in printing().items()})
     text = "# What `--json` prints\n\n" + NOTE
     text += (
-        "`harness COMMAND --json-schema` prints the JSON schema of a command's output. Every field below is always "
-        "there, but for those marked `?`. What holds for all of them: [JSON](../json.md).\n\n"
+        "`harness COMMAND --json-schema` prints the JSON schema of a command's output. All fields are always present, "
+        "except those marked `?`. For rules that apply to all outputs, see [JSON](../json.md).\n\n"
     )
     rows = [(f"`harness {name} --json`", cell(_schema_type(shape))) for name, shape in shapes.items()]
     text += table(("command", "what it prints"), rows)
@@ -343,8 +348,8 @@ def _kind(kind: dict[str, Any]) -> str:
 
 def python() -> str:
     """The page of Python: every name of `harness.__all__` with its signature and its docstring."""
-    text = "# Python, name by name\n\n" + NOTE
-    text += "What `import harness` promises; how it is used, with examples: [Python](../python.md).\n\n"
+    text = "# Python API\n\n" + NOTE
+    text += "The public names of the package `harness`. For a guide with examples, see [Python](../python.md).\n\n"
     for name in sorted(harness.__all__, key=lambda exported: (exported[0].isupper(), exported)):
         value = getattr(harness, name)
         if not callable(value):
@@ -353,7 +358,7 @@ def python() -> str:
         text += f"## `{name}`\n\n```text\n{_signature(name, value)}\n```\n\n{_prose(prose)}\n\n"
         if value is RunOptions:
             schema = json_schema()["$defs"]["Run"]["properties"]
-            text += "Keys and values are those of a sweep's file; see also `harness run --help-all`.\n\n" + table(
+            text += "Keys and values are the same as in a sweep file; see also `harness run --help-all`.\n\n" + table(
                 ("option", "value", "meaning"), _rows(schema, _meanings(RunOptions))
             )
         elif inspect.isclass(value):

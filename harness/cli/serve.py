@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from harness.cli import terminal
-from harness.cli.flags import server_fields, server_flags
+from harness.cli.flags import SERVER_SCOPE, server_fields, server_flags
 from harness.cli.help import Helping, HelpingGroup
 from harness.cli.json_output import json_flags, say
 from harness.core import plugins
@@ -109,6 +109,13 @@ _OURS = (
 )
 """Flags of every engine's command, besides those that describe the server."""
 
+_FIRST = (
+    *("name", "detach", "dry_run", "register", "served_name", "host", "port", "api_key_env", "tp", "pp", "dp"),
+    *("devices", "context", "memory_fraction", "max_sequences", "quantization", "reasoning_parser"),
+    *("trust_remote_code", "docker", "health_path"),
+)
+"""Options that most people use: the short help of an engine's command shows only these."""
+
 
 def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.Command:
     """The command `harness serve ENGINE`. takes: names of the options that this engine accepts.
@@ -122,6 +129,7 @@ def _engine_command(engine: str, summary: str, takes: Collection[str]) -> click.
         callback=partial(_start, engine),
         help=f"{summary} Flags after `--` are passed to the engine.",
         options_metavar="[OPTIONS] [-- ENGINE FLAGS]",
+        first=[*_FIRST, *(f"{SERVER_SCOPE}_{name}" for name in _FIRST)],
     )
 
 

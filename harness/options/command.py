@@ -44,6 +44,6 @@ class JudgeFlag(Options):
         str | None,
         Option(under=JUDGE, metavar="MODEL[@URL|@NAME][,KEY=VALUE...]"),
     ] = None
-    """Model that decides what the rules leave undecided, at a URL or a server of `harness serve status`. docs/judge.md
-    lists the keys.
+    """Model that decides answers left undecided by the rules, at a URL or a running server. For the keys, see
+    docs/judge.md.
     """

@@ -17,8 +17,8 @@ class Margin(Options):
     """The loss that decides whether a run is not worse than another."""
 
     margin: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """Smallest loss that matters: is the new run less than this many points worse, on the same questions? Default: test
-    for any difference.
+    """Smallest loss that matters: test whether the new run is less than this many points worse on the same questions.
+    Default: test for any difference.
     """
 
 
@@ -26,20 +26,21 @@ class CompareOptions(Margin):
     """The baseline of a comparison, and the loss that matters."""
 
     baseline: Annotated[Path | None, Option()] = None
-    """Run to compare all others with. Default: for each benchmark, the first run that has it."""
+    """Run that all others are compared with. Default: for each benchmark, the first run that includes it."""
 
 
 class CompareCommand(CompareOptions, CommandOptions):
-    """Compare scored RUNS question by question with the first one, or with --baseline. A run is a run folder, or
+    """Compare scored RUNS question by question with the first run, or with --baseline. A run is a run folder, or
     another tool's outputs graded by `harness score`.
 
-    For each benchmark, one line says whether a run is better on the same questions, and another says whether it would
-    be better on new questions of the same kind. With several shared benchmarks, a last line compares their mean. p
-    values are adjusted for the number of lines (Holm's method): between two equal runs, any line shows a difference at
-    most 5 % of the time. This holds for one comparison; to compare repeatedly while runs grow, use `harness race`.
+    For each benchmark, one line says whether a run is better on the same questions, and another whether it would be
+    better on new questions of the same kind. If the runs share several benchmarks, the last line compares their means.
+    p-values are adjusted for the number of lines (Holm's method): for two equally good runs, the chance that any line
+    shows a difference is at most 5%. This holds for a single comparison; to compare repeatedly as runs grow, use
+    `harness race`.
 
-    Exit code with --margin: 0 if no run is worse by the margin or more, 4 if one is, 1 if there are too few samples to
-    tell or a score has no counterpart.
+    Exit code with --margin: 0 if no run is worse by the margin or more, 4 if a run is, 1 if there are too few samples
+    to tell or a score has no counterpart.
 
     \b
     harness compare results/base results/tuned
@@ -54,17 +55,17 @@ class CompareCommand(CompareOptions, CommandOptions):
     runs: Annotated[tuple[Path, ...], Option(argument=True)]
     """Scored runs."""
     show_samples: Annotated[bool, Option(flag="samples")] = False
-    """Print where two runs differ instead: questions that moved, verdicts that changed, settings."""
+    """Instead, list what differs between two runs: accuracy per question, verdicts and settings."""
     as_json: Annotated[bool, prints("a list of the decisions", "list[harness.deciding.verdicts:Decision]")] = False
 
 
 class GateCommand(CommandOptions):
     """Check a model against the floors in POLICY, a YAML file, with a bounded false-alarm rate.
 
-    Without RUN, the benchmarks are sampled in rounds until each one is decided or has used its samples. With RUN,
-    existing scored runs are checked. The gate writes gate.json, gate.md, gate.xml (JUnit) and gate.html (runs so far),
-    and adds a line to the policy's history. Exit code: 0 pass, 1 a critical benchmark fails, 4 undecided or samples are
-    missing.
+    Without RUN, the benchmarks are sampled in rounds until each is decided or its sample limit is reached. With RUN,
+    existing scored runs are checked. The gate writes gate.json, gate.md, gate.xml (JUnit) and gate.html (history of
+    runs), and adds a line to the policy's history. Exit code: 0 if it passes, 1 if a critical benchmark fails, 4 if it
+    is undecided or samples are missing.
 
     \b
     harness gate --example > gate.yaml
@@ -80,14 +81,15 @@ class GateCommand(CommandOptions):
     runs: Annotated[tuple[Path, ...], Option(argument=True, metavar="[RUN]...")] = ()
     """Existing scored runs."""
     out: Annotated[Path | None, Option(metavar="FOLDER")] = None
-    """Folder of the gate; an unfinished one resumes there. Default: results/gate-NAME/ plus the time, or in CI the
-    commit; with RUN, the first run's folder.
+    """Folder of the gate; an unfinished gate in it resumes. Default: the first RUN's, or results/gate-NAME/ plus the
+    time (in CI, the commit).
     """
     dry_run: Annotated[bool, Option()] = False
-    """Simulate what the gate costs and detects. Do not send requests. Exit code 1 if its power is below the policy's.
+    """Simulate the gate's cost and power without sending requests. The exit code is 1 if the power is below the
+    policy's minimum.
     """
     forget: Annotated[str | None, Option(metavar="DATE", chars=10)] = None
-    """Leave out the runs sampled at this date or time when estimating the variation between runs."""
+    """Ignore runs sampled on this date (or at this time) when estimating the variation between runs."""
     example: Annotated[bool, Option()] = False
     """Print a commented policy to edit."""
     as_json: Annotated[bool, prints("the decision (gate.json)", "harness.gates.decide:Gated")] = False
@@ -97,20 +99,20 @@ class VerifyOptions(Options):
     """Which published scores a run is compared with."""
 
     model: Annotated[str | None, Option(chars=1)] = None
-    """The model's published name, if the run has another name or none."""
+    """The model's published name, if the run uses a different name or none."""
     published: Annotated[Path | None, Option()] = None
-    """YAML file, or folder of files, with the scores to compare with. Default: the published scores that come with the
+    """YAML file (or folder of files) with the scores to compare with. Default: the published scores included in the
     harness.
     """
 
 
 class VerifyCommand(VerifyOptions, CommandOptions):
-    """Check whether the scores of RUN agree with the model's published scores, and list the settings that differ. RUN
-    is a run folder, or another tool's outputs graded by `harness score`.
+    """Check whether the scores of RUN agree with the model's published scores, and list settings that differ. RUN is a
+    run folder, or another tool's outputs graded by `harness score`.
 
-    If any published score has the run's own settings, only those are used. A run agrees if it matches one of the most
-    precise published scores. Exit code: 0 it agrees, 4 it does not, 1 cannot say (too few samples, or no source that
-    disagrees states its settings).
+    If any published scores were measured with the run's settings, only these are used. A run agrees if it matches one
+    of the most precise published scores. Exit code: 0 if it agrees, 4 if it does not, 1 if it is impossible to say
+    (there are too few samples, or no source that disagrees reports its settings).
 
     \b
     harness verify results/mine && echo "as published"
@@ -129,20 +131,21 @@ class PlanBasis(Margin):
     """The margin of a planned comparison, the accuracy of the model, and the prices of tokens."""
 
     accuracy: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """Your model's accuracy in %, if there is no run; published spreads are scaled to it."""
+    """Your model's accuracy in %, if there is no run. The spread of published runs is scaled to it."""
     prices: Annotated[str | None, Option(metavar="IN,OUT", kind=PRICES)] = None
-    """USD per million prompt and completion tokens, such as 0.5,2. Default: the run's."""
+    """USD per million prompt and completion tokens, such as 0.5,2. Default: the prices given to the run."""
     recovery: Annotated[float | None, Option(least=50, below=100, kind=POINTS)] = None
-    """Smallest acceptable share of the baseline's accuracy, in %: 95 is a margin of 5 % of the accuracy."""
+    """Smallest acceptable share of the baseline's accuracy, in %. For example, 95 allows a loss of 5% of that accuracy.
+    """
     plots: Annotated[Path | None, Option()] = None
-    """Folder for a plot (SVG and CSV) of the minimum detectable difference by number of samples."""
+    """Folder for a plot (SVG and CSV) of the minimum detectable difference against the number of samples."""
 
 
 class PlanOptions(PlanBasis):
     """The options of a plan: its basis, and the difference to find or the margin to show."""
 
     detect: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """True difference to detect. Not needed if you give a number of samples."""
+    """True difference to detect. Not needed if you specify a number of samples."""
 
     @property
     def is_margin(self) -> bool:
@@ -161,22 +164,25 @@ class PlanOptions(PlanBasis):
         super()._check()
         if sum(each is not None for each in (self.margin, self.detect, self.recovery)) > 1:
             raise UsageError(
-                "`detect` plans to find a difference, `margin` and `recovery` to show that no run is worse by so "
-                "much: give only one of them; a second command plans another"
+                "`detect`, `margin` and `recovery` are different goals: use one of them, "
+                "and run the command again for another"
             )
 
 
 class PlanCommand(PlanOptions, CommandOptions):
-    """Print how many samples per question detect a true difference of --detect points (80% power), with their tokens,
-    time and cost. RUN is scored and has at least two samples per question: part of the run, or an earlier run of a
-    similar model. For a BENCHMARK or a file of your own questions, the spread of published runs is used, at your
-    model's --accuracy. With BENCHMARK:SAMPLES or RUN:SAMPLES, print the minimum detectable difference instead.
+    """Print how many samples per question are needed to detect a true difference of --detect points (80% power), and
+    their tokens, time and cost. RUN must be scored and have at least two samples per question. It can be the first part
+    of the planned run, or an earlier run of a similar model. For a BENCHMARK or a file of your own questions, the
+    spread of published runs is used, scaled to your model's --accuracy. With BENCHMARK:SAMPLES or RUN:SAMPLES, print
+    the minimum detectable difference instead.
 
-    The difference is between two new runs of equal size on the same questions. Several benchmarks are planned for one
-    `harness compare`, which corrects their p values together, so each needs more samples than alone.
+    The difference is between two new runs of equal size on the same questions. Several benchmarks are planned for a
+    single `harness compare`, which corrects their p-values together, so each benchmark needs more samples than it would
+    alone.
 
-    --margin plans enough samples to show that a new run is not worse by that many points, with 80% power if both models
-    are equally good. --recovery does the same for a recovery above that percentage of the baseline's accuracy.
+    --margin plans enough samples to show, with 80% power if both models are equally good, that a new run is less than
+    this many points worse. --recovery does the same for a percentage of the baseline's accuracy that the new run must
+    exceed.
 
     \b
     harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2
@@ -195,6 +201,6 @@ class RaceRules(Options):
     """When a race is decided, and how often its standings are checked."""
 
     margin: Annotated[float, Option(least=0, most=50, kind=POINTS)] = 0.0
-    """Also end the race as equal, once the difference is surely within this margin. Default: 0 (never equal)."""
+    """Also decide "equal" once the interval is within this margin. Default: 0 (never)."""
     step: Annotated[int, Option(least=1, most=1000)] = 2
     """Rounds between comparisons. Default: 2."""

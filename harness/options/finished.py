@@ -18,18 +18,18 @@ class MergeOptions(Options):
     """The folder that run folders are joined into."""
 
     out: Annotated[Path, Option()]
-    """Folder of the merged run; new samples are added to an existing one."""
+    """Folder for the merged run. If it exists, new samples are added to it."""
     accept_server_change: Annotated[bool, Option()] = False
     """Merge even if the servers reported different models, chat templates or quantization."""
 
 
 class MergeCommand(MergeOptions, CommandOptions):
-    """Merge RUNS, the folders of one run that was started on several machines, into one run folder.
+    """Merge RUNS, the folders of one run that was sampled on several machines, into a single run folder.
 
-    Shards that share a folder need no merge: `harness score` joins them. Each sample is kept once. A folder with other
-    settings is refused, and the differences are listed. Run the same command again to add new samples. To request the
-    missing samples, use `harness run` without --shard and with the merged folder as --out. Exit code 1 if samples are
-    missing.
+    Shards in the same folder do not need merging: `harness score` joins them. Duplicate samples are merged into one. A
+    folder with different settings is rejected, and the differences are listed. Run the same command again to add new
+    samples. To request missing samples, use `harness run` without --shard and with the merged folder as --out. The exit
+    code is 1 if samples are missing.
 
     \b
     harness merge node1/qwq-32b node2/qwq-32b --out results/qwq-32b
@@ -45,15 +45,15 @@ class ReportOptions(Options):
     out: Annotated[Path | None, Option()] = None
     """Folder for report.html, .md, .csv and .tex."""
     plots: Annotated[Path | None, Option()] = None
-    """Folder for the plots as SVG and CSV, and as PNG with the extra `report`."""
+    """Folder for the plots, as SVG and CSV, and also as PNG if the extra `report` is installed."""
 
 
 class ReportCommand(ReportOptions, CommandOptions):
     """Print one table for RUNS, with a column per benchmark, and write it as Markdown, CSV, LaTeX and HTML.
 
     A run is a run folder, a sweep's folder (all its runs), or another tool's outputs graded by `harness score`. Files
-    are written to --out; by default to the run folder, or with several runs to the folder that contains the first. Exit
-    code 1 if no run is scored.
+    are written to --out. By default this is the run folder or, for several runs, the parent folder of the first run.
+    The exit code is 1 if no run is scored.
 
     \b
     harness report results/base
@@ -93,21 +93,21 @@ class ExportOptions(Options):
     finish_reasons: Annotated[tuple[str, ...] | None, Option(flag="finish-reason", metavar="REASON", kind=REASONS)] = (
         None
     )
-    """Export only replies with this finish reason (stop, length …; `any` for all). Default: stop for training data,
+    """Export only replies with this finish reason (stop, length …), or `any`. Default: stop for training data,
     otherwise any. Repeatable.
     """
     distinct: Annotated[bool | None, Option()] = None
-    """Export identical replies to a question only once. Default: on for training data."""
+    """Export identical replies to a question only once. Default: yes for training data, otherwise no."""
     reasoning: Annotated[bool, Option()] = True
-    """Leave the model's thinking out of training data."""
+    """Leave the model's reasoning out of training data."""
     solution_key: Annotated[str | None, Option(metavar="COLUMN", chars=1)] = None
-    """Export a benchmark's own solutions, from this column of its data, instead of replies. RUN is the benchmark's
+    """Instead of replies, export the benchmark's own solutions from this column of its data. RUN is then a benchmark
     name.
     """
     prompt: Annotated[str | None, Option()] = None
-    """Prompt for the questions of --solution-key. Default: the card's."""
+    """Prompt to wrap the questions in when --solution-key is used. Default: the card's prompt."""
     i_know: Annotated[bool, Option()] = False
-    """Also export benchmarks as training data, and questions whose authors ask not to publish them."""
+    """Allow exporting benchmarks as training data, and questions whose authors ask that they not be published."""
 
 
 class ExportCommand(ExportOptions, CommandOptions):
@@ -130,26 +130,26 @@ class AuditOptions(Options):
     """The samples of an audit, and where a person's verdicts come from."""
 
     samples: Annotated[int, Option(least=2)] = 100
-    """Samples per benchmark to judge, including those judged before."""
+    """Number of samples to grade per benchmark, including samples that you graded earlier."""
     undecided: Annotated[bool, Option()] = False
-    """Judge the samples that the grader left undecided instead of a random draw."""
+    """Grade the samples that the grader left undecided, instead of a random draw."""
     benchmark: Annotated[str | None, Option()] = None
     """Audit only this benchmark. Default: all."""
     who: Annotated[str | None, Option(chars=1)] = None
     """Name stored with the verdicts. Default: your user name."""
     out: Annotated[Path | None, Option()] = None
-    """Write the samples to judge to FILE, as JSON lines."""
+    """Write the samples that need a verdict to this file, as JSON Lines."""
     verdicts: Annotated[Path | None, Option()] = None
-    """Read the verdicts from FILE, written by `out` and filled in by a person."""
+    """Read the verdicts from this file, which `out` wrote and a person filled in."""
 
 
 class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
-    """Judge samples of the scored RUN by hand, without seeing their grades, and print the accuracy that follows.
+    """Grade samples of the scored RUN by hand, without seeing the grader's verdicts, and print the resulting accuracy.
 
-    A grader makes errors that a score's interval does not include. An audit measures them: it draws random samples from
-    those graded correct and from the others, or only from those that a judge decided. You can stop at any sample and
-    resume later. Your verdicts are stored as corrections. The score is unchanged; the audited accuracy is printed with
-    it, with an interval that includes the grader's errors.
+    A score's interval does not account for the grader's errors. An audit measures them: it draws random samples from
+    the correct ones and from the rest, or only from samples that a judge decided. You can stop at any sample and resume
+    later. Your verdicts are stored as corrections. The score stays the same; the audited accuracy is printed
+    separately, with an interval that accounts for the grader's errors.
 
     \b
     harness audit results/r1
@@ -162,7 +162,7 @@ class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
     run: Annotated[Path | None, Option(argument=True)] = None
     """The scored run."""
     labels: Annotated[Path | None, Option()] = None
-    """Without RUN: measure the judge of `judge` on FILE, whose answers a person has labeled (docs/judge.md)."""
+    """Measure the judge given by `judge` on this file of answers labeled by a person. Takes no RUN (docs/judge.md)."""
 
 
 TOOLS = Kind("str | Sequence[Mapping[str, Any]]", read_tools, str | list[dict[str, Any]])
@@ -175,29 +175,29 @@ class GradeOptions(Options):
     kind: Annotated[Literal["auto", AnswerKind], Option()] = "auto"
     """Kind of the reference answer."""
     relative_tolerance: Annotated[float, Option(least=0)] = 0.0
-    """Accepted distance from the reference, as a fraction of it."""
+    """Largest accepted difference from the reference, as a fraction of the reference."""
     absolute_tolerance: Annotated[float, Option(least=0)] = 0.0
-    """Accepted distance from the reference."""
+    """Largest accepted difference from the reference."""
     round_to_reference: Annotated[bool, Option()] = False
-    """Accept a number that rounds to the reference's digits."""
+    """Accept a number that equals the reference when rounded to as many digits."""
     choices: Annotated[tuple[str, ...], Option(flag="choice")] = ()
-    """Text of one choice of a multiple-choice question; repeat it in order."""
+    """Text of one option of a multiple-choice question. Repeat for each option, in order."""
     tools: Annotated[Any, Option(metavar="JSON", kind=TOOLS)] = ()
-    """With --kind calls: the tools offered, a list of {"name", "description", "parameters"}."""
+    """Tools offered to the model, for --kind calls: a list of {"name", "description", "parameters"}."""
     grader: Annotated[str, Option(metavar="MODULE:FUNCTION")] = "rules"
-    """Your own verifier instead of the rules. Default: rules."""
+    """Your own verifier, to use instead of the built-in rules. Default: rules."""
     whole_reply: Annotated[bool, Option()] = False
-    """Grade the whole reply as the answer, as with `whole_reply: true` in a card."""
+    """Grade the whole reply instead of an extracted answer, like `whole_reply: true` in a card."""
     deadline: Annotated[float, Option(above=0, below=MAX_DEADLINE_SECONDS)] = DEADLINE_SECONDS
-    """Maximum seconds to grade the answer; after that it is undecided. Default: 2."""
+    """Maximum time to grade the answer, in seconds. After that, the answer is undecided. Default: 2."""
 
 
 class GradeCommand(GradeOptions, CommandOptions):
-    """Grade RESPONSE (`-` for standard input) against REFERENCE, and print the rule that decides.
+    """Grade RESPONSE (`-` reads standard input) against REFERENCE, and print the rule that decided.
 
-    The last line is the verdict that `harness score` stores for this response. With --kind program, REFERENCE is tests
-    in JSON, which the program in RESPONSE must pass in a sandbox. With --kind calls, REFERENCE is the accepted function
-    calls in JSON, and RESPONSE is a list of {"name", "arguments"} (docs/grading.md).
+    The last line is the verdict that `harness score` would store for this response. With --kind program, REFERENCE
+    contains tests as JSON, which the program in RESPONSE must pass in a sandbox. With --kind calls, REFERENCE contains
+    the accepted function calls as JSON, and RESPONSE is a list of {"name", "arguments"} (docs/grading.md).
 
     \b
     harness grade '1/2' 'So the answer is \\boxed{0.5}.'

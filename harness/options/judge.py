@@ -19,19 +19,19 @@ OF_SERVER = (*NO_KEY, "api_key_env")
 
 
 class JudgeOptions(WhichServer, without=("serve",)):
-    """The judge and the samples it sees. model: the judge. See `judges.judge.JudgeSettings` for the rest."""
+    """The judge model, its server, and the samples that it grades."""
 
     flag: ClassVar = "its address, --judge MODEL@URL"
 
     model: Annotated[str | None, Option(under=JUDGE)] = None
-    """Model that decides what the rules leave undecided."""
+    """Model that decides answers left undecided by the rules."""
     base_url: Annotated[tuple[str, ...], Option(under=JUDGE, metavar="URL")] = ()
-    """The judge's server; repeatable. Default: OPENAI_BASE_URL, or the running server."""
+    """URL of the judge's server. Repeatable. Default: OPENAI_BASE_URL, or the running server."""
     scope: Annotated[Literal["undecided", "wrong", "all"], Option(under=JUDGE)] = "undecided"
-    """Samples for the judge: those that the rules leave undecided, also those graded wrong, or all."""
+    """Samples that the judge grades: only undecided ones, undecided and wrong ones, or all."""
     prompt: Annotated[str, Option(under=JUDGE, metavar="NAME|FILE")] = "verdict"
-    """The judge's prompt: verdict, limo, another form, or a file with your own form or rubric. Default: the card's
-    form, or verdict.
+    """The judge's prompt: verdict, limo or another named form, or a file with your own form or rubric. Default: the
+    card's form, or else verdict.
     """
     override: Annotated[bool, Option(under=JUDGE)] = False
     """Let the judge's verdict replace the rules' verdict."""
@@ -42,7 +42,7 @@ class JudgeOptions(WhichServer, without=("serve",)):
     concurrency: Annotated[int | None, Option(under=JUDGE, least=1)] = None
     """Maximum requests in flight. Default: the server's limit."""
     jury: Annotated[tuple[str, ...], Option(under=JUDGE, metavar="MODEL@URL")] = ()
-    """Another judge for each answer; repeatable. Without @URL it uses the judge's server."""
+    """Additional judge for each answer. Without @URL, it uses the first judge's server. Repeatable."""
 
     def _check(self) -> None:
         """Raise `UsageError` if no model is named or the prompt cannot be used.
@@ -53,16 +53,17 @@ class JudgeOptions(WhichServer, without=("serve",)):
 
         super()._check()
         if not self.model:
-            raise UsageError("give the name of the model that judges", field="model")
+            raise UsageError("name the judge model", field="model")
         form_named(self.prompt)
         names = [self.model, *(juror.model for juror in self.jurors)]
         if len(set(names)) < len(names):
-            raise UsageError("each judge of a jury must be another model", field="jury")
+            raise UsageError("the judges of a jury must be different models", field="jury")
 
     @property
     def jurors(self) -> list[JudgeOptions]:
-        """The further judges, each with its own server and otherwise these options. A key that is named is sent to no
-        other server."""
+        """The additional judges. Each uses these options, but its own server if it names one; the API key is then not
+        sent to that server.
+        """
         jurors = []
         for name in self.jury:
             at = ADDRESSED.fullmatch(name)

@@ -18,45 +18,41 @@ class ProbeRules(Options):
     """Which checks a probe makes, and which replies it reads."""
 
     replies: Annotated[Path | None, Option(metavar="RUN")] = None
-    """Only check whether the server finds this run's replies, made by its base model, as likely as the base does (vLLM,
+    """Only check whether the base model's replies in this run are as likely on this server as on the base (vLLM,
     SGLang).
     """
     reference: Annotated[str | None, Option(metavar="URL[#MODEL]|NAME")] = None
-    """The base's server, for `replies`; needed once per run, since its values are stored there."""
+    """Server of the base model, for `replies`. Needed only once per run, because its values are stored in the run."""
     sampled: Annotated[Path | None, Option(metavar="RUN")] = None
-    """A scored run of this server, for `replies`: pairs its difference in points with the log-likelihood difference
-    (docs/probe.md).
-    """
+    """For `replies`: a scored run of this server, to relate points to the log-likelihood difference (docs/probe.md)."""
     read_tokens: Annotated[int, Option(metavar="TOKENS", least=512, most=1_000_000)] = 50_000
-    """Maximum tokens of `replies` to read, spread over its questions. Default: 50,000."""
+    """Maximum number of tokens of `replies` to read, spread over its questions. Default: 50,000."""
     margin: Annotated[float, Option(metavar="NATS", above=0, most=10)] = 0.01
-    """Smallest log-likelihood difference that matters for `replies`, in nats/token; below it, the models are the same.
-    Default: 0.01.
-    """
+    """For `replies`: the smallest log-likelihood difference that matters, in nats per token. Default: 0.01."""
     checks: Annotated[tuple[str, ...], Option(metavar="NAME[,NAME...]", kind=COMMAS)] = ()
     """Run only these checks or groups of checks. Default: all."""
     api: Annotated[ApiName, Option()] = "chat"
     """API for the function call checks. All other checks use chat and completions."""
     context: Annotated[int | None, Option(metavar="TOKENS", least=1024)] = None
-    """Longest prompt to try, with template and reply. Default: the stated context, up to 8,192 tokens or what takes 20
-    s to read.
+    """Longest prompt to try, including template and reply. Default: the reported context, up to 8,192 tokens or 20 s of
+    prefill.
     """
     timeout: Annotated[float, Option(metavar="SECONDS", above=0)] = 120.0
-    """Maximum wait for a whole reply, or for a stream's first token. Default: 120 s."""
+    """Maximum wait for a whole reply, or for the first token of a stream. Default: 120 s."""
     quick: Annotated[bool, Option()] = False
     """Run only the checks that take a few short requests."""
     seed: Annotated[int | None, Option()] = None
-    """Seed of the probe; set it to repeat a probe. Default: a new one."""
+    """Seed of the probe. Set it to repeat an earlier probe. Default: random."""
 
     def _check(self) -> None:
         """Raise `UsageError` if an option of `replies` stands alone, or if no quick check is left."""
         super()._check()
         if self.reference is not None and self.replies is None:
-            raise UsageError("it is for `replies`: name a run that this server has made", field="reference")
+            raise UsageError("it only works with `replies`: name a run that this server sampled", field="reference")
         if self.sampled is not None and self.replies is None:
-            raise UsageError("it is for `replies`: name the base's run", field="sampled")
+            raise UsageError("it only works with `replies`: name the base model's run", field="sampled")
         if self.replies is not None and self.quick:
-            raise UsageError("reading replies is no quick check: leave one of the two out", field="quick")
+            raise UsageError("reading replies is not a quick check: remove one of the two options", field="quick")
 
 
 NO_SERVER = ("serve", "concurrency")
@@ -77,19 +73,19 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
         super()._check()
         if odd := next((name for name in self.drop if name not in DROPPABLE), None):
             raise UsageError(
-                f"expected one of {', '.join(DROPPABLE)}: a probe sends any other field only where a check is about it",
+                f"expected one of {', '.join(DROPPABLE)}: a probe sends other fields only in checks of those fields",
                 field="drop",
                 value=odd if odd in (*sampling_fields(), "stream") else "…",  # another text may be a key
             )
 
 
 class ProbeCommand(ProbeOptions, CommandOptions):
-    """Check the server at URL: protocol, sampling, context, chat template, load, function calls. Each check prints what
-    was sent, what came back, why it matters for a score, and how to fix it. With --replies, check whether a copy is
-    still equivalent to its base model.
+    """Check the server at URL: protocol, sampling, context, chat template, load and function calls. Each check prints
+    what was sent, what came back, why it matters for a score, and how to fix it. With --replies, check whether a copy
+    is still equivalent to its base model.
 
-    Exit code: 0 nothing spoils a score, 4 something does, 2 no result: the server (or the reference) cannot be reached
-    or stops answering, no check ran, or --replies cannot tell.
+    Exit code: 0 if nothing would spoil a score, 4 if something would, 2 if there is no result, because the server or
+    the reference is unreachable or stopped responding, no check ran, or --replies cannot tell.
 
     \b
     harness probe http://127.0.0.1:8000

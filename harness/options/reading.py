@@ -13,11 +13,11 @@ DEFAULT_PORT = 8765
 
 
 class ShowCommand(CommandOptions):
-    """Read RUN: its questions, one QUESTION with its samples, or one SAMPLE (from 0) in full. RUN is a run folder, or a
-    file graded by `harness score FILE`, whose samples show their line in the file.
+    """Show the questions of RUN, one QUESTION with its samples, or one SAMPLE (counted from 0) in full. RUN is a run
+    folder, or a file graded by `harness score FILE`; samples of a file show their line number.
 
-    With a filter, print every matching sample. Verdicts (--correct, --wrong, --no-answer, --undecided) are combined
-    with OR, other filters with AND.
+    With a filter, print all matching samples. The verdict filters (--correct, --wrong, --no-answer, --undecided) are
+    combined with OR, all others with AND.
 
     \b
     harness show results/r1
@@ -31,39 +31,40 @@ class ShowCommand(CommandOptions):
     question: Annotated[str | None, Option(argument=True, metavar="[QUESTION[:SAMPLE]]")] = None
     """The question."""
     benchmark: Annotated[str | None, Option()] = None
-    """Benchmark of the run; needed only if several contain QUESTION."""
+    """Benchmark to show. Needed only if several benchmarks of the run contain QUESTION."""
     correct: Annotated[bool, Option()] = False
-    """Samples graded correct."""
+    """Show samples that were graded correct."""
     wrong: Annotated[bool, Option()] = False
-    """Samples graded wrong."""
+    """Show samples that were graded wrong."""
     no_answer: Annotated[bool, Option()] = False
-    """Samples without an answer."""
+    """Show samples without an answer."""
     undecided: Annotated[bool, Option()] = False
-    """Samples that the grader could not decide."""
+    """Show samples that the grader could not decide."""
     cut: Annotated[bool, Option()] = False
-    """Samples truncated by max_tokens."""
+    """Show samples that were truncated by max_tokens."""
     near_miss: Annotated[bool, Option()] = False
-    r"""Wrong samples that came close: the right answer in another \boxed{}, form or unit, or not rounded."""
+    r"""Show wrong samples that came close: the right answer in another \boxed{}, form or unit, or not rounded."""
     anomaly: Annotated[bool, Option()] = False
-    """Samples that look broken: repetition, garbled or empty text."""
+    """Show samples that look broken: repetition, garbled or empty text."""
     disputed: Annotated[bool, Option()] = False
-    """Samples whose grade a second grader contradicts."""
+    """Show samples on which a second grader disagrees."""
     why: Annotated[str | None, Option(metavar="RULE|SIGN")] = None
-    """Samples graded by this rule, or with this sign in their calls: call, fits, no_json, schema, unknown_name,
+    """Show samples graded by this rule, or whose calls have this sign: call, fits, no_json, schema, unknown_name,
     unread_call, cut_call, same_id.
     """
     grep: Annotated[str | None, Option(metavar="TEXT")] = None
-    """Samples that contain TEXT; lowercase also matches uppercase."""
+    """Show samples that contain TEXT. Lowercase letters also match uppercase."""
     filter: Annotated[tuple[str, ...], Option(metavar="COLUMN=VALUE")] = ()
-    """Questions with this value in their metadata. Repeatable."""
+    """Show only questions with this value in their metadata. Repeatable."""
     reasoning: Annotated[bool, Option()] = False
     """Also print the reasoning."""
 
 
 class ViewCommand(CommandOptions):
-    """Show RUN..., run folders or folders of them (default: results/), on a web page that only this machine can open.
+    """Show RUN... on a web page that is only reachable from this machine. Each RUN is a run folder or a folder of runs.
+    Default: results/.
 
-    The first line printed is its address. The page follows running runs. Press Ctrl-C to stop.
+    The first line printed is the page's address. The page updates while runs are in progress. Press Ctrl-C to stop.
     """
 
     runs: Annotated[tuple[Path, ...], Option(argument=True)] = ()
@@ -71,8 +72,7 @@ class ViewCommand(CommandOptions):
     port: Annotated[
         int | None,
         Option(
-            computed=f"Port on 127.0.0.1; 0 picks a free one. Default: {DEFAULT_PORT}, "
-            "or any free one if that is taken.",
+            computed=f"Port on 127.0.0.1; 0 picks a free port. Default: {DEFAULT_PORT}, or a free port if it is taken.",
             least=0,
             most=65535,
         ),
@@ -82,9 +82,10 @@ class ViewCommand(CommandOptions):
 
 
 class StatusCommand(CommandOptions):
-    """Show what the run in the folder RUN is doing. Default: every active run in results/, or else the latest run.
+    """Show what the run in the folder RUN is doing. Default: all active runs in results/, or the latest run if none is
+    active.
 
-    RUN can be a sweep's folder: this shows its cells and their active runs. Options that steer an active run are
+    RUN can also be a sweep's folder, to show its cells and active runs. The options that steer an active run are
     recorded in its log.jsonl.
 
     \b
@@ -105,29 +106,31 @@ class StatusCommand(CommandOptions):
         ),
     ] = False
     watch: Annotated[bool, Option()] = False
-    """Keep showing until the run or sweep ends."""
+    """Keep updating until the run or sweep ends."""
     concurrency: Annotated[int | None, Option(metavar="N", least=1, most=100000)] = None
-    """Set the run's maximum requests in flight."""
+    """Set the maximum number of requests in flight."""
     pause: Annotated[bool, Option()] = False
-    """Stop sending requests until --resume."""
+    """Stop sending requests until you use --resume."""
     resume: Annotated[bool, Option()] = False
     """Resume a paused run."""
     drain: Annotated[bool, Option()] = False
-    """End the run once its requests in flight have finished."""
+    """Send no further requests, and end the run once those in flight have finished."""
 
 
 class DoctorCommand(CommandOptions):
-    """Check plug-ins and every card whose data is downloaded, or verify every checksum of RUN_FOLDER...
+    """Check plug-ins and all cards whose data is downloaded, or verify all checksums in RUN_FOLDER...
 
-    A plug-in is imported; its contents are checked when it is used. A card passes if the grader accepts each boxed
-    reference answer and rejects it with other numbers. For a card with its own grading function, only the function's
-    import and parameters are checked. With --benchmark, references that no rule can read fully, or that need a judge,
-    get a warning. Exit code: 1 if a card or plug-in fails, 3 if a run is damaged.
+    A plug-in is only imported; its contents are checked when it is used. A card passes if the grader accepts each
+    reference answer in \boxed{} and rejects it when its numbers are changed. If a card has its own grading function,
+    only the function's import and parameters are checked. With --benchmark, references that no rule can fully parse, or
+    that need a judge, produce a warning. The exit code is 1 if a card or plug-in fails, and 3 if a run is damaged.
     """
 
     runs: Annotated[tuple[Path, ...], Option(argument=True)] = ()
     """Run folders."""
     cards: Annotated[tuple[str, ...], Option(flag="benchmark")] = ()
-    """Check only these cards or files of questions. Repeatable."""
+    """Check only this card or file of questions. Repeatable."""
     demo: Annotated[bool, Option()] = False
-    """Start the embedded server, then run, score and report the demo benchmark. Downloads 98 MB of weights once."""
+    """Start the embedded server, then run, score and report the demo benchmark. Downloads 98 MB of weights the first
+    time.
+    """

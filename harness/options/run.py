@@ -36,16 +36,16 @@ OF_DATA = ("question_key", "answer_key", "id_key", "choices_key", "split")
 
 
 class RunOptions(WhichServer, SamplingOptions, HowWritten):
-    """All options of a run; only the benchmark is required. See docs/running.md and docs/provenance.md.
+    """All options of a run. Only the benchmark is required. See docs/running.md and docs/provenance.md.
 
-    Each option is described where it is declared, and in the help of `harness run`. Timeouts are seconds.
+    Each option is described in the table below and in `harness run --help-all`. Timeouts are in seconds.
     """
 
     # what is asked
     benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS)] = ()
     """NAME, NAME:SAMPLES, or a card's file."""
     samples: Annotated[float | None, Option(under=ASKED, least=1, most=MAX_SAMPLES)] = None
-    """Samples per question (`aime24:64` sets one benchmark's). With 1.25, a quarter of the questions get two. Default:
+    """Samples per question. 1.25 means two for a quarter of the questions; `aime24:64` sets one benchmark's. Default:
     the card's.
 
     Samples of each question; an error if every benchmark names its own number.
@@ -53,11 +53,11 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     limit: Annotated[int | None, Option(under=ASKED, least=1)] = None
     """Use only the first N questions."""
     ids: Annotated[tuple[str, ...] | None, Option(under=ASKED, kind=COMMAS)] = None
-    """Use only these question ids (comma-separated)."""
+    """Use only the questions with these IDs (comma-separated)."""
     filter: Annotated[tuple[str, ...], Option(under=ASKED, metavar="COLUMN=VALUE")] = ()
     """Use only questions with this value in this column. Repeatable."""
     shard: Annotated[str | None, Option(under=ASKED, metavar="I/N", kind=SHARD)] = None
-    """Run only part I of N of the questions; other clients run the other parts (docs/scaling.md).
+    """Sample only part I of N of the questions, and leave the other parts to other clients (docs/scaling.md).
 
     The part of the questions; see docs/scaling.md.
     """
@@ -70,9 +70,9 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     choices_key: Annotated[tuple[str, ...], Option(under=ASKED, metavar="COLUMN[,COLUMN...]", kind=COMMAS)] = ()
     """Column of `data` with the list of choices, or one column per choice (docs/benchmarks.md)."""
     id_key: Annotated[str | None, Option(under=ASKED)] = None
-    """Column of `data` with the question's id. Default: id, or a checksum of the row."""
+    """Column of `data` with the question ID. Default: id, or else a checksum of the row."""
     split: Annotated[str | None, Option(under=ASKED)] = None
-    """Split to read if `data` has several."""
+    """Split to read if `data` has several splits."""
     prompt: Annotated[str | None, Option(under=ASKED)] = None
     """Prompt name. Default: the card's."""
     system_prompt: Annotated[str | None, Option(under=ASKED)] = None
@@ -80,17 +80,17 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     # how the servers are reached
     api: Annotated[ApiName, Option(under=WHOM)] = "chat"
-    """chat, responses and messages take a conversation; completions takes plain text, without a chat template."""
+    """API: chat, responses and messages send a conversation; completions sends plain text, without a chat template."""
     transport: Annotated[TransportName, Option(under=WHOM)] = "http"
-    """HTTP client: http is built in, openai is the openai package."""
+    """HTTP client: the built-in one (http) or the openai package (openai)."""
 
     # named settings, the seed, and how long the model thinks
     preset: Annotated[str | None, Option(under=SAMPLING)] = None
-    """A model's recommended settings (qwq-32b …), or sampling settings (r1, greedy …), by name."""
+    """Named settings for a model (qwq-32b …) or for sampling (r1, greedy …)."""
     seed: Annotated[int | None, Option(under=SAMPLING, strict=False, kind=SEED)] = 0
-    """Seed of the run; each sample's seed is derived from it. `none` sends no seed."""
+    """Seed of the run, from which each sample's seed is derived. With `none`, no seed is sent."""
     thinking: Annotated[Thinking | None, Option(under=SAMPLING)] = None
-    """Turn thinking on or off, or set its effort, by the provider's or the chat template's names. Default: the
+    """Turn thinking on or off, or set its effort to a level that the provider or chat template supports. Default: the
     server's.
     """
     thinking_tokens: Annotated[int | None, Option(under=SAMPLING, metavar="N", least=1)] = None
@@ -98,51 +98,52 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     # a tool, and batches
     tool: Annotated[str | None, Option(under=REQUEST, metavar="python[,LIMIT=N...]", kind=TOOL)] = None
-    """Offer the model a tool: `python` runs its code in a sandbox (docs/tools.md lists the limits). `none` turns off
-    the card's or preset's tool.
+    """Offer the model a tool. `python` runs its code in a sandbox (docs/tools.md); `none` turns off the tool of a card
+    or preset.
     """
     tool_choice: Annotated[ToolChoice | None, Option(under=REQUEST)] = None
-    """For questions with tools: the model may call one (auto), must (required) or must not (none). Default: not sent,
-    which means auto.
+    """For questions with tools: the model may (auto), must (required) or must not (none) call one. Default: not sent
+    (auto).
     """
     parallel_calls: Annotated[bool | None, Option(under=REQUEST)] = None
-    """For questions with tools: allow several calls per reply. Default: the server's."""
+    """For questions with tools: allow several calls per reply. Default: the server's setting."""
     batch: Annotated[bool, Option(under=BATCH)] = False
-    """Send all samples through the provider's batch API (half the price, takes hours) and wait. Ctrl-C leaves the
-    batches running; the same command resumes.
+    """Send all samples through the provider's batch API (half the price, takes hours) and wait. Ctrl-C leaves batches
+    running; rerun to resume.
     """
 
     # limits of a session
     rpm: Annotated[float | None, Option(under=LIMITS, above=0)] = None
-    """Maximum requests per minute."""
+    """Maximum number of requests per minute."""
     budget_tokens: Annotated[int | None, Option(under=LIMITS, metavar="N", least=1)] = None
-    """Stop before the command generates more than N tokens, over all stages and candidates (docs/running.md)."""
+    """Stop before the command generates more than N tokens in total, over all stages and candidates (docs/running.md).
+    """
     budget_usd: Annotated[float | None, Option(under=LIMITS, metavar="USD", above=0)] = None
-    """Stop before the command costs more than this, over all stages and candidates. Needs `prices` (docs/running.md).
+    """Stop before the command costs more than this in total, over all stages and candidates. Needs `prices`
+    (docs/running.md).
     """
     target_error: Annotated[float | None, Option(under=LIMITS, above=0, below=50, kind=POINTS)] = None
     """Stop after the round in which the sampling error falls to this many points."""
     timeout: Annotated[float | None, Option(under=LIMITS, above=0)] = None
-    """Maximum seconds without a new token. Default: 600 before the first token, 120 between tokens."""
+    """Maximum time without a new token, in seconds. Default: 600 before the first token, then 120."""
     attempts: Annotated[int | None, Option(under=LIMITS, least=1)] = None
-    """Maximum requests per sample. Default: 5."""
+    """Maximum number of requests per sample. Default: 5."""
     fit_context: Annotated[bool, Option(under=LIMITS)] = False
-    """Lower an explicit max_tokens to fit the server's context instead of refusing it. The default is always lowered.
+    """If max_tokens does not fit the server's context, lower it instead of failing. A default max_tokens is always
+    lowered.
     """
     prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT", kind=PRICES)] = None
     """USD per million prompt and completion tokens (thinking included), such as 0.5,2."""
 
     # where it is stored, and how it continues
     out: Annotated[Path | None, Option(under=RESUMING)] = None
-    """Run folder. Default: results/ and the model's name. Pass another tool's unfinished output file to resume it as
-    FILE.run.
-    """
+    """Run folder. Default: results/MODEL. Another tool's unfinished output FILE is resumed in FILE.run."""
     accept_server_change: Annotated[bool, Option(under=RESUMING)] = False
-    """Resume even if the server now reports another model, chat template or quantization."""
+    """Resume even if the server now reports a different model, chat template or quantization."""
     canary: Annotated[bool, Option(under=RESUMING)] = True
     """Do not stop when the first samples are all empty, identical or truncated."""
     fingerprint: Annotated[bool | None, Option(under=RESUMING)] = None
-    """Compare each server's replies to eight fixed prompts with the run's first ones. Default: automatic
+    """Check that each server replies to eight fixed prompts as at the start of the run. Default: automatic
     (docs/provenance.md).
     """
 
@@ -161,11 +162,11 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
         """Raise `UsageError` for the first options that do not go together."""
         super()._check()
         if (keys := [key for key in OF_DATA if getattr(self, key)]) and not self.data:
-            raise UsageError("it is for a file of questions: give `data` in place of the benchmark", field=keys[0])
+            raise UsageError("it only applies to a file of questions: use `data` instead of a benchmark", field=keys[0])
         if self.shard is not None and self.target_error is not None:
             raise UsageError(
-                "it does not work with `shard`, since a shard's error is not the run's: give all "
-                "shards the same number of samples with `samples`",
+                "it does not work with `shard`, because a shard's error is not the run's: "
+                "set the same number of `samples` for all shards instead",
                 field="target_error",
                 value=self.target_error,
             )
@@ -195,7 +196,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
                 field=given[0],
             )
         if len(self.base_url) > 1:
-            raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
+            raise UsageError("`batch` works with only one address: remove the others", field="base_url")
 
 
 def recorded_options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,7 +223,7 @@ class RunFlags(RunOptions, CommandOptions):
     """The options of a run, as a command line has them."""
 
     serve_option: Annotated[tuple[str, ...], Option(under=WHOM, metavar="KEY=VALUE")] = ()
-    """Option of `harness serve ENGINE` for --serve, such as tp=8; engine-flag=WORD passes WORD to the engine.
+    """Option of `harness serve ENGINE` for --serve, such as tp=8. engine-flag=WORD passes WORD to the engine.
     Repeatable.
     """
     quiet: Annotated[bool, Option(under=OUTPUT)] = False
@@ -234,11 +235,12 @@ class RunFlags(RunOptions, CommandOptions):
 
 
 class RunCommand(RunFlags, JudgeFlag):
-    """Sample completions for BENCHMARK[,BENCHMARK...] into a run folder. BENCHMARK is NAME, NAME:SAMPLES, a card's
-    file, or hf://datasets/OWNER/NAME with an eval.yaml.
+    """Sample completions for BENCHMARK[,BENCHMARK...] into a run folder. BENCHMARK is NAME, NAME:SAMPLES, the file of a
+    card, or hf://datasets/OWNER/NAME if that repository contains an eval.yaml.
 
-    Run the same command again to request only what is missing; raise --samples to extend the run. Then score it with
-    `harness score RUN_FOLDER`. A --judge is tried on two answers first; if it does not answer, nothing is sampled.
+    Run the same command again to request only missing samples, or increase --samples to extend the run. Then score it
+    with `harness score RUN_FOLDER`. A --judge is first tried on two answers; if it does not respond, nothing is
+    sampled.
 
     \b
     harness run aime24:64 --model Qwen/QwQ-32B --base-url http://127.0.0.1:8000
@@ -249,7 +251,7 @@ class RunCommand(RunFlags, JudgeFlag):
     first: ClassVar = (*FIRST, "judge")
     apart: ClassVar = (("as_json", "dry_run"), ("scores", "on"))
     on: Annotated[str | None, Option(under=WHOM, metavar="ray[://HOST:PORT]")] = None
-    """Sample from the nodes of a Ray cluster, one shard of the questions per node, into one run folder
+    """Sample from the nodes of a Ray cluster into one run folder, with one shard of the questions per node
     (docs/scaling.md).
     """
     as_json: Annotated[bool, prints("the result", "harness.cli.printed.ends:SessionEnd", OUTPUT)] = False
@@ -260,12 +262,12 @@ class RunCommand(RunFlags, JudgeFlag):
 
 
 class RaceCommand(RunFlags, RaceRules):
-    """Sample BENCHMARK with each candidate in rounds until it is clear how each one compares with the first.
+    """Sample BENCHMARK with several candidates, round by round, until it is clear how each compares with the first.
 
-    A candidate is a name and its own options; all other options apply to every candidate. A round is one sample of each
-    question; --samples is the maximum number. Candidates are compared after every --step rounds. At least 95 % of races
-    end without a false verdict. An early "better" or "worse" is withheld if half as many further rounds contradict it.
-    Run the same command again to resume.
+    A candidate consists of a name and its own options; all other options apply to every candidate. A round is one
+    sample of each question, and --samples is the maximum number of rounds. Candidates are compared after every --step
+    rounds. At least 95% of races end without a false verdict. An early "better" or "worse" is withheld as long as the
+    rounds after it contradict it. Run the same command again to resume.
 
     \b
     harness race aime24:64 --base-url http://127.0.0.1:8000 --margin 1 --out races/temperature \\
@@ -279,21 +281,21 @@ class RaceCommand(RunFlags, RaceRules):
     benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS, metavar="[BENCHMARK]")] = ()
     """NAME, NAME:SAMPLES, or a card's file."""
     candidates: Annotated[tuple[str, ...], Option(flag="candidate", metavar="'NAME KEY=VALUE …'")] = ()
-    """A candidate's name and run options (as in Python). Repeat it; the first is the baseline."""
+    """A candidate's name and run options (as in Python). Repeatable; the first one is the baseline."""
     samples: Annotated[int | None, Option(under=ASKED, least=1)] = None
     """Maximum samples per question for each candidate. Default: the card's."""
     out: Annotated[Path | None, Option(under=RESUMING)] = None
-    """Folder of all runs. Default: races/BENCHMARK."""
+    """Folder for all runs of the race. Default: races/BENCHMARK."""
     as_json: Annotated[bool, prints("the result", "harness.cli.printed.scores:RaceEnd")] = False
 
 
 class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
-    """Run and score every combination in FILE: models × servers × prompts × sampling × benchmarks. FILE can be the name
-    of a suite (--list), which needs a model and a server.
+    """Run and score every combination in FILE: models × servers × prompts × sampling × benchmarks. Instead of FILE you
+    can name a SUITE (see --list), which needs a model and a server.
 
-    Each combination is a cell. Each server is started once, all its cells are run and scored, and it is stopped. Run
-    the same command again to resume. A failed cell does not stop the others; the exit code is then 1. Options given
-    here override the file's. The tables include the models' published scores.
+    Each combination is a cell. Each server is started once, runs all its cells, and is then stopped. Run the same
+    command again to resume. If a cell fails, the others continue and the exit code is 1. Options given here override
+    those in the file. The tables include the models' published scores.
 
     \b
     harness sweep budgets.yaml --dry-run
@@ -311,20 +313,21 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     file: Annotated[str | None, Option(argument=True, metavar="FILE|SUITE")] = None
     """The sweep's file, or a suite."""
     print_schema: Annotated[bool, Option(flag="schema")] = False
-    """Print the JSON schema of the file, for editors."""
+    """Print the JSON schema of a sweep file, for use in editors."""
     list_suites: Annotated[bool, Option(flag="list")] = False
-    """List the suites that come with the harness."""
+    """List the suites included in the harness."""
     verify: Annotated[bool, Option()] = False
-    """Exit with 4 if a score does not agree with the model's published scores."""
+    """Exit with code 4 if a score does not agree with the model's published scores."""
     dry_run: Annotated[bool, Option()] = False
-    """Show the servers, the cells and their maximum number of tokens. Do not start servers or send requests."""
+    """Show the servers, the cells and their maximum number of tokens, without starting servers or sending requests."""
     follow: Annotated[float | None, Option(metavar="MINUTES", above=0)] = None
     """Run and score each checkpoint as it appears. Stop after MINUTES without a new one."""
     k: Annotated[int | None, Option(metavar="K", least=1)] = None
-    """k of pass@k in the tables, for all benchmarks. Default: the file's."""
+    """Value of k for pass@k in the tables, for all benchmarks. Default: the file's value."""
     track: Annotated[tuple[str, ...], Option(metavar="TOOL")] = ()
-    """Send scores to wandb, mlflow, trackio or a plug-in's tracker. All checkpoints of a series go to one tracker run.
+    """Send the scores to wandb, mlflow, trackio or a plug-in's tracker. All checkpoints of a series go to one tracker
+    run.
     """
     out: Annotated[Path | None, Option(under=RESUMING)] = None
-    """Folder of the cells and tables. Default: results/ and the sweep's name."""
+    """Folder for cells and tables. Default: results/SWEEP_NAME."""
     as_json: Annotated[bool, prints("the cells instead of the tables", "harness.cli.printed.ends:SweepEnd")] = False

@@ -19,38 +19,36 @@ class OutputsOptions(Options):
     """How a file of another tool's outputs is read. Every option may be left out."""
 
     response_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Column of FILE with the response, or a list of samples."""
+    """Column of FILE with the response, or with a list of responses."""
     answer_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Column of FILE with the reference answer; not needed with `benchmark`."""
+    """Column of FILE with the reference answer. Not needed with `benchmark`."""
     question_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Column of FILE with the question; rows with the same question are its samples."""
+    """Column of FILE with the question. Rows with the same question are samples of it."""
     id_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Column of FILE with the question ids. If set, rows without questions are matched with `benchmark` by id. Default:
+    """Column of FILE with the question ID. If set, rows without a question are matched to `benchmark` by ID. Default:
     `id`.
     """
     sample_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Column of FILE with the sample (attempt) number. Default: `sample_index`, or the order of the rows."""
+    """Column of FILE with the sample (attempt) number. Default: `sample_index`, or row order if there is none."""
     verdict_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Use FILE's own verdicts from this field instead of grading: a column, metric, scorer or reward (docs/moving.md).
-    """
+    """Take verdicts from this field of FILE instead of grading: a column, metric, scorer or reward (docs/moving.md)."""
     errors: Annotated[Literal["missing", "wrong"] | None, Option(under=OUTPUTS)] = None
-    """Count attempts of FILE without a verdict as missing or wrong. Default: missing; for swe_bench wrong."""
+    """How to count attempts in FILE that have no verdict. Default: missing, but wrong for swe_bench."""
     tool: Annotated[str | None, Option(under=OUTPUTS, flag="from", kind=TOOL)] = None
-    """Tool that wrote FILE: lm_eval, inspect, evalscope, opencompass, sglang, openai_batch, nemo_skills, sgl_eval …
-    (docs/moving.md).
+    """Tool that wrote FILE, such as lm_eval, inspect, evalscope, opencompass, sglang or nemo_skills (docs/moving.md).
     """
     benchmark: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Benchmark that FILE answers, or a file of questions: rows are matched by question text and graded by its
+    """Benchmark, or file of questions, that FILE answers. Rows are matched by question text and graded against its
     references.
     """
     written_by: Annotated[str | None, Option(under=OUTPUTS, metavar="MODEL")] = None
-    """Model that wrote FILE, by its published name, to look up published scores. Default: the model that FILE names, if
-    any.
+    """Published name of the model that wrote FILE, used to look up published scores. Default: the model named in FILE,
+    if any.
     """
     repeats: Annotated[Literal["auto", "samples", "questions"], Option(under=OUTPUTS)] = "auto"
-    """Treat rows of FILE with the same question as samples of it, or as different questions."""
+    """Treat rows of FILE with the same question as samples of one question, or as separate questions."""
     out: Annotated[Path | None, Option(under=OUTPUTS, metavar="RUN")] = None
-    """Folder of the run made from FILE. Default: FILE.scored, next to FILE."""
+    """Folder for the run created from FILE. Default: FILE.scored, next to FILE."""
 
 
 class JudgingCosts(Options):
@@ -59,7 +57,7 @@ class JudgingCosts(Options):
     dry_run: Annotated[bool, Option(under=JUDGE)] = False
     """Print the number of judge requests and their maximum cost. Do not send requests."""
     prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT", kind=PRICES)] = None
-    """USD per million tokens of the judge's prompts and completions, such as 0.5,2, to print its cost."""
+    """The judge's prices in USD per million prompt and completion tokens, such as 0.5,2. Needed to print its cost."""
 
 
 class ScoreOptions(GradingOptions, OutputsOptions):
@@ -70,17 +68,17 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     step: Annotated[int | None, Option(under=OUTPUT, least=0)] = None
     """Send the scores as step N of the tracker run in `series`."""
     series: Annotated[str | None, Option(under=OUTPUT, metavar="NAME")] = None
-    """Name of the tracker run for all steps. Default: the name of RUN's parent folder."""
+    """Name of the tracker run that collects all steps. Default: the name of RUN's parent folder."""
     on: Annotated[str | None, Option(under=GRADING, metavar="ray[://HOST:PORT]")] = None
-    """Grade on the nodes of a Ray cluster; scores are computed on this machine (docs/scaling.md)."""
+    """Grade on the nodes of a Ray cluster. Scores are computed on this machine (docs/scaling.md)."""
 
     def _check(self) -> None:
         """Raise `UsageError` for a step that is sent nowhere, and a series without a step."""
         super()._check()
         if self.step is not None and not self.track:
-            raise UsageError("scores of a step are sent to a tracker: name the tracker with `track`", field="step")
+            raise UsageError("it needs a tracker: name one with `track`", field="step")
         if self.series is not None and self.step is None:
-            raise UsageError("a series has numbered steps: give this run's number with `step`", field="series")
+            raise UsageError("it needs `step`, the number of this run in the series", field="series")
 
     @property
     def of_outputs(self) -> list[str]:
@@ -89,8 +87,8 @@ class ScoreOptions(GradingOptions, OutputsOptions):
 
 
 class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
-    """Grade and score each SOURCE: a run folder, or a file of another tool's outputs. A FILE becomes the run folder
-    FILE.scored; every command that takes a run also takes FILE.
+    """Grade and score each SOURCE: a run folder, or a FILE of another tool's outputs. A FILE is converted to the run
+    folder FILE.scored; after that, every command that takes a run also accepts FILE.
 
     \b
     harness score results/qwq-32b
@@ -116,4 +114,4 @@ class ScoreCommand(ScoreOptions, JudgingCosts, JudgeFlag, CommandOptions):
     follow: Annotated[bool, Option()] = False
     """Keep grading new samples until the run ends."""
     every_table: Annotated[bool, Option(flag="all")] = False
-    """Print every table: both intervals, pass@k, lengths, speed."""
+    """Print all tables, including both intervals, pass@k, lengths and speed."""

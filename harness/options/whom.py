@@ -59,23 +59,25 @@ class WhichServer(Options):
     flag: ClassVar[str] = "base_url"
 
     model: Annotated[str | None, Option(under=WHOM)] = None
-    """Model name as the server lists it. Default: the only one."""
+    """Model name, as listed by the server. Default: the server's only model."""
     base_url: Annotated[tuple[str, ...], Option(under=WHOM, metavar="URL|NAME|FILE")] = ()
-    """Server's URL, name (`harness serve status`) or file (docs/scaling.md). Repeatable. Default: OPENAI_BASE_URL or
-    the running server.
+    """Server URL, name (`harness serve status`) or file (docs/scaling.md). Repeatable. Default: OPENAI_BASE_URL or the
+    running server.
     """
     provider: Annotated[str | None, Option(under=WHOM, metavar="NAME")] = None
-    """Hosted provider (deepseek, openrouter …; docs/hosted.md). Default: recognized by the URL."""
+    """Hosted provider, such as deepseek or openrouter (docs/hosted.md). Default: recognized from the URL."""
     serve: Annotated[dict[str, Any] | None, Option(under=WHOM, metavar="ENGINE", kind=SERVED)] = None
-    """Start this engine for the run and stop it afterwards."""
+    """Start a server with this engine for the run, and stop it afterwards."""
     api_key_env: Annotated[str | None, Option(under=WHOM, metavar="VARIABLE")] = None
-    """Environment variable with the API key. Default: the provider's (DEEPSEEK_API_KEY …) or OPENAI_API_KEY."""
+    """Environment variable that holds the API key. Default: the provider's variable (such as DEEPSEEK_API_KEY), or
+    OPENAI_API_KEY.
+    """
     header: Annotated[
         tuple[tuple[str, Secret], ...], Option(under=WHOM, metavar="NAME:VALUE", kind=HEADERS, secret=True)
     ] = ()
-    """Extra request header; never stored. Repeatable."""
+    """Extra request header, which is never stored. Repeatable."""
     concurrency: Annotated[int | None, Option(under=LIMITS, least=1)] = None
-    """Maximum requests in flight. Default: the server's limit, or 64."""
+    """Maximum number of requests in flight. Default: the server's limit, or 64."""
 
     def for_worker(self) -> dict[str, Any]:
         """The options that were set, with keys in the clear, as values for a worker process of ours."""
@@ -93,11 +95,11 @@ class WhichServer(Options):
             if self.base_url or self.provider:
                 others = "base_url and `provider`"
                 raise UsageError(
-                    f"it starts a server, but {others} name a running one: give either this option or one of those",
+                    f"it starts a server, but {others} name a running one: use either this option or those",
                     field="serve",
                 )
             if not self.model:
-                raise UsageError("it needs `model`, the model to serve", field="serve")
+                raise UsageError("it also needs `model`, the model to serve", field="serve")
 
 
 def _body(value: Any) -> Any:
@@ -119,9 +121,9 @@ class HowWritten(Options):
     """Fields of a request's body besides the sampling."""
 
     extra_body: Annotated[dict[str, Any], Option(under=REQUEST, metavar="JSON", kind=BODY)] = {}  # noqa: RUF012 - frozen
-    """Fields to merge into each request, such as '{"chat_template_kwargs": {"enable_thinking": false}}'."""
+    """Fields to merge into each request body, such as '{"chat_template_kwargs": {"enable_thinking": false}}'."""
     drop: Annotated[tuple[str, ...], Option(under=REQUEST, metavar="FIELD")] = ()
-    """Do not send this field (temperature, stream_options …). For a run, `stream` requests whole replies. Repeatable.
+    """Request field to leave out, such as temperature. In a run, dropping `stream` requests whole replies. Repeatable.
     """
 
     def _check(self) -> None:

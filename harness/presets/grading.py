@@ -28,36 +28,37 @@ class GradingOptions(Options):
     In addition to the powers of two.
     """
     workers: Annotated[int | None, Option(under=HEADING, least=1, most=256)] = None
-    """Grading processes. Default: one per core."""
+    """Number of grading processes. Default: one per core."""
     deadline: Annotated[float, Option(under=HEADING, above=0, below=MAX_DEADLINE_SECONDS)] = DEADLINE_SECONDS
-    """Maximum seconds to grade one answer; after that it is undecided. Default: 2."""
+    """Maximum time to grade an answer, in seconds. After that, the answer is undecided. Default: 2."""
     sandbox: Annotated[str | None, Option(under=HEADING, metavar="KIND")] = None
-    """Sandbox for programs: bwrap (bubblewrap), docker or podman (docker:IMAGE for your own image). Default: bwrap.
+    """Sandbox for programs: bwrap (bubblewrap), docker or podman. Write docker:IMAGE to use your own image. Default:
+    bwrap.
 
     For benchmarks whose answers are programs; the others run nothing.
     """
     fresh: Annotated[bool, Option(under=HEADING)] = False
-    """Regrade all samples, including those graded by this version."""
+    """Regrade all samples, even those already graded by this version."""
     answer_from_reasoning: Annotated[bool, Option(under=HEADING)] = False
-    """Also print the accuracy with the reasoning searched for an answer when a reply has no final answer.
+    """Also print the accuracy if answers are taken from the reasoning when a reply has no final answer.
 
     The grades stay as they are.
     """
     salvaged: Annotated[bool, Option(under=HEADING)] = True
-    """Leave out samples that were continued after an interruption.
+    """Leave out samples that were interrupted and then continued.
 
     Such samples are graded in any case; this says whether they count.
     """
     also: Annotated[tuple[SecondGraderName, ...] | None, Option(under=HEADING)] = None
-    """Grade a second time with this grader, and print how it agrees with the rules. Repeatable."""
+    """Also grade with this grader, and print how often it agrees with the rules. Repeatable."""
     also_python: Annotated[Path | None, Option(under=HEADING, metavar="FILE")] = None
-    """Python interpreter with every grader of `also` installed. Default: this one."""
+    """Python interpreter that has every grader of `also` installed. Default: the current interpreter."""
 
     def _check(self) -> None:
         """Raise `UsageError` if `also_python` is given without `also`."""
         super()._check()
         if self.also_python is not None and not self.also:
-            raise UsageError("also_python goes with also=GRADER")
+            raise UsageError("also_python only works with also=GRADER")
 
     @property
     def second_graders(self) -> tuple[str, ...]:

@@ -48,31 +48,30 @@ class SamplingOptions(Options):
     """The fields of a request's body that shape its tokens, by the API's own names. None = the field is not sent."""
 
     temperature: Annotated[float | None, SamplingOption(least=0, neutral=1.0, continued="same")] = None
-    """Sampling temperature; 0 is greedy. Default: 0.6."""
+    """Temperature; 0 is greedy. Default: 0.6."""
     top_p: Annotated[float | None, SamplingOption(above=0, most=1, neutral=1.0, continued="same")] = None
-    """Nucleus sampling: sample from the smallest set of tokens with this probability. Default: 0.95."""
+    """Nucleus sampling: sample from the smallest set of tokens whose total probability reaches this value. Default:
+    0.95.
+    """
     top_k: Annotated[int | None, SamplingOption(least=-1, neutral=-1, continued="same", filled=True)] = None
-    """Sample from the K most likely tokens. Default: off, as the engine's neutral value; not sent to an engine without
-    one.
+    """Sample from the K most likely tokens. Default: off (sends the engine's neutral value, if it has one).
 
     -1 and 0 are off.
     """
     min_p: Annotated[float | None, SamplingOption(least=0, most=1, neutral=0.0, continued="same", filled=True)] = None
-    """Minimum probability relative to the likeliest token. Default: off, as the engine's neutral value; not sent to an
-    engine without one.
+    """Minimum probability of a token, relative to the most likely token. Default: off (sends the engine's neutral
+    value, if it has one).
     """
     max_tokens: Annotated[int | None, SamplingOption(least=1, neutral=None, continued="the rest")] = None
-    """Maximum new tokens per completion, thinking included. Default: 32768."""
+    """Maximum number of new tokens per completion, including thinking. Default: 32768."""
     presence_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0, continued="counts")] = None
-    """Penalty on tokens that have occurred. Default: not sent."""
+    """Penalty on tokens that have already occurred. Default: not sent."""
     frequency_penalty: Annotated[float | None, SamplingOption(least=-2, most=2, neutral=0.0, continued="counts")] = None
-    """Penalty on tokens by how often they have occurred. Default: not sent."""
+    """Penalty on tokens in proportion to how often they have occurred. Default: not sent."""
     repetition_penalty: Annotated[
         float | None, SamplingOption(above=0, neutral=1.0, continued="servers differ", filled=True)
     ] = None
-    """Penalty factor on repeated tokens. Default: off, as the engine's neutral value; not sent to an engine without
-    one.
-    """
+    """Penalty factor for repeated tokens. Default: off (sends the engine's neutral value, if it has one)."""
     stop: Annotated[
         tuple[str, ...] | None, SamplingOption(chars=1, items=16, neutral=None, continued="at the seam")
     ] = None

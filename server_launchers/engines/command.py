@@ -21,7 +21,7 @@ PLACEHOLDERS = ("{port}", "{host}", "{model}", "{served_name}")
 class AnyProgram(Engine):
     """A program of the user or of a plug-in."""
 
-    summary = "Any program with an OpenAI-compatible API: `-- ./my_server --port {port}`."
+    summary = "Start any program with an OpenAI-compatible API: `-- ./my_server --port {port}`."
     takes = ROUTED | {"served_name", "api_key_env", "devices", "device", "tp", "pp", "health_path"}
     needs = "extra_flags"
     devices = "named"

@@ -90,7 +90,7 @@ DIALECT = Dialect(
 class LlamaCpp(Engine):
     """The embedded server."""
 
-    summary = "Embedded CPU server, for any GGUF file or a name from `harness serve --models`."
+    summary = "Start the embedded CPU server with a GGUF file or a model from `harness serve --models`."
     takes = ROUTED | {
         "served_name",
         "api_key_env",

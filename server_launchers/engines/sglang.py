@@ -181,7 +181,7 @@ DIALECT = Dialect(
 class SGLang(Engine):
     """SGLang on any accelerator."""
 
-    summary = "SGLang: `python3 -m sglang.launch_server`."
+    summary = "Start SGLang (`python3 -m sglang.launch_server`)."
     takes = GPU_SERVER | {"device"}
     assumed_version = TESTED_VERSION
     spreads = True

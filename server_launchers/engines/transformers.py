@@ -22,7 +22,7 @@ PROGRAM = Program(
 class Transformers(Engine):
     """The server of transformers."""
 
-    summary = "Hugging Face Transformers: `transformers serve`."
+    summary = "Start Hugging Face Transformers (`transformers serve`)."
     takes = PACKAGED | {
         "device",
         "dtype",

@@ -236,7 +236,7 @@ DIALECT = Dialect(
 class Vllm(Engine):
     """vLLM on CUDA, ROCm or CPU."""
 
-    summary = "vLLM: `vllm serve`."
+    summary = "Start vLLM (`vllm serve`)."
     takes = GPU_SERVER | {"device", "images_per_prompt"}
     assumed_version = TESTED_VERSION
     spreads = True

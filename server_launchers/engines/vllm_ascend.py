@@ -49,7 +49,7 @@ def install_line(version: str) -> str:
 class VllmAscend(vllm.Vllm):
     """vLLM with the plug-in for Ascend."""
 
-    summary = "vLLM on Ascend NPUs, with the vllm-ascend plug-in."
+    summary = "Start vLLM on Ascend NPUs with the vllm-ascend plug-in."
     takes = GPU_SERVER - {"deterministic"} | {"images_per_prompt"}
     assumed_version = next(iter(RELEASES))
     accelerator = "ascend"

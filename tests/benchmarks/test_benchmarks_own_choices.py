@@ -94,7 +94,7 @@ def test_numbered_answers_are_read_where_the_rows_leave_one_reading_and_never_gu
 
 
 def test_the_flag_goes_with_data_and_without_a_card(write_rows: Write) -> None:
-    with pytest.raises(UsageError, match="choices_key: it is for a file of questions: give `data`"):
+    with pytest.raises(UsageError, match="choices_key: it only applies to a file of questions: use `data`"):
         RunOptions.of(benchmarks="demo", choices_key="options")
     path = write_rows([{"question": "Grass?", "options": COLOURS, "answer": "A"}])
     with pytest.raises(UsageError, match="are only for data without a card"):

@@ -408,7 +408,7 @@ def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, ban
     ("words", "says"),
     [
         (("--reference", "http://127.0.0.1:1"), "it is for --replies"),
-        (("--replies", "run", "--quick"), "leave one of the two out"),
+        (("--replies", "run", "--quick"), "remove one of the two options"),
         (("--replies", "nowhere"), "there is no run at"),
         (("--checks", "replies"), "needs the option"),
         (("--sampled", "run"), "it is for --replies"),

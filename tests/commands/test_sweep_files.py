@@ -209,7 +209,7 @@ def test_a_refused_flag_is_named_as_the_flag_and_a_refused_key_with_its_line(tmp
     for flag, rest in (
         ("--target-error 0", "expected a number greater than 0"),
         ("--temperature -1", "expected a number greater than or equal to 0"),
-        ("--target-error 1 --shard 1/2", "it does not work with --shard, since"),
+        ("--target-error 1 --shard 1/2", "it does not work with --shard, because"),
         ("--judge j,max_tokens=0", "expected a number greater than or equal to 1"),
     ):
         refused = harness(tmp_path, "sweep", "s.yaml", *flag.split()).err

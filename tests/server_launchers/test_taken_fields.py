@@ -73,7 +73,7 @@ def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> No
             (engine, {"dp": 2, "dp_mode": "engine"}, "cannot run several replicas")
             for engine in ("llama_cpp", "transformers", "command")
         ),
-        ("vllm", {"head_address": "10.0.0.1"}, "head_address: a single node has no other nodes"),
+        ("vllm", {"head_address": "10.0.0.1"}, "head_address: it is only for several nodes"),
         ("vllm", {"dp": 2, "router_python": Path("python3")}, "router_python: no router is started: give `dp_mode"),
         ("vllm", {"device": "npu"}, "the engine vllm_ascend"),
     ],
@@ -85,10 +85,10 @@ def test_what_an_engine_cannot_do_is_refused(engine: EngineName, fields: dict[st
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_help_of_an_engine_shows_what_it_takes_and_nothing_else(engine: EngineName) -> None:
-    text = CliRunner().invoke(cli, ["serve", engine, "--help"]).output
+    text = CliRunner().invoke(cli, ["serve", engine, "--help-all"]).output
     shown = set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE))
     # click keeps the spelling of a command's own help from its first call, whichever test made that.
-    own = {"--name", "--detach", "--dry-run", "--help", "--register", "--models"}
+    own = {"--name", "--detach", "--dry-run", "--help", "--help-all", "--register", "--models"}
     assert shown - own == {flag_of(field) for field in table.by_name(engine).takes}
 
 
