@@ -3,7 +3,7 @@
     python bench/fake_server.py [PORT [TOKENS [MS]]]
 
 The model name in a request sets the reply: `m,n=200,d=20,r=50` = 200 token events (default: TOKENS, else 100), 20 ms
-apart (default: MS, else 0 = flat out), the first 50 % of them as reasoning; without `"stream": true` the text comes
+apart (default: MS, else 0 = flat out), the first 50% of them as reasoning; without `"stream": true` the text comes
 whole. Events look like vLLM's; tokens hold escapes, UTF-8 and JSON look-alikes. The finish event's `system_fingerprint`
 is the CRC-32 of the whole text (reasoning, then content), so that a client that loses or changes a byte is caught. It
 prints its port on the first line. `GET /served` tells how many completions were asked for.

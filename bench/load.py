@@ -77,7 +77,7 @@ def compare(base_url: str, model: str) -> None:
             for p, own in ((50, ours.p50), (90, ours.p90)):
                 other = float(np.quantile(theirs, p / 100, method="inverted_cdf"))
                 print(
-                    f"{name} p{p}: {1000 * own:.2f} ms, aiohttp {1000 * other:.2f} ms, {100 * (own / other - 1):+.1f} %"
+                    f"{name} p{p}: {1000 * own:.2f} ms, aiohttp {1000 * other:.2f} ms, {100 * (own / other - 1):+.1f}%"
                 )
 
 

@@ -57,8 +57,8 @@ class Rate(NamedTuple):
     note: float = math.nan
 
     def error(self, bound: float, n_cells: int) -> float:
-        """The tolerance of the comparison with a bound: three standard errors of a rate at the bound (at most 95 %, at
-        least 5 %) in a row of 20 cells; in a longer row as many as are just as improbable for any of its cells.
+        """The tolerance of the comparison with a bound: three standard errors of a rate at the bound (at most 95%, at
+        least 5%) in a row of 20 cells; in a longer row as many as are just as improbable for any of its cells.
         """
         near = min(max(bound, 0.05), 0.95)
         factor = NormalDist().inv_cdf(1 - 0.00135 * 20 / max(20, n_cells))
@@ -264,9 +264,9 @@ def clusters(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
 CLUSTER_SIZES = {
     "200: 20 of 10": (10,) * 20,
     "200: 20, sizes as 1/rank": tuple(max(1, round(55.6 / rank)) for rank in range(1, 21)),
-    "200: one of 20 %, 160 singles": (40, *(1,) * 160),
-    "200: one of 40 %, 120 singles": (80, *(1,) * 120),
-    "200: three of 20 %, 80 singles": (40, 40, 40, *(1,) * 80),
+    "200: one of 20%, 160 singles": (40, *(1,) * 160),
+    "200: one of 40%, 120 singles": (80, *(1,) * 120),
+    "200: three of 20%, 80 singles": (40, 40, 40, *(1,) * 80),
     "30: two of 10, ten singles": (10, 10, *(1,) * 10),
 }
 
@@ -334,7 +334,7 @@ def copied(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
                 plain = covered(stats.sampling_limits(right, np.full(n_questions, float(n))), chances.mean(axis=-1))
                 limits = stats.sampling_limits(right * counts / n, counts)
                 rates.append(covered(limits, chances.mean(axis=-1))._replace(note=100 * plain.rate))
-            yield Row(f"{n_questions} × {n}, {100 * share:g} %", rates)
+            yield Row(f"{n_questions} × {n}, {100 * share:g}%", rates)
 
 
 # pass@k, pass^k, maj@k
@@ -377,7 +377,7 @@ def over_k(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
         yield Row(f"{n_questions} × {n}, k = {k}", rates)
 
 
-@table("over-k-questions", "Question interval of pass@k and pass^k (between 1.5 and 98.5 %)", least=MIN_COVERAGE)
+@table("over-k-questions", "Question interval of pass@k and pass^k (between 1.5 and 98.5%)", least=MIN_COVERAGE)
 def over_k_questions(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """The question interval of pass@k and pass^k, at every k."""
     for n_questions, (n, k) in itertools.product((30, 198), ((4, 2), (4, 4), (16, 8), (16, 16), (64, 8), (64, 64))):
@@ -592,7 +592,7 @@ FEW_SAMPLES = (
     (30, 16, 0.5, 4.0),
     (198, 4, 0.6, 2.0),
 )
-"""(questions, samples of each, accuracy, concentration): most of them near 0 or 100 %, where few samples vary."""
+"""(questions, samples of each, accuracy, concentration): most of them near 0 or 100%, where few samples vary."""
 
 
 @table("smallest", "The smallest difference that is printed is found", least=0.77, note="points, median")
@@ -614,7 +614,7 @@ def smallest(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
         variance = stats_differences.score_variance(base, counts, theirs, counts)
         z = np.abs((base - theirs).mean(axis=-1) / n) / np.sqrt(np.where(variance > 0, variance, 1.0))
         rate = Rate(float((z > Z_95)[able].mean()), int(able.sum()), 100 * float(np.median(printed)))
-        yield Row(f"{n_questions} × {n}, {100 * accuracy:g} %", [rate])
+        yield Row(f"{n_questions} × {n}, {100 * accuracy:g}%", [rate])
 
 
 @table("audit", "Audited accuracy lies in the interval of 100 audits", least=MIN_COVERAGE, note="% in the raw interval")
@@ -636,7 +636,7 @@ def judge_errors(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
                 same, new, raw = np.mean(held, axis=0).tolist()
                 rates.append(Rate(same, few, 100 * raw))
                 question_rates.append(Rate(new, few))
-            of_what = f"{n_questions} × {n}, {100 * share_judged:g} % judged, {100 * errors:g} % of that wrong"
+            of_what = f"{n_questions} × {n}, {100 * share_judged:g}% judged, {100 * errors:g}% of that wrong"
             yield Row(of_what, rates)
             yield Row(f"{of_what}: new questions", question_rates)
 
@@ -745,7 +745,7 @@ def two_models(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
         yield Row(f"{n_questions} × {n}", rates)
 
 
-@table("recovery", "The recovery of a model of 95 % is covered", least=0.94, note="% covered, other questions")
+@table("recovery", "The recovery of a model of 95% is covered", least=0.94, note="% covered, other questions")
 def recovery(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """How often the interval of the ratio of two accuracies holds the true one, for the same questions and (the note)
     for other ones, where the interval that is printed is never inside that for the same.
@@ -977,7 +977,7 @@ def changed_models(chances: Array, difference: float) -> Iterator[Array]:
     """The chances of models whose accuracy differs by `difference`: worse and better ones, each in two ways.
 
     Every question's chance of a right (or of a wrong) sample falls by the same factor, or all are moved by the same
-    step on the logit scale. A model that would need an accuracy below 1 % of the room is left out.
+    step on the logit scale. A model that would need an accuracy below 1% of the room is left out.
     """
     for sign, room in ((-1, chances), (1, 1 - chances)):
         if difference >= 0.98 * room.mean():
@@ -1118,7 +1118,7 @@ def _planned_beside(
 def _found_by_holm(
     rng: np.random.Generator, chances: Array, other: Array, n: int, size: int, n_other: int | None = None
 ) -> float:
-    """How often the line for the same questions is below 5 % after Holm's correction of both lines.
+    """How often the line for the same questions is below 5% after Holm's correction of both lines.
 
     n, n_other: samples of each question of the model of these chances and of the other; None: as many.
     """
@@ -1131,7 +1131,7 @@ def _found_by_holm(
     z = gaps.mean(axis=-1) / np.sqrt(np.where(variance > 0, variance, 1.0))
     t = gaps.mean(axis=-1) / np.sqrt(stats_differences.question_difference(gaps).variance)
     p_sampling = np.array([stats.normal_two_sided(value) for value in z])
-    # The other line matters only where this one is below 5 % and not below half of it.
+    # The other line matters only where this one is below 5% and not below half of it.
     p_question = np.array(
         [
             stats.t_two_sided(value, len(chances) - 1) if 0.025 <= p < 0.05 else 1.0
@@ -1327,8 +1327,8 @@ def main() -> int:
         bounds = " and ".join(
             text
             for bound, text in (
-                (table.least > 0, f"at least {100 * table.least:g} %"),
-                (table.most < 1, f"at most {100 * table.most:g} %"),
+                (table.least > 0, f"at least {100 * table.least:g}%"),
+                (table.most < 1, f"at most {100 * table.most:g}%"),
             )
             if bound
         )

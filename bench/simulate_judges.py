@@ -117,7 +117,7 @@ def f1_once(rng: np.random.Generator, cell: tuple[int, int, float, float]) -> Ar
 
 def compared(rng: np.random.Generator, grades: Array, q: int, n: int, gap: float) -> Array:
     """Of two runs: whether the interval of their difference on the same questions holds it, its half-width in points,
-    that of shares counted as coins, and whether two runs of the first model differ by a test at 5 %.
+    that of shares counted as coins, and whether two runs of the first model differ by a test at 5%.
     """
     level = rng.beta(1, 1, q)
     other = np.clip(level - gap, 0, 1)

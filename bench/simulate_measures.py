@@ -5,7 +5,7 @@
 Parts: a question has 4 to 36 parts, and the more it has the harder it is. A sample gets each part right with a chance
 of its own, a Beta draw around the question's, so the parts of one sample go right or wrong together. The truth of "same
 questions" is the expected measure of the questions drawn, that of "other questions" the mean over 200,000 of them. Exit
-code 1 if an interval holds the truth in fewer than 92 % of the repetitions, by more than the simulation's own error.
+code 1 if an interval holds the truth in fewer than 92% of the repetitions, by more than the simulation's own error.
 """
 
 from __future__ import annotations
@@ -146,10 +146,10 @@ def main() -> None:
     print("| measure | questions × samples | about right | same questions | other questions |")
     print("| --- | ---: | ---: | ---: | ---: |")
     for name, n, samples, mean, same, others in cells(repeats):
-        print(f"| {name} | {n} × {samples} | {100 * mean:.0f} % | {100 * same:.1f} % | {100 * others:.1f} % |")
+        print(f"| {name} | {n} × {samples} | {100 * mean:.0f}% | {100 * same:.1f}% | {100 * others:.1f}% |")
         worst = min(worst, same, others)
     if worst < allowed:
-        raise SystemExit(f"an interval holds the truth in {100 * worst:.1f} % of the repetitions only")
+        raise SystemExit(f"an interval holds the truth in {100 * worst:.1f}% of the repetitions only")
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ START = datetime(2026, 1, 1, 3, tzinfo=UTC)
 class Cell:
     """One situation. Points and numbers of samples; baseline: of each question, 0 for a floor. change: of the accuracy
     from a night on; creep: every night. with_policy: whether the change comes with a new floor and model. undecided:
-    whether 8 % of the samples are left undecided, that are right or wrong in truth. concentration: of the questions'
+    whether 8% of the samples are left undecided, that are right or wrong in truth. concentration: of the questions'
     chances. threshold: of a public CI, which fails a run of one sample a question below it. example: whether the policy
     is what `--example` prints, without the benchmark whose baseline a new user has not.
     """
@@ -89,7 +89,7 @@ THREADS = (
     ("sgl-project/sglang 35477", 500, 92.0, 91.60, 0.70, 2.0),
     ("lightseekorg/tokenspeed 278", 198, 70.0, 74.0, 3.0, 7.5),
 )
-"""Thresholds of public CIs, and what they failed there of sound runs: 17 of 120, 9 of 10, about 11 %."""
+"""Thresholds of public CIs, and what they failed there of sound runs: 17 of 120, 9 of 10, about 11%."""
 
 
 def thread(name: str, n: int, threshold: float, mean: float, sd: float, loss: float) -> Cell:

@@ -96,7 +96,7 @@ def of_calls(kind: str, n: int) -> Trial:
 
 
 def share(k: int, n: int) -> str:
-    """k of n with Wilson's 95 % interval."""
+    """k of n with Wilson's 95% interval."""
     ends = wilson(np.array(k / n), np.array(n))
     return f"{k}/{n} ({float(ends.low):.1%}–{float(ends.high):.1%})"
 

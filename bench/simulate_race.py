@@ -7,9 +7,9 @@ The race's own loop (`gates.race.play`), with planned looks, and with the produc
 each candidate has two servers, one of them 2.5 times slower, and wrong replies are 1.6 times as long as right ones.
 Questions have chances of a right sample (Beta; concentration 0.5 or 4); the candidate's are those of the baseline,
 moved so that the accuracies differ by the column's points, the more the less certain the question. A margin of 2
-points. "fixed n": samples of each question with which one test finds this difference in 80 % of repetitions, for
+points. "fixed n": samples of each question with which one test finds this difference in 80% of repetitions, for
 somebody who knows it beforehand. "power of all": how often that test finds a difference with all rounds. Exit code 1
-when over 5 % of the verdicts of a cell are false, by more than the simulation's own error.
+when over 5% of the verdicts of a cell are false, by more than the simulation's own error.
 """
 
 from __future__ import annotations
@@ -174,13 +174,13 @@ def main() -> int:
                 races, false_verdicts = races + repeats, false_verdicts + n_false
                 all_hold &= n_false <= most * repeats
                 print(
-                    f"| {n_questions}, {rounds} | {concentration:g}, {100 * accuracy:g} % | {100 * shift:g} | "
+                    f"| {n_questions}, {rounds} | {concentration:g}, {100 * accuracy:g}% | {100 * shift:g} | "
                     f"{100 * n_false / repeats:.1f} | {100 * decided:.0f} | {mean:.1f} | "
                     f"{'–' if math.isinf(fixed) else f'{fixed:.0f}'} | {100 * power:.0f} |",
                     flush=True,
                 )
     print(f"\n{false_verdicts} of {races:,} verdicts are false")
-    print(f"at most 5 % false in every cell, up to its simulation error: {'yes' if all_hold else 'NO'}")
+    print(f"at most 5% false in every cell, up to its simulation error: {'yes' if all_hold else 'NO'}")
     return 0 if all_hold else 1
 
 

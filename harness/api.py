@@ -290,7 +290,7 @@ def plan(
 ) -> list[Needed]:
     """Plan a comparison: how many samples, tokens, seconds and USD it takes to find a difference of `detect` points.
 
-    To find means: with a probability of 80 % if the true difference is that large. source: a scored run with at least
+    To find means: with a probability of 80% if the true difference is that large. source: a scored run with at least
     two samples a question, from which the spread is taken; or the name of a benchmark or a file of questions: then the
     spread of published runs. Several, in a list or separated by commas, are planned for one comparison of all. With a
     number of samples behind the name (`aime24:64`), `smallest_difference` says what so many samples find, and `detect`

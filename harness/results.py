@@ -136,7 +136,7 @@ def _score_line(score: Score) -> str:
     new = _interval_in_words(score.accuracy.question, "new questions")
     size = f"{count_noun(score.n_questions, 'question')}, {count_noun(score.n_samples, 'sample')}"
     missing = f", {score.n_missing} missing" if score.n_missing else ""
-    return f"{score.benchmark}: {in_percent(score.accuracy.value)} %{same}{new}, {size}{missing}"
+    return f"{score.benchmark}: {in_percent(score.accuracy.value)}%{same}{new}, {size}{missing}"
 
 
 def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:

@@ -20,8 +20,8 @@ def lines(base: str, copy: str) -> list[str]:
             continue  # the base may have no right answer
         low, high = (100 * end for end in ratio.sampling)
         found.append(
-            f"{paired.benchmark}: recovery {100 * ratio.value:.1f} % ({low:.1f} to {high:.1f}): "
-            f"{100 * paired.first_accuracy:.1f} % of {100 * paired.second_accuracy:.1f} %, "
+            f"{paired.benchmark}: recovery {100 * ratio.value:.1f}% ({low:.1f} to {high:.1f}): "
+            f"{100 * paired.first_accuracy:.1f}% of {100 * paired.second_accuracy:.1f}%, "
             f"{comparison.decision.verdict}"
         )
     return found

@@ -136,7 +136,7 @@ def _show(item: AuditItem, number: str) -> None:
 def _print(audit: Audit) -> None:
     """Print how far the audit of a benchmark has come, and the accuracy that it gives."""
     name, n_judged = visible(audit.benchmark, 80), audit.n_drawn - len(audit.items)
-    raw = "unknown" if audit.accuracy is None else f"{in_percent(audit.accuracy)} %"
+    raw = "unknown" if audit.accuracy is None else f"{in_percent(audit.accuracy)}%"
     what = "undecided" if audit.undecided else "drawn"
     click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} {what} samples are judged by hand")
     if audit.undecided:

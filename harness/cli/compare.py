@@ -68,8 +68,8 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     decision, paired = pair.decision, pair.decision.paired
     run, baseline = visible(decision.run), visible(decision.baseline)
     click.echo(
-        f"{visible(paired.benchmark)}: candidate {run} {in_percent(paired.first_accuracy)} %, baseline {baseline} "
-        f"{in_percent(paired.second_accuracy)} %: {in_points(paired.difference.value)} points over "
+        f"{visible(paired.benchmark)}: candidate {run} {in_percent(paired.first_accuracy)}%, baseline {baseline} "
+        f"{in_percent(paired.second_accuracy)}%: {in_points(paired.difference.value)} points over "
         f"{count_noun(paired.n_questions, 'question')}"
     )
     _print_same_questions(paired, decision)
@@ -82,9 +82,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
         )
     if (ratio := paired.recovery) is not None:
         new = f", new questions {ratio.question.in_percent}" if ratio.question else ""
-        click.echo(
-            f"  recovery         {in_percent(ratio.value)} % of the baseline (95 %: {sampling_cell(ratio)}{new})"
-        )
+        click.echo(f"  recovery         {in_percent(ratio.value)}% of the baseline (95%: {sampling_cell(ratio)}{new})")
     _print_margin(decision.margin, paired.difference.sampling)
     for reason in why_narrower(paired.difference, imported=decision.imported):
         click.echo(f"  {reason}")
@@ -129,8 +127,8 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
         return
     mean = decision.mean.compared
     click.echo(
-        f"mean of {len(of_run)} benchmarks: {visible(run)} {in_percent(mean.first_accuracy)} %, "
-        f"{visible(baseline)} {in_percent(mean.second_accuracy)} %: {in_points(mean.difference.value)} points"
+        f"mean of {len(of_run)} benchmarks: {visible(run)} {in_percent(mean.first_accuracy)}%, "
+        f"{visible(baseline)} {in_percent(mean.second_accuracy)}%: {in_points(mean.difference.value)} points"
     )
     sizes = {pair.decision.paired.n_questions for pair in of_run}
     if len(sizes) > 1:

@@ -121,7 +121,7 @@ def _lines(report: JudgeReport) -> Iterator[str]:
     if report.by_juror:
         means = ", ".join(f"{visible(each, 100)} {in_percent(mean)}" for each, mean in report.by_juror.items())
         takes = f"the {judge.prompt.take} of their points counts" if judge.prompt.gives_points else "most votes count"
-        yield f"  spread of the judges, no interval: {means} %; {takes}"
+        yield f"  spread of the judges, no interval: {means}%; {takes}"
     yield from matrix_lines(report.agreement, "judge", report.first_grader)
     parts = [count_noun(report.n_answers, "distinct answer")]
     if report.n_owed:
@@ -163,14 +163,14 @@ def _lines_of_measured(measurement: Measurement, measured: MeasuredJudge) -> Ite
     yield f"{judge_names(measurement.judge)}, form {form.name}: {count_noun(n, 'labeled pair')}{unruled}"
     for does, (hits, of, ends) in measured.shares.items():
         within = "" if ends is None else f" [{in_percent(ends.low)}, {in_percent(ends.high)}]"
-        yield f"  {does:<39}" + (f"{in_percent(hits / of)} %{within}, {hits:,} of {of:,}" if of else "no pairs")
+        yield f"  {does:<39}" + (f"{in_percent(hits / of)}%{within}, {hits:,} of {of:,}" if of else "no pairs")
     points = " (quadratic weights)" if form.gives_points else ""
     kappa = f"Cohen's κ{points}"
     yield f"  {kappa:<39}" + ("unknown" if measured.kappa is None else f"{measured.kappa:.2f}")
     if measured.error is not None:
         mean, ends = measured.error
         within = "" if ends is None else f" [{in_points(ends.low)}, {in_points(ends.high)}]"
-        yield f"  {'mean error (ruling − label)':<39}{in_points(mean)}{within} % of all points"
+        yield f"  {'mean error (ruling − label)':<39}{in_points(mean)}{within}% of all points"
     for answer in measured.persuasive[:SHOWN_CAUSES]:
         yield f"  fooled by {visible(answer, 80)!r}"
     yield f"  cost in all sessions: {measured.cost.words}"

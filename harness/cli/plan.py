@@ -35,7 +35,7 @@ def _print(needed: Needed, options: PlanOptions) -> None:
     what = '"not worse by {} or more"' if is_margin else "a difference of {}"
     target = what.format(count_points(f"{points or 0:g}"))
     if options.recovery is not None:
-        target = f"a recovery of more than {options.recovery:g} %"
+        target = f"a recovery of more than {options.recovery:g}%"
 
     def finds(samples: int, effect: str) -> None:
         """Print what a number of samples finds."""
@@ -61,7 +61,7 @@ def _print(needed: Needed, options: PlanOptions) -> None:
 
 def _basis(needed: Needed, options: PlanOptions) -> str:
     """The words on whose accuracy and spread the plan takes."""
-    percent = f"{in_percent(needed.accuracy)} %"
+    percent = f"{in_percent(needed.accuracy)}%"
     if needed.run:
         return f"accuracy about {percent}, and the spread of {visible(needed.run, 200)}"
     median = f"the median of {needed.n_published} published scores of {needed.basis}"

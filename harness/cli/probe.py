@@ -80,7 +80,7 @@ def _likelihood(read: Likelihood) -> None:
         )
         for gap in (read.gap, read.noise, read.opening, *read.positions, *read.benchmarks)
     ]
-    terminal.table(("tokens", "number", "questions", "gap", "95 % interval", "mean size", "KL"), rows)
+    terminal.table(("tokens", "number", "questions", "gap", "95% interval", "mean size", "KL"), rows)
     moved = [
         (
             f"{token.question_id} {token.sample_index}",

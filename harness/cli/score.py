@@ -137,7 +137,7 @@ def _show_opinions(label: str, scored: Scored, grader: str, python: Path | None,
     for benchmark, agreement in second_opinions(scored.folder, grader, python).items():
         ours, theirs = in_percent(agreement.accuracy_ours), in_percent(agreement.accuracy_theirs)
         title = f"{label}, {benchmark}" if label else benchmark
-        click.echo(f"{visible(title)}: rules {ours} %, {grader} {theirs} %", err=stderr)
+        click.echo(f"{visible(title)}: rules {ours}%, {grader} {theirs}%", err=stderr)
         disagreements = judges.disagreement_lines(agreement, grader, "the rules' verdict counts")
         for line in (*judges.matrix_lines(agreement, grader), *disagreements):
             click.echo(line, err=stderr)

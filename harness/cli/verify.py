@@ -44,7 +44,7 @@ def carry_out(options: VerifyCommand) -> int:
 
 def _headline(verified: Verified, decided_by: Sequence[PublishedComparison]) -> str:
     """The verdict, the scores that decided it, and how all stand."""
-    by = [f"{entry.published.printed} % by {visible(entry.published.source.title, 60)}" for entry in decided_by]
+    by = [f"{entry.published.printed}% by {visible(entry.published.source.title, 60)}" for entry in decided_by]
     more = f" and {len(by) - MAX_DECIDING} more" if len(by) > MAX_DECIDING else ""
     named = f" with {', '.join(by[:MAX_DECIDING])}{more}" if by else ""
     counts = Counter(entry.verdict for entry in verified.comparisons)
@@ -67,7 +67,7 @@ def _lines(comparison: PublishedComparison, *, decides: bool) -> list[str]:
     quoted = ", quoted by" if published.quoted else " by the model's authors," if published.by == "authors" else " by"
     error = "" if published.standard_error is None else f" ± {100 * published.standard_error:.2g}"
     lines = [
-        f"{visible(published.measure)} {published.printed}{error} %{quoted} {visible(published.source.title, 100)} "
+        f"{visible(published.measure)} {published.printed}{error}%{quoted} {visible(published.source.title, 100)} "
         f"({size}): {_verdict(comparison)}{'; this decides' if decides else ''}"
     ]
     lines += [f"  {line}" for line in settings_in_words(comparison)]
@@ -77,13 +77,13 @@ def _lines(comparison: PublishedComparison, *, decides: bool) -> list[str]:
 
 
 def _verdict(comparison: PublishedComparison) -> str:
-    """A comparison in words: `compatible (41.2 %; would detect 3.5 points)`, `lower by 2.1 ± 1.4 points`.
+    """A comparison in words: `compatible (41.2%; would detect 3.5 points)`, `lower by 2.1 ± 1.4 points`.
 
     The number behind ± is 1.96 standard errors: a difference within it is called compatible.
     """
     if comparison.ours is None or comparison.difference is None or comparison.verdict == "cannot say":
         return f"cannot say: {comparison.reason}"
-    ours = f"{in_percent(comparison.ours)} % here"
+    ours = f"{in_percent(comparison.ours)}% here"
     if comparison.verdict == "compatible":
         smallest = comparison.detectable
         seen = "no possible difference" if smallest is None else f"{in_percent(smallest)} points"

@@ -21,7 +21,7 @@ BEAT_S = 0.05
 """Seconds between two beats."""
 
 _STEPS = 4
-"""Buckets for each factor of two in lateness: the percentile is at most 19 % too large."""
+"""Buckets for each factor of two in lateness: the percentile is at most 19% too large."""
 
 _SHORTEST_S = 1e-4
 """Lateness that counts as none: timers themselves are about so exact."""

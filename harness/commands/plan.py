@@ -288,7 +288,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
     most = 100 * most_possible(spread.mean)
     if options.detect is not None and options.detect > most:
         raise UsageError(
-            f"no accuracy differs by {options.detect:g} points from {in_percent(spread.mean)} %, which the plan takes: "
+            f"no accuracy differs by {options.detect:g} points from {in_percent(spread.mean)}%, which the plan takes: "
             f"give at most {math.floor(10 * most) / 10:g}",
             field="detect",
         )

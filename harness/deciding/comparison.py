@@ -399,7 +399,7 @@ def mean_score(scores: Sequence[Score | None]) -> Estimate | None:
 
 
 def _interval(values: Sequence[float], intervals: Sequence[Interval | None]) -> Interval | None:
-    """The 95 % interval of the mean of independent `values`; None if the interval of any value is unknown."""
+    """The 95% interval of the mean of independent `values`; None if the interval of any value is unknown."""
     stated = [interval for interval in intervals if interval is not None]
     if len(stated) < len(values):
         return None

@@ -74,7 +74,7 @@ FUTILE_ERRORS = 1.6
 """By how many standard errors the samples to come may differ from those that are there, before sampling is futile."""
 
 _UNLUCKY, _UNLUCKY_WEIGHTS = np.array([1.3487, 1.6449, 2.2803]), np.array([5, 8, 5]) / 18
-"""Normal quantiles of 91.1, 95 and 98.9 %, and weights, whose mean is that of the tenth of references that err most
+"""Normal quantiles of 91.1, 95 and 98.9%, and weights, whose mean is that of the tenth of references that err most
 (Gauss and Legendre).
 """
 

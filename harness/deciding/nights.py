@@ -52,7 +52,7 @@ _SDS = np.geomspace(0.0002, 0.5, 24)
 
 _SCALES = np.array([[1.0, 1.0, 1.0, 1.0], [0.8265, 3.3912, 14.240, 88.071]])
 _SHARES = np.array([[1.0, 0.0, 0.0, 0.0], [0.6420, 0.2997, 0.0524, 0.0059]])
-"""Variances, and their shares, of the normal and of the heavy-tailed law (to 3 % of Student's tail up to 12)."""
+"""Variances, and their shares, of the normal and of the heavy-tailed law (to 3% of Student's tail up to 12)."""
 
 
 class Deviations(NamedTuple):

@@ -1,18 +1,18 @@
 """Tests again and again, while a candidate and a baseline are sampled, whether the candidate is better.
 
-The looks are fixed in advance, by the samples and the step. A verdict is false in at most 5 % of races (by simulation
-4.0 to 4.6 %), and a difference of 3 points is found in 82 % (500 questions × 8 samples).
+The looks are fixed in advance, by the samples and the step. A verdict is false in at most 5% of races (by simulation
+4.0 to 4.6%), and a difference of 3 points is found in 82% (500 questions × 8 samples).
 
 **Planned looks.** The score test (`stats_differences`) at look k, at the fraction t_k of all rounds, rejects beyond z_k
 errors. Its statistic at the looks is a Brownian motion at the times t_k, and z_k is chosen so that the chance of having
-rejected by t_k is 4.5 % · t_k² if both are equally good (alpha spending: Lan and DeMets 1983, Biometrika 70:659; power
+rejected by t_k is 4.5% · t_k² if both are equally good (alpha spending: Lan and DeMets 1983, Biometrika 70:659; power
 family: Kim and DeMets 1987, Biometrika 74:149). The interval, difference ± z_k errors, holds at all looks together.
 
 **A change during the race.** The test supposes that the samples of one question are drawn alike. A server that warms
 up, or that is replaced, breaks this assumption: a candidate that is 10 points worse in an eighth of the rounds only was
-called worse in 29 to 93 % of races. So a "better" or "worse" that is first reached after r rounds, with r at most half
+called worse in 29 to 93% of races. So a "better" or "worse" that is first reached after r rounds, with r at most half
 of all, waits for r/2 further rounds (`confirm`). The verdict is withheld while the rounds after r speak against the
-rounds up to r by more than `DRIFT_ERRORS` standard errors; a model that does not change does so in 5 % of races. (If
+rounds up to r by more than `DRIFT_ERRORS` standard errors; a model that does not change does so in 5% of races. (If
 no round follows r, the second half of the rounds is compared with the first.) A change that comes too late, or lasts
 too long, for these rounds to show it goes unnoticed.
 
@@ -36,7 +36,7 @@ from harness.deciding.stats_differences import difference_variance
 from harness.scoring.stats import Interval
 
 PLANNED_LEVEL = 0.045
-"""Level that the looks spend, below the promised 5 %: the normal approximation may exceed it by a tenth."""
+"""Level that the looks spend, below the promised 5%: the normal approximation may exceed it by a tenth."""
 
 CONFIRMING = 1.5
 """A verdict of the first half of a race is given after this multiple of the rounds that it took."""

@@ -101,7 +101,7 @@ class Forecast(NamedTuple):
     """What to expect of a benchmark: chances and mean rounds, if all is well and if the loss is there.
 
     alarm_if_twice: false alarms if runs differ by twice as much. findable: the least loss, a fraction, that is found
-    with the wanted power by so many rounds and this deviation of runs; None if not even 95 % of the reference is.
+    with the wanted power by so many rounds and this deviation of runs; None if not even 95% of the reference is.
     """
 
     false_alarm: float

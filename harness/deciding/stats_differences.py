@@ -3,7 +3,7 @@ when a run has enough samples for the error that the option `target_error` names
 
 Pure functions on arrays of fractions; the last axis runs over questions. The variance of a test is that of two equally
 good runs; intervals come from the variance of each run by itself, so that an interval may touch 0 where p is just below
-5 %. Which interval is for what: the table in `stats`.
+5%. Which interval is for what: the table in `stats`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from harness.scoring.stats import (
 )
 
 Z_POWER = 0.8416212335729143
-"""80 % quantile of the standard normal distribution; the power at which differences are planned."""
+"""80% quantile of the standard normal distribution; the power at which differences are planned."""
 
 RANDOM_ROUNDING = 1 / 12
 """The variance that rounding to a last digit of unit 1 adds to a published value; the test takes it."""
@@ -203,7 +203,7 @@ def published_variance(
     """Variance of our accuracy minus a published one, if both models are the same.
 
     ours: our accuracy over `total` samples. variance: of `ours` between runs on the same questions. theirs: the
-    published value, of their_total samples. unit: of the last printed digit (0.001 for 41.7 %); rounding to it adds
+    published value, of their_total samples. unit: of the last printed digit (0.001 for 41.7%); rounding to it adds
     unit² · RANDOM_ROUNDING. Both runs' samples are pooled. A sample's variance is p(1 − p); a share of it remains when
     the question is given, and both runs are taken to have the same share. For pass@k and maj@k one "sample" is a draw
     of k; our estimate uses every such draw, theirs only their_total of them, so `single`, the variance of one draw
@@ -220,7 +220,7 @@ def published_variance(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p values of several tests, adjusted upwards so that the chance of any false alarm below 5 % is at most 5 %.
+    """The p values of several tests, adjusted upwards so that the chance of any false alarm below 5% is at most 5%.
 
     Holm (1979, Scandinavian Journal of Statistics 6:65): the i-th smallest of m values is multiplied by m − i + 1, and
     is at least the adjusted value before it.
@@ -270,7 +270,7 @@ class DifferenceVariance(NamedTuple):
 class MarginReach(NamedTuple):
     """How near to an observed difference a margin may lie, if both models are equally good.
 
-    reach: from the difference to the lower end of its 95 % interval. error: standard deviation of the difference.
+    reach: from the difference to the lower end of its 95% interval. error: standard deviation of the difference.
     """
 
     reach: Array
@@ -278,7 +278,7 @@ class MarginReach(NamedTuple):
 
     def smallest(self, n_tests: int = 1) -> float:
         """The smallest margin that is shown with 80% power. n_tests: margins that are corrected together."""
-        # The interval is one of 95 %; several margins take a wider one.
+        # The interval is one of 95%; several margins take a wider one.
         limit = (power_factor(n_tests) - Z_POWER) / Z_95
         return min(1.0, float(limit * self.reach + Z_POWER * self.error))
 
@@ -287,7 +287,7 @@ def smallest_difference(variance: Array | float, growth: Array | float = 0.0, n_
     """The smallest true difference d that a test at the 5% level detects with 80% power; at most 1.
 
     The variance of the observed difference is variance + growth · d: solves d² = factor² · (variance + growth · d).
-    n_tests: how many tests share the 5 %.
+    n_tests: how many tests share the 5%.
     """
     square = power_factor(n_tests) ** 2
     half = square * np.asarray(growth) / 2

@@ -1,6 +1,6 @@
 """Says for each comparison of a report which run is better. No I/O.
 
-Holm's correction keeps the chance that any verdict of one report is a false difference at 5 %. It covers one report
+Holm's correction keeps the chance that any verdict of one report is a false difference at 5%. It covers one report
 only: repeated looks at growing runs give chance more occasions, and only a race (`deciding.race`) corrects for these.
 """
 
@@ -204,12 +204,12 @@ def _margins(
 
 
 def _p_of_margin(difference: Estimate, margin: float) -> float:
-    """The two-sided p value of the true difference −margin; below 5 % exactly if the interval excludes it."""
+    """The two-sided p value of the true difference −margin; below 5% exactly if the interval excludes it."""
     interval, above = difference.sampling, difference.value + margin
     assert interval is not None
     if not above:
         return 1.0
-    # The end of the 95 % interval towards −margin lies 1.96 standard errors from the difference.
+    # The end of the 95% interval towards −margin lies 1.96 standard errors from the difference.
     reach = difference.value - interval.low if above > 0 else interval.high - difference.value
     return normal_two_sided(above * Z_95 / reach)
 

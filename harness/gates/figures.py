@@ -40,7 +40,7 @@ IN_FLIGHT = "requests in flight"
 """The word for a run's concurrency."""
 
 MIN_IN_FLIGHT = 8
-"""Below so many requests at a time, tokens a second differ between runs by up to 20 %."""
+"""Below so many requests at a time, tokens a second differ between runs by up to 20%."""
 
 HISTORY = "history"
 """The baseline of a line that is held against the mean of its former runs."""

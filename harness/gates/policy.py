@@ -55,7 +55,7 @@ class FigureLine(Part):
         if sum(each is not None for each in (self.floor, self.ceiling, self.baseline)) != 1:
             raise ValueError("expected a floor, a ceiling or a baseline")
         if (self.loss is None) != (self.baseline is None) or self.share in (0, 1):
-            raise ValueError("a baseline has a loss, such as `5 %`; a floor or a ceiling has none")
+            raise ValueError("a baseline has a loss, such as `5%`; a floor or a ceiling has none")
         return self
 
     @property
@@ -66,7 +66,7 @@ class FigureLine(Part):
 
 class Watched(Part):
     """One benchmark of a gate. figures: lines on its figures. floor_unit: of the floor's last digit.
-    baseline: a run, or `published`. loss: points, or a percentage of the reference, `3 %`; `recovery: 97 %` is another
+    baseline: a run, or `published`. loss: points, or a percentage of the reference, `3%`; `recovery: 97%` is another
     word for that. truncated: the percentage of
     replies cut by max_tokens that is still sound; default: what the baseline had, or 5.
     """
@@ -84,13 +84,14 @@ class Watched(Part):
     @model_validator(mode="before")
     @classmethod
     def _loss_of_recovery(cls, content: Any) -> Any:
-        """Write `recovery: 95 %` as the loss that it is."""
+        """Write `recovery: 95%` as the loss that it is."""
         if not isinstance(content, dict) or "recovery" not in content:
             return content
         words = str(content["recovery"])
         if "loss" in content or not re.fullmatch(PERCENT, words):
-            raise ValueError("expected recovery as a percentage, such as `95 %`, in place of a loss")
+            raise ValueError("expected recovery as a percentage, such as `95%`, in place of a loss")
         rest = {key: value for key, value in content.items() if key != "recovery"}
+        # With the blank: the plan of a gate begun earlier is compared as text.
         return rest | {"loss": f"{100 - float(words.rstrip('% ')):.12g} %"}
 
     @model_validator(mode="after")
@@ -99,11 +100,11 @@ class Watched(Part):
         if (self.floor is None) == (self.baseline is None):
             raise ValueError("expected either a floor or a baseline")
         if self.floor is not None and 0 < self.floor <= 1:
-            raise ValueError(f"a floor is in points: write {100 * self.floor:g} for {100 * self.floor:g} %")
+            raise ValueError(f"a floor is in points: write {100 * self.floor:g} for {100 * self.floor:g}%")
         if self.floor is not None and 100 * self.loss_of(self.floor / 100) > self.floor:
             raise ValueError(f"a loss of {self.loss} points is more than the floor of {self.floor:g}")
         if self.loss_of(1.0) == 0:
-            raise ValueError("a loss of 0 % is none: expected more")
+            raise ValueError("a loss of 0% is none: expected more")
         if self.floor_samples is not None and self.floor is None:
             raise ValueError("floor_samples belongs to a floor; a baseline has its own samples")
         return self

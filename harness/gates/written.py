@@ -201,7 +201,7 @@ COLOURS = {"pass": SERIES[0], "fail": SERIES[1], "waived": SERIES[4]}
 """State of a night → the colour of its point; other states have that of the axis."""
 
 CAPTION = (
-    "Points: runs with 95 % intervals of sampling and deviation; filled: taught the deviation of runs, hollow: not. "
+    "Points: runs with 95% intervals of sampling and deviation; filled: taught the deviation of runs, hollow: not. "
     "Blue passed, red failed, ochre was waived, grey is undecided. Line: the reference. A night fails at or below the "
     "red dashes, and passes at or above the blue ones (the limits of the look that decided)."
 )
@@ -256,6 +256,6 @@ def _limits(check: Checked) -> tuple[float, float]:
 
 
 def _interval(check: Checked) -> tuple[float, float]:
-    """The accuracy of a night, less and plus the 95 % reach of sampling and deviation."""
+    """The accuracy of a night, less and plus the 95% reach of sampling and deviation."""
     reach = Z_95 * math.sqrt(check.variance + check.deviation**2)
     return max(0.0, (check.accuracy or 0.0) - reach), min(1.0, (check.accuracy or 0.0) + reach)

@@ -35,7 +35,7 @@ STILL_S = 0.5
 """Two readings this far apart that agree are the last; histograms may come later than the last byte of a reply."""
 
 INTERVAL_S = 10.0
-"""Shortest time between two readings of an endpoint. One takes 3.5 ms, 1 % of the client at 3,000 tokens/s."""
+"""Shortest time between two readings of an endpoint. One takes 3.5 ms, 1% of the client at 3,000 tokens/s."""
 
 SPREAD_S = 0.5
 """Shortest time between two readings of any endpoints, so that many of them take no more of the processor."""

@@ -99,7 +99,7 @@ class LabelledPair(msgspec.Struct, frozen=True):
 
 
 class Share(NamedTuple):
-    """n of `of`, with the 95 % interval over other such questions; None for fewer than two questions."""
+    """n of `of`, with the 95% interval over other such questions; None for fewer than two questions."""
 
     n: int
     of: int

@@ -5,7 +5,7 @@ base's word less likely. The mean over tokens is a ratio of two sums over questi
 (`stats.between`). A gap is no loss: the verdicts are *same*, *differs* and *cannot tell*, never *worse*.
 
     differs      the gap, or the divergence, is farther from 0 than its floor: two-sided t test at `LEVEL`
-    same         else, if the 95 % intervals of both lie within ±margin
+    same         else, if the 95% intervals of both lie within ±margin
     cannot tell  else
 
 Where the base drew the replies at temperature 1, the gap's expectation at a place is the Kullback-Leibler divergence

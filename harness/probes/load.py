@@ -36,7 +36,7 @@ llama.cpp any common beginning.
 
 MAX_ODD_SAME = 1
 """If at most this many of eight repeated replies are the same, the server fails the check of the prefix cache. Batching
-and other kernels do not explain so many differences: if each reply differed with a chance of 30 %, seven of eight would
+and other kernels do not explain so many differences: if each reply differed with a chance of 30%, seven of eight would
 differ once in 800 probes.
 """
 

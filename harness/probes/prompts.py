@@ -376,7 +376,7 @@ OTHER_WORDS = ("violin", "granite", "meadow", "copper", "thistle")
 
 AROUND = 16
 """Number of words around a code word that are exchanged too if the code word alone shows no effect. They are less than
-2 % of the shortest prompt.
+2% of the shortest prompt.
 """
 
 RECALL_TOKENS = 48

@@ -255,7 +255,7 @@ def _calls(tool: ToolProgress) -> str:
 
 
 def percent(done: int, total: int) -> str:
-    """Whole percent, rounded down: 100 % means all."""
+    """Whole percent, rounded down: 100% means all."""
     return f"{100 * done // total}%" if total else "100%"
 
 
@@ -269,7 +269,7 @@ def score_in_words(score: RunningScore | Score, stored: int | None = None) -> st
 
     stored: number of samples on disk now; None: those that the score was made of.
 
-    The range is the 95 % sampling interval: where the accuracy would lie if the same questions were asked again. With
+    The range is the 95% sampling interval: where the accuracy would lie if the same questions were asked again. With
     undecided samples, `4.2 to 62.5% right so far, 24 graded, 14 undecided`: from all of these wrong to all right.
     """
     accuracy, bounds = score.accuracy, score.undecided_bounds

@@ -177,7 +177,7 @@ def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
     return (
         f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
         f"{wide}The same `harness run` command again completes the run. "
-        "The 5 % rate of false differences holds for one look; repeated looks at a growing run find more. "
+        "The 5% rate of false differences holds for one look; repeated looks at a growing run find more. "
         "To look after every round, use `harness race`"
     )
 
@@ -249,7 +249,7 @@ def paired_table(
         rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
     title = (
-        f"Paired with {_name_of(baselines)}, in points, with 95 % intervals (same questions, asked again; new "
+        f"Paired with {_name_of(baselines)}, in points, with 95% intervals (same questions, asked again; new "
         "questions of this kind); p corrected for all comparisons of this table (Holm); detectable: minimum "
         "detectable difference (80% power)"
     )
@@ -363,7 +363,7 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         )
     columns = ("run", "twins", "originals", "questions", "originals %", "twins %", "drop", "same questions", "p")
     title = (
-        "Same skill, other numbers: accuracy of the originals minus that of their twins, in points, with 95 % "
+        "Same skill, other numbers: accuracy of the originals minus that of their twins, in points, with 95% "
         "intervals (same questions and twins, asked again; other questions of this kind, other numbers); detectable: "
         "minimum detectable drop (80% power)"
     )

@@ -92,7 +92,7 @@ def to_csv(scores: Sequence[tuple[str, str, Score]]) -> str:
     """One line per (run label, model, score) with every number of the score as a fraction; empty cells are unknown.
 
     Text cells never start a formula. pass@k, pass^k and maj@k become a column for each k that occurs, the accuracy
-    within a budget columns for each budget; 95 % intervals have columns that end in _low and _high.
+    within a budget columns for each budget; 95% intervals have columns that end in _low and _high.
     """
     columns = column_names([score for _, _, score in scores])
     rows: list[list[object]] = [["run", "model", "benchmark", *columns, "warnings"]]

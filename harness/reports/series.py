@@ -68,7 +68,7 @@ class Step(NamedTuple):
 
 
 def series_plot(steps: Sequence[Step]) -> Plot | None:
-    """Accuracy against the step, one line per series, with 95 % sampling intervals as bands.
+    """Accuracy against the step, one line per series, with 95% sampling intervals as bands.
 
     Steps may come in any order. A line has a gap at a step without a score, and at one that is passed over
     (`passed_over`), between two others. Returns None if no series has two steps to draw. To write several plots into
@@ -81,9 +81,7 @@ def series_plot(steps: Sequence[Step]) -> Plot | None:
         return None
     listed = [step for step in _order(steps) if step.series in lines]
     rows: list[tuple[Cell, ...]] = [(step.series, step.step, *numbers_of(step.drawn)) for step in listed]
-    ends = [
-        f"{name} from {value_cell(line[0].drawn)} to {value_cell(line[-1].drawn)} %" for name, line in lines.items()
-    ]
+    ends = [f"{name} from {value_cell(line[0].drawn)} to {value_cell(line[-1].drawn)}%" for name, line in lines.items()]
     between = [step for step in listed if lines[step.series][0].step < step.step < lines[step.series][-1].step]
     gaps = " Gaps: steps without a score." if any(step.score is None for step in between) else ""
     for why in (SETTINGS_DIFFER, SAMPLES_MISSING):
@@ -115,7 +113,7 @@ def benchmark_plot_name(benchmark: str) -> str:
 
 
 def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> Table:
-    """One row per step: accuracy, both 95 % intervals, number of samples, and the change since the step before.
+    """One row per step: accuracy, both 95% intervals, number of samples, and the change since the step before.
 
     A change is counted from the last step before that is not passed over (`passed_over`); a step that is has none.
     legend: what the title says of the mark `*`. subject: what the title begins with, such as the benchmark.
@@ -148,11 +146,11 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
     change = "change: from the row before"
     why = {step.passed_over for step in steps}
     if SAMPLES_MISSING in why:
-        change += f"; a row with more than {MAX_MISSING_SHARE * 100:g} % of its samples missing is passed over"
+        change += f"; a row with more than {MAX_MISSING_SHARE * 100:g}% of its samples missing is passed over"
     if SETTINGS_DIFFER in why:
         change += "; a row with other settings is passed over"
     return Table(
-        f"{title} against step, in %, with 95 % intervals ({MEANINGS}); steps whose intervals overlap may be equally "
+        f"{title} against step, in %, with 95% intervals ({MEANINGS}); steps whose intervals overlap may be equally "
         f"good; {change}{legend}",
         columns,
         tuple(rows),

@@ -83,7 +83,7 @@ def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
     """
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
-        yield accuracy_cell(score, " %"), f"{score.n_questions} × {samples_cell(score)}"
+        yield accuracy_cell(score, "%"), f"{score.n_questions} × {samples_cell(score)}"
 
     def remarks_of(score: Score) -> Sequence[str]:
         odd = score.anomalies.sentence if score.anomalies is not None else ""
@@ -97,11 +97,11 @@ def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
 def _from_reasoning(score: Score) -> list[str]:
     """The accuracy with answers from the reasoning, in words; empty if the score has none."""
     estimate = score.accuracy_from_reasoning
-    return [] if estimate is None else [f"with answers from the reasoning: {with_interval(estimate, ' %')}"]
+    return [] if estimate is None else [f"with answers from the reasoning: {with_interval(estimate, '%')}"]
 
 
 def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True) -> Table:
-    """One row per (run label, score), with both 95 % intervals under their names; the notes hold the warnings.
+    """One row per (run label, score), with both 95% intervals under their names; the notes hold the warnings.
 
     A note says why where the question interval is the narrower one. size: questions × samples of each.
     """
@@ -121,7 +121,7 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
         return [*(score.sentences if with_notes else ()), *_from_reasoning(score), *why_narrower(score.accuracy)]
 
     heads = ("accuracy", "sampling interval", "question interval", "size", "pass@k", "maj@k")
-    title = f"Scores in %, with 95 % intervals ({MEANINGS})"
+    title = f"Scores in %, with 95% intervals ({MEANINGS})"
     return _by_score(title, heads, scores, cells_of, remarks_of=remarks_of)
 
 
@@ -164,9 +164,7 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
     def remarks_of(score: Score) -> Sequence[str]:
         hidden = score.speed.hidden if score.speed is not None else None
-        return (
-            [f"visible tokens only: {percent(hidden)} % of the samples do not show their reasoning"] if hidden else []
-        )
+        return [f"visible tokens only: {percent(hidden)}% of the samples do not show their reasoning"] if hidden else []
 
     heads = ("first token p50", "p99", "gap p50", "p99", "tokens/s", "lag")
     title = "Speed of one stream, in ms; lag: how long an arrived token waited to be read (99th percentile)"
@@ -223,7 +221,7 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
 
 def _by_replies(score: Score) -> str:
-    """The tokens a step that the replies count, with the 95 % interval for other questions."""
+    """The tokens a step that the replies count, with the 95% interval for other questions."""
     if not score.speculation:
         return UNKNOWN
     ends = score.speculation.low, score.speculation.high
@@ -268,14 +266,14 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
     heads = ("endpoint", "samples", "accuracy", "interval", "expected", "cut %")
     title = (
-        "By endpoint, in %; interval: 95 %, same questions, asked again; expected: the same questions at all "
+        "By endpoint, in %; interval: 95%, same questions, asked again; expected: the same questions at all "
         "endpoints; tokens/s of one stream"
     )
     return _if_any(_by_score(title, (*heads, "no answer %", "tokens/s"), scores, cells_of, n_names=1))
 
 
 def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) -> Table:
-    """One row per (run label, score, k): pass@k, pass^k and maj@k, each with its 95 % intervals. ks: only these k."""
+    """One row per (run label, score, k): pass@k, pass^k and maj@k, each with its 95% intervals. ks: only these k."""
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
         for k in score.pass_at:
@@ -285,7 +283,7 @@ def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) ->
 
     names = [f"{kind}{what}" for kind in ("pass@k", "pass^k", "maj@k") for what in ("", " sampling", " question")]
     title = (
-        "Over k samples, in %: pass@k any right, pass^k all right, maj@k the majority right; with 95 % intervals "
+        "Over k samples, in %: pass@k any right, pass^k all right, maj@k the majority right; with 95% intervals "
         f"({MEANINGS})"
     )
     return _by_score(title, ("k", *names), scores, cells_of)
@@ -293,7 +291,7 @@ def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) ->
 
 def measure_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row per (run label, score, measure beside the accuracy); None if no benchmark has such a measure."""
-    title = f"Further metrics of a benchmark's authors: shares in %, with 95 % intervals ({MEANINGS})"
+    title = f"Further metrics of a benchmark's authors: shares in %, with 95% intervals ({MEANINGS})"
     heads = ("measure", "value", "sampling interval", "question interval")
     return _if_any(
         _by_score(
@@ -312,7 +310,7 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     if all(len(score.budgets) < 2 for _, score in scores):
         return None
     title = (
-        f"Accuracy within a budget of completion tokens, longer replies wrong, in %, with 95 % intervals ({MEANINGS})"
+        f"Accuracy within a budget of completion tokens, longer replies wrong, in %, with 95% intervals ({MEANINGS})"
     )
     return _by_score(
         title,
@@ -439,7 +437,7 @@ def summary_table(runs: Sequence[ScoredRun]) -> Table:
                 row.append(accuracy_cell(score) + note(notes, label, name, remarks))
         rows.append(tuple(row))
     return Table(
-        "Accuracy in %, with its 95 % interval (same questions, asked again)",
+        "Accuracy in %, with its 95% interval (same questions, asked again)",
         (*heads, *map(short, names)),
         tuple(rows),
         tuple(notes),
@@ -468,5 +466,5 @@ def breakdown_table(label: str, score: Score, by: str) -> Table:
         *(short(by), "questions", "accuracy", "sampling interval", "question interval"),
         *(("undecided",) if undecided else ()),
     )
-    title = f"{short(label)}, {short(score.benchmark)} by {short(by)}, in %, with 95 % intervals ({MEANINGS})"
+    title = f"{short(label)}, {short(score.benchmark)} by {short(by)}, in %, with 95% intervals ({MEANINGS})"
     return Table(title, columns, rows, (), frozenset(range(1, len(columns))))

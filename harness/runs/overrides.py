@@ -177,4 +177,4 @@ def count_corrected(grades: Iterable[Grade], overrides: Mapping[Key, Override]) 
 
 
 def _percent(fraction: float | None) -> str:
-    return "unknown" if fraction is None else f"{100 * fraction:.2f} %"
+    return "unknown" if fraction is None else f"{100 * fraction:.2f}%"

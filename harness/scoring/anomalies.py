@@ -187,8 +187,8 @@ def reply_doubts(folder: RunFolder, told: Collection[str] = ()) -> list[str]:
 # ---- copies
 
 COPY_BITS = 0.02
-"""Smallest information in one character of a reply, in bits: a text of 35 characters has a chance of at most 62 %, one
-of 400 at most 0.4 %.
+"""Smallest information in one character of a reply, in bits: a text of 35 characters has a chance of at most 62%, one
+of 400 at most 0.4%.
 """
 
 LONG_CHARS = 1000

@@ -31,7 +31,7 @@ Where a judge gives points there are four strata, and a sample adds the points o
     √(Σ_h (W_h t_h)² s_h²/m_h · (1 − m_h/N_h) + (W · 1.5/m)²), t_h = 1.96 (1 + 0.8/m_h), W and m over all strata
 
 The last term allows for errors worth one and a half samples that the audit missed: Wilson's ends hold for right and
-wrong only, and without it 82 % are covered where a judge errs in 2 % of cases, all one way. The stretch is then 1 /
+wrong only, and without it 82% are covered where a judge errs in 2% of cases, all one way. The stretch is then 1 /
 slope of the judge's points on the person's, which for right and wrong is the same number.
 
 Which samples are drawn, and which of a person's verdicts count, is `audit_order`.
@@ -97,7 +97,7 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
         beside = "no sample was decided by both the grader and the judge, so nothing here shows how often it errs"
         if self.n_both:
             share = in_percent(self.n_differing / self.n_both)
-            beside = f"it differs from the grader on {self.n_differing:,} of {self.n_both:,} ({share} %)"
+            beside = f"it differs from the grader on {self.n_differing:,} of {self.n_both:,} ({share}%)"
         return f"{self.opening}: {beside}. `harness audit` measures them"
 
 
@@ -161,7 +161,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """The accuracy as a percentage, or the two between which it lies if samples are undecided."""
         to = "" if self.accuracy_undecided_right is None else f" to {in_percent(self.accuracy_undecided_right)}"
-        return f"{in_percent(self.accuracy.value)}{to} %"
+        return f"{in_percent(self.accuracy.value)}{to}%"
 
     @property
     def sentence(self) -> str:
@@ -186,12 +186,12 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         sampling, question = self.accuracy.sampling, self.accuracy.question
         assert sampling is not None
         new = "" if question is None else f"; new questions {question.in_percent}"
-        value, intervals = f"{in_percent(self.accuracy.value)} %", f"(same questions {sampling.in_percent}{new})"
+        value, intervals = f"{in_percent(self.accuracy.value)}%", f"(same questions {sampling.in_percent}{new})"
         if self.accuracy_undecided_right is None:
             return f"{value} {intervals}"
         undecided = f"{count_noun(self.n_undecided, 'undecided sample')} {are(self.n_undecided)}"
         they_are = "it is" if self.n_undecided == 1 else "they are"
-        if_right = f"{in_percent(self.accuracy_undecided_right)} % if {they_are} right"
+        if_right = f"{in_percent(self.accuracy_undecided_right)}% if {they_are} right"
         return f"{value} if the {undecided} wrong {intervals}, and {if_right}"
 
 
@@ -325,7 +325,7 @@ def estimate(
 
 
 def points_correction(parts: Sequence[AuditedPart]) -> tuple[float, float, float]:
-    """Return (what the audit adds to the judge's mean of points, the reach of its own 95 % interval, the slope of the
+    """Return (what the audit adds to the judge's mean of points, the reach of its own 95% interval, the slope of the
     judge's points on the person's).
     """
     added, variance, n_audited = 0.0, 0.0, sum(part.drawn for part in parts)
@@ -347,7 +347,7 @@ def points_correction(parts: Sequence[AuditedPart]) -> tuple[float, float, float
 
 
 def _limits(part: AuditedPart) -> Interval:
-    """The 95 % limits (Wilson's) of the share of a stratum that the person would call correct.
+    """The 95% limits (Wilson's) of the share of a stratum that the person would call correct.
 
     Both limits are the observed share if all samples of the stratum are audited.
     """

@@ -410,7 +410,7 @@ Side = tuple[EngineFigures | msgspec.UnsetType, Speculation | msgspec.UnsetType]
 
 def engines_beside(before: Side, after: Side) -> list[str]:
     """Sentences on the acceptance length and the tokens a second of a run beside its baseline's: their ratio, with its
-    95 % interval where replies have counts, paired by question; empty where none is known.
+    95% interval where replies have counts, paired by question; empty where none is known.
     """
     (old, old_steps), (new, new_steps) = before, after
     if not old or not new:

@@ -21,7 +21,7 @@ from harness.scoring.engine_figures import PLATEAU
 from harness.scoring.stats import Array, quantile, t_factor
 
 BLOCKS = range(4, 7)
-"""Numbers of blocks that give an interval. More blocks are shorter, and cover less than 93 % of simulated rates."""
+"""Numbers of blocks that give an interval. More blocks are shorter, and cover less than 93% of simulated rates."""
 
 
 class Rate(msgspec.Struct, frozen=True):

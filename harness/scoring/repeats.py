@@ -23,7 +23,7 @@ class Repeats(NamedTuple):
 
     accuracies: of each run. errors: its own sampling error (None for one sample a question). mean: of the accuracies.
     deviation: their standard deviation (n − 1 in the denominator). predicted: the deviation to be expected. limits: the
-    range in which the deviation lies in 95 % of experiments.
+    range in which the deviation lies in 95% of experiments.
     """
 
     n: int
@@ -40,7 +40,7 @@ class SampleSize(NamedTuple):
     """The sampling error of n samples of each question.
 
     predicted: the error computed from all samples of the experiment. runs: number of runs of this size. own: mean of
-    the errors that each run computes from its own samples; own_low, own_high: the range of 95 % of these. deviation:
+    the errors that each run computes from its own samples; own_low, own_high: the range of 95% of these. deviation:
     the standard deviation of the runs' accuracies; None for one run. mean_question_deviation: the mean over questions
     of sd_q/√n, which some scripts print as the standard error of the accuracy.
     """
@@ -70,7 +70,7 @@ def rerun_deviation(correct: Counts, counts: Counts, n: float) -> float:
 
 
 def deviation_limits(deviation: float, runs: int) -> tuple[float, float]:
-    """Return the range in which the observed deviation of `runs` ≥ 2 accuracies lies in 95 % of experiments.
+    """Return the range in which the observed deviation of `runs` ≥ 2 accuracies lies in 95% of experiments.
 
     deviation: the expected deviation. The ends are deviation · √(χ²/(runs − 1)), with the quantiles of χ² as
     approximated by Wilson and Hilferty (1931, PNAS 17:684).

@@ -430,21 +430,21 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
     if score.n_missing and score.partial:
         low, high = in_percent(score.bounds.low), in_percent(score.bounds.high)
         what = "accuracy" if not score.points_of else "mean of points"
-        text = f"partial: {missing}; the complete {what} lies between {low} and {high} %"
+        text = f"partial: {missing}; the complete {what} lies between {low} and {high}%"
         yield ScoreWarning("missing", text)
     elif score.n_missing:
         of = f"{score.rounds} of {tallies.planned} rounds, those that are complete for all questions"
         how = "the run's command asks for the rest, longest questions first; with a budget, it asks round by round"
         stored, bounds = sum(question.n for question in tallies.stored), _bounds(tallies.stored)
         within = f"by all {stored:,} that are stored, the complete score lies between {in_percent(bounds.low)} and "
-        within += f"{in_percent(bounds.high)} %"
+        within += f"{in_percent(bounds.high)}%"
         yield ScoreWarning("missing", f"unfinished: the score covers {of}; {missing}: {how}; {within}")
     if score.points_of and score.accuracy is not None:
         over_k = "it has no pass@k, since no points are stated from which a sample is right"
         if score.right_from:
             over_k = f"pass@k counts samples from {score.right_from:g} points on as right"
         whose = "a judge's points" if score.graders != (GIVEN,) else "the shares that the file states"
-        text = f"{in_percent(score.accuracy.value)} % is the mean of {whose} (of {score.points_of:g}), no share"
+        text = f"{in_percent(score.accuracy.value)}% is the mean of {whose} (of {score.points_of:g}), no share"
         yield ScoreWarning("points", f"{text} of right answers; {over_k}")
     yield from warned("verifier", score.verifier_errors)
     yield from _undecided_warnings(score, tallies.kinds)
@@ -491,7 +491,7 @@ def _undecided_warnings(score: Score, kinds: Mapping[GradeKind, int]) -> Iterato
     why = "; ".join(cause if count == n else f"{cause}: {count:,}" for cause, count in causes.most_common())
     samples, counts = f"{count_noun(n, 'sample')} ({score.undecided_share:.1%})", "counts" if n == 1 else "count"
     what = "accuracy" if not score.points_of else "mean of points"
-    allowed = f"the {what} is {low} % if all are wrong, {high} % if all are right"
+    allowed = f"the {what} is {low}% if all are wrong, {high}% if all are right"
     yield ScoreWarning("undecided", f"{samples} {are(n)} undecided ({why}) and {counts} as wrong: {allowed}")
 
 

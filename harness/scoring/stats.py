@@ -1,4 +1,4 @@
-"""The formulas of one question (pass@k, maj@k, the jackknife) and of a mean over questions: errors, 95 % intervals.
+"""The formulas of one question (pass@k, maj@k, the jackknife) and of a mean over questions: errors, 95% intervals.
 
 Pure functions on arrays of fractions; the last axis runs over questions, leading axes (repetitions of a simulation) are
 kept. One idea carries the module: an estimate p̄ of variance s² is as uncertain as the share of heads among N* tosses of
@@ -50,14 +50,14 @@ Array = NDArray[np.float64]
 """An array of numbers; in the formulas, its last axis runs over questions."""
 
 Z_95 = 1.959963984540054
-"""97.5 % quantile of the standard normal distribution: the two-sided 95 % factor."""
+"""97.5% quantile of the standard normal distribution: the two-sided 95% factor."""
 
 SAMPLING_TOSSES = 2.0
 """τ of the accuracy's sampling interval."""
 
 ALONE_FACTOR = 10.0
 """Questions with one sample raise `SAMPLING_TOSSES` by up to this factor, in proportion to their share. The interval
-then covers at least 93 % during the second round (`make simulate`); without the factor, 90 %.
+then covers at least 93% during the second round (`make simulate`); without the factor, 90%.
 """
 
 QUESTION_TOSSES = 0.5
@@ -65,14 +65,14 @@ QUESTION_TOSSES = 0.5
 
 QUARTER_TOSS = (-0.25, 0.25)
 """Continuity correction of the question interval's lower and upper end, in tosses: without it, sets of one sample a
-question are covered in 92.5 % at worst.
+question are covered in 92.5% at worst.
 """
 
 ROUNDING = 1e-13
 """p̄(1−p̄) of values that are all 0 or all 1, up to rounding."""
 
 POISSON_LOW = (0.0, 0.0512932944, 0.3553615107, 0.8176914480)
-"""Largest means at which a Poisson count of at least 0, 1, 2 and 3 has a chance of at most 5 %. They lower the lower
+"""Largest means at which a Poisson count of at least 0, 1, 2 and 3 has a chance of at most 5%. They lower the lower
 end where at most 3 samples are right, because Wilson's begins too high there (Brown, Cai and DasGupta 2001, Statistical
 Science 16:101).
 """
@@ -127,7 +127,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IntervalEnds(NamedTuple):
-    """Lower and upper ends of 95 % intervals, as arrays of one shape."""
+    """Lower and upper ends of 95% intervals, as arrays of one shape."""
 
     low: Array
     high: Array
@@ -161,7 +161,7 @@ def t_two_sided(t: float, df: int) -> float:
 
 @lru_cache(maxsize=4096)
 def t_factor(df: int) -> float:
-    """The two-sided 95 % factor of Student's t with df degrees of freedom (its 97.5 % quantile), to 1e-10.
+    """The two-sided 95% factor of Student's t with df degrees of freedom (its 97.5% quantile), to 1e-10.
 
     By bisection; from 500 degrees on by the series of Abramowitz and Stegun (1964), 26.7.5.
     """
@@ -389,7 +389,7 @@ def mean_limits(values: Array, limits: IntervalEnds) -> IntervalEnds:
 
     values, limits: (…, number of estimates). The squares of the half-widths add; the result is Wilson's interval of
     that half-width, so a single estimate keeps its interval. Adding the distances to the lower and to the upper ends
-    separately (Newcombe 1998) covers as little as 91 % where ten small sets are nearly all right.
+    separately (Newcombe 1998) covers as little as 91% where ten small sets are nearly all right.
     """
     mean, n = values.mean(axis=-1), values.shape[-1]
     square = np.minimum((((limits.high - limits.low) / 2) ** 2).sum(axis=-1) / n**2, 0.4999**2)

@@ -148,7 +148,7 @@ def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[
 
 
 def accuracy_cell(score: Score, unit: str = "") -> str:
-    """The accuracy in percent with its sampling interval: `57.1 (55.9–58.3)`; with the unit, `57.1 % (55.9–58.3)`.
+    """The accuracy in percent with its sampling interval: `57.1 (55.9–58.3)`; with the unit, `57.1% (55.9–58.3)`.
 
     `57.1 (at most 39.2–73.3)` with one sample a question; `57.1 (bounds 50.0–61.2)` where missing samples can move the
     accuracy out of the interval. `all undecided` where the rules decided no sample: its accuracy may be any.

@@ -274,7 +274,7 @@ def _title(results: Results, point: Point, what: str, shown: Iterable[CellResult
     """The title of a table of the cells at this point. what: what its numbers are, such as ", in %"."""
     names = ", ".join(short(results.sweep.label(axis, name)) for axis, name in point.items())
     beside = _beside_base(results, (result.p for result in shown))
-    return f"{names or short(results.sweep.name)}{what}, with its 95 % interval (same questions, asked again){beside}"
+    return f"{names or short(results.sweep.name)}{what}, with its 95% interval (same questions, asked again){beside}"
 
 
 def _table(
@@ -348,7 +348,7 @@ def _means(results: Results) -> Table:
             texts += (published_text(aggregate.reported, sum(cell.samples or 0 for cell in cells), notes),)
         rows.append(({**aggregate.point, "suite": sweep.name}, texts))
     title = (
-        "Mean of the benchmarks' accuracies in %, each counted once, with the 95 % interval for the same questions "
+        "Mean of the benchmarks' accuracies in %, each counted once, with the 95% interval for the same questions "
         "asked again; new questions: the interval for other questions of these kinds"
         f"{_beside_base(results, (mean.p for mean in results.aggregates))}"
     )

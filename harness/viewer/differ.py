@@ -71,8 +71,8 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
             id=tally.question.question_id,
             title=title(first, first.questions[tally.question.question_id]),
             excerpt=excerpt(first, first.questions[tally.question.question_id]),
-            first=f"{100 * tally.right / tally.n:.0f} % of {tally.n}",
-            second=f"{100 * match.right / match.n:.0f} % of {match.n}",
+            first=f"{100 * tally.right / tally.n:.0f}% of {tally.n}",
+            second=f"{100 * match.right / match.n:.0f}% of {match.n}",
             change=100 * (match.right / match.n - tally.right / tally.n),
         )
         for tally, match in pairs(*tallies)
@@ -101,9 +101,9 @@ def _in_words(paired: PairedComparison) -> list[str]:
     if paired.difference.question is None:
         new = "unknown"
     return [
-        f"A {in_percent(paired.second_accuracy)} %, B {in_percent(paired.first_accuracy)} % over "
+        f"A {in_percent(paired.second_accuracy)}%, B {in_percent(paired.first_accuracy)}% over "
         f"{count_noun(paired.n_questions, 'question')}; B better on {paired.better}, worse on {paired.worse}",
-        f"B − A = {value} points; 95 %: {same} if both runs asked the same questions again, "
+        f"B − A = {value} points; 95%: {same} if both runs asked the same questions again, "
         f"{new} on new questions of this kind",
         "harness compare tests this difference, and warns of what restricts it",
     ]

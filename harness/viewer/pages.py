@@ -89,7 +89,7 @@ def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
     if benchmark.n_stored < planned:
         notes.append(f"{benchmark.n_stored:,} of {planned:,} samples")
     if score and score.n_truncated:
-        notes.append(f"{in_percent(score.n_truncated / score.n_samples)} % cut")
+        notes.append(f"{in_percent(score.n_truncated / score.n_samples)}% cut")
     notes += filter(None, [benchmark.by_hand()])
     if score and score.warnings:
         notes.append(count_noun(len(score.warnings), "warning"))
@@ -97,7 +97,7 @@ def standing(benchmark: OpenBenchmark) -> dict[str, Any]:
     return {
         "benchmark": benchmark.name,
         "accuracy": accuracy and accuracy.value,
-        "in_words": accuracy_cell(score, " %") if score and accuracy else f"{benchmark.n_stored:,} samples, no score",
+        "in_words": accuracy_cell(score, "%") if score and accuracy else f"{benchmark.n_stored:,} samples, no score",
         "notes": notes,
         "problems": benchmark.problems,
     }
@@ -108,7 +108,7 @@ def benchmark_page(benchmark: OpenBenchmark, published: str) -> dict[str, Any]:
     line, score = standing(benchmark), benchmark.score
     headline = [line["in_words"]]
     if score and score.accuracy and score.accuracy.question:
-        headline.append(f"on new questions of this kind {score.accuracy.question.in_percent} %")
+        headline.append(f"on new questions of this kind {score.accuracy.question.in_percent}%")
     headline.append(f"{benchmark.n_stored:,} samples of {len(benchmark.questions):,} questions")
     if score and score.n_truncated:
         headline.append(f"{score.n_truncated:,} cut")

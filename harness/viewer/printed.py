@@ -163,7 +163,7 @@ def question_line(row: QuestionRow, style: Style) -> str:
     """
     verdicts = {sign: verdict for verdict, sign in SIGNS.items()}
     strip = "".join(style.verdicts(verdicts[sign], sign) for sign in row.verdicts)
-    fraction = f"{row.percent:>4} % {row.n_correct}/{row.n_graded}" if row.percent else "     –    "
+    fraction = f"{row.percent:>4}% {row.n_correct}/{row.n_graded}" if row.percent else "    –    "
     majority = "" if row.majority is None else f"   majority {_short(row.majority.answer)}"
     reference = " or ".join(visible(reference, MAX_ANSWER_CHARS) for reference in row.references) or "–"
     name = "  ".join(filter(None, (visible(row.id, 60), visible(" ".join(row.title.split()), 40))))

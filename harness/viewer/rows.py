@@ -100,7 +100,7 @@ class QuestionRow:
     """One question in a list.
 
     number: its number in the benchmark, from 1. title: as `title` gives it. verdicts: a sign for each sample in the
-    order of indices (see `SIGNS`). percent: correct of graded samples, and interval, its 95 % interval, in words; empty
+    order of indices (see `SIGNS`). percent: correct of graded samples, and interval, its 95% interval, in words; empty
     before any grading. marks: mark → number of samples. majority: the most frequent answer; None if no sample gave one,
     or another answer is as frequent. facets: name → values by which a list is narrowed: metadata, rules and so on.
     """

@@ -219,7 +219,7 @@ def test_the_list_is_filtered_and_ordered_and_its_address_says_so(browser: Brows
     browser.wait(lambda: ids() == ["q5"])
     assert browser.path() == "/run/a/sums?is.level=2&find=q5"
     browser.open(viewer, "/run/a/sums?sort=fraction&show=mixed")
-    fractions = browser.wait(lambda: [int(element.text.split()[0]) for element in browser.all(".fraction")])
+    fractions = browser.wait(lambda: [int(element.text.split("%")[0]) for element in browser.all(".fraction")])
     assert fractions == sorted(fractions)
     browser.open(viewer, "/run/a/demo?show=near")
     browser.wait(lambda: ids() == ["q1"])
@@ -277,7 +277,7 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     browser.open(viewer, "/run/hand/demo")
     note = browser.wait(lambda: [element.text for element in browser.all(".note") if "by hand" in element.text])
     words = "1 sample judged by hand, 1 otherwise than the grader"
-    assert f"{words}: the accuracy is 50.00 % with these verdicts, 33.33 % as graded" in note[0]
+    assert f"{words}: the accuracy is 50.00% with these verdicts, 33.33% as graded" in note[0]
     browser.open(viewer)
     browser.wait(lambda: words in browser.text())
 

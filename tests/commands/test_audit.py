@@ -124,13 +124,13 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
         judge_run(folder, serve(server))
     audit = by_hand(folder, making)
     assert audit.n_drawn == 5
-    assert "accuracy is 37.5 % if the 3 undecided samples are wrong (same questions " in audit.estimate.sentence
-    assert ", and 75.0 % if they are right; the intervals" in audit.estimate.sentence
+    assert "accuracy is 37.5% if the 3 undecided samples are wrong (same questions " in audit.estimate.sentence
+    assert ", and 75.0% if they are right; the intervals" in audit.estimate.sentence
     assert audit.estimate.accuracy_undecided_right == 0.75
     by_hand(folder, lambda row: "correct" if row["sample_index"] else None, undecided=True)
-    assert "the audited accuracy is 62.5 % if the 1 undecided sample is wrong (same" in warnings(folder)
+    assert "the audited accuracy is 62.5% if the 1 undecided sample is wrong (same" in warnings(folder)
     assert by_hand(folder, lambda _: "wrong", undecided=True).items == []
-    assert "the audited accuracy is 62.5 % (same" in warnings(folder)
+    assert "the audited accuracy is 62.5% (same" in warnings(folder)
     score = score_of(folder)
     assert score.audited.accuracy == score.accuracy_overridden, "scored by the person's verdicts alone"
 
@@ -147,7 +147,7 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
     assert audit.why in warnings(folder)
     assert "no estimate of the audited accuracy yet: of 24 verdicts by hand on samples that" in audit.why
     judge_run(folder, serve(judge))
-    assert "the audited accuracy is 40.0 %" in warnings(folder)
+    assert "the audited accuracy is 40.0%" in warnings(folder)
 
 
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
@@ -167,7 +167,7 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     score = score_of(judged)
     assert (score.accuracy.value, score.audited.accuracy.value) == (0.625, 0.875)  # the raw one stays
     assert "leave its errors out" not in warnings(judged)
-    assert "the audited accuracy is 87.5 %" in warnings(judged)
+    assert "the audited accuracy is 87.5%" in warnings(judged)
 
 
 def test_the_last_verdict_is_taken_back_in_a_terminal_and_its_sample_comes_again(
@@ -221,7 +221,7 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
     assert both in said("run", "other")
     for run in ("run", "other"):
         by_hand(RunFolder(tmp_path / run), lambda _: "correct")
-    audited = "4 of 8 verdicts of {} are a judge's (a person audited 4 of 4 verdicts: the audited accuracy is 87.5 %)"
+    audited = "4 of 8 verdicts of {} are a judge's (a person audited 4 of 4 verdicts: the audited accuracy is 87.5%)"
     words = said("run", "other")
     assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
     assert "harness audit" not in words
@@ -240,9 +240,9 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     told = f"the run: a person judged {n} samples otherwise than the grader. The comparison counts the grader's"
     assert told in said()
     assert by_hand(two, lambda _: "correct").n_drawn == 8
-    assert "the run: a person audited 8 of 8 verdicts: the audited accuracy is 100.0 %. The comparison" in said()
+    assert "the run: a person audited 8 of 8 verdicts: the audited accuracy is 100.0%. The comparison" in said()
     listed = harness(tmp_path, "show", "two").out.splitlines()[1]
-    assert "; the audited accuracy is 100.0 %; this list has these verdicts" in listed
+    assert "; the audited accuracy is 100.0%; this list has these verdicts" in listed
 
 
 def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FakeServer) -> None:

@@ -510,7 +510,7 @@ def test_a_source_without_known_settings_refutes_no_run(
     )
     for place in ("own/wiki.yaml", "own"):
         done = harness(tmp_path, "verify", "run", "--published", place)
-        by = "" if standing == "cannot say" else f" with {percent} % by Wiki"
+        by = "" if standing == "cannot say" else f" with {percent}% by Wiki"
         assert (done.code, done.out.splitlines()[0]) == (code, f"demo: {standing}{by}"), done.err
         assert done.out.count("; this decides") == bool(by)
     assert re.findall(r"^ +(settings: .*)$", done.out, re.MULTILINE) == [said] * bool(said)
@@ -533,9 +533,9 @@ def test_the_headline_names_the_scores_that_decide_and_the_authors_number_comes_
         )
     done = harness(tmp_path, "verify", "run", "--published", "own")
     headline, first, *_ = done.out.splitlines()
-    named = "demo: compatible with 50.0 % by S0, 49.9 % by S1 and 1 more"
+    named = "demo: compatible with 50.0% by S0, 49.9% by S1 and 1 more"
     assert (done.code, headline) == (0, f"{named} (of the 4 published scores, 3 compatible, 1 not compatible)")
-    assert re.match(r"  pass@1 80.0 % by the model's authors, S3 .*: lower by [^;]*$", first), done.out
+    assert re.match(r"  pass@1 80.0% by the model's authors, S3 .*: lower by [^;]*$", first), done.out
     assert done.out.count("; this decides") == 3
     (verified,) = json.loads(harness(tmp_path, "verify", "run", "--published", "own", "--json").out)
     titles = [verified["comparisons"][number]["published"]["source"]["title"] for number in verified["decided_by"]]
@@ -547,7 +547,7 @@ def test_the_headline_names_the_scores_that_decide_and_the_authors_number_comes_
     for name in ("1.yaml", "2.yaml"):
         (tmp_path / "own" / name).unlink()
     done = harness(tmp_path, "verify", "run", "--published", "own")
-    assert done.out.startswith("demo: compatible with 50.2 % by "), done.out
+    assert done.out.startswith("demo: compatible with 50.2% by "), done.out
 
 
 def cells_of_a_sweep(folder: Path, last_of_sums: float = 0.1) -> None:

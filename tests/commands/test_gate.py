@@ -276,7 +276,7 @@ def test_a_policy_that_cannot_keep_its_power_says_what_would(tmp_path: Path) -> 
     sums(tmp_path, 40)
     for benchmark, code, says in (
         ("floor: 90, loss: 2, max_samples: 4", 1, "it is with "),
-        ("floor: 90, loss: 25 %, max_samples: 8", 0, "a loss of 22.5 points is found in "),
+        ("floor: 90, loss: 25%, max_samples: 8", 0, "a loss of 22.5 points is found in "),
     ):
         policy(tmp_path, "http://127.0.0.1:9/v1", benchmark=benchmark)
         done = harness(tmp_path, "gate", "gate.yaml", "--dry-run")
@@ -472,12 +472,12 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
         ("loss: 2", "", "either a floor or a baseline"),
         ("floor: 90, baseline: x, loss: 2", "", "either a floor or a baseline"),
         ("floor: 1.5, loss: 2", "", "more than the floor"),
-        ("floor: 0.8, loss: 0.02", "", "a floor is in points: write 80 for 80 %"),
+        ("floor: 0.8, loss: 0.02", "", "a floor is in points: write 80 for 80%"),
         ("floor: 190, loss: 2", "", "less than or equal to 100"),
         ("floor: 90, loss: 2, tier: urgent", "", "critical"),
-        ("floor: 90, recovery: 95", "", "expected recovery as a percentage, such as `95 %`"),
-        ("floor: 90, loss: 2, recovery: 95 %", "", "in place of a loss"),
-        ("floor: 90, recovery: 0.5 %, tier: urgent", "", "critical"),
+        ("floor: 90, recovery: 95", "", "expected recovery as a percentage, such as `95%`"),
+        ("floor: 90, loss: 2, recovery: 95%", "", "in place of a loss"),
+        ("floor: 90, recovery: 0.5%, tier: urgent", "", "critical"),
         ("floor: 90, loss: 2, flor: 3", "", "unknown key"),
         ("floor: 90, loss: 2, power: 99", "", "unknown key 'benchmarks.sums.power'. It belongs at the top level."),
         ("floor: 90, loss: 2, temperature: 1", "", "It belongs under `run`."),

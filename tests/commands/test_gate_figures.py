@@ -30,10 +30,10 @@ from tests.faults.able import able, sums
 from tests.system.command import harness
 
 LINES = {
-    "acceptance_length": {"baseline": "history", "loss": "5 %"},
-    "tokens_per_second": {"baseline": "history", "loss": "5 %"},
-    "first_token_p99": {"baseline": "history", "loss": "50 %"},
-    "reply_length": {"baseline": "history", "loss": "10 %"},
+    "acceptance_length": {"baseline": "history", "loss": "5%"},
+    "tokens_per_second": {"baseline": "history", "loss": "5%"},
+    "first_token_p99": {"baseline": "history", "loss": "50%"},
+    "reply_length": {"baseline": "history", "loss": "10%"},
 }
 
 
@@ -97,7 +97,7 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     assert state({"floor": 3.1})[:2] == (4, "undecided")  # within what runs differ by
     assert state({"floor": 4.0})[:2] == (1, "fail")
     assert state({"floor": 4.0, "tier": "advisory"})[:2] == (0, "fail")
-    assert state({"baseline": "history", "loss": "5 %"})[:2] == (0, "undecided")  # a first night waits
+    assert state({"baseline": "history", "loss": "5%"})[:2] == (0, "undecided")  # a first night waits
     assert state({"ceiling": 800.0}, "tokens_per_second")[:2] == (1, "fail")
     assert state({"floor": 2.9}, own=False)[:2] == (4, "undecided")
     code, word, why = state({"floor": 2.9}, acceptance_length=None, remarks=["the server was restarted"])
@@ -105,21 +105,21 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     assert "90.0% of the steps had a draft" in state({"floor": 2.9})[2]
     assert state({"floor": 1100.0}, "tokens_per_second", concurrency=2)[:2] == (4, "undecided")
     assert "it takes 5 runs alike, and the history has 0" in state({"floor": 0.9}, "cache_hit_rate")[2]
-    assert state({"baseline": "base", "loss": "30 %"})[2].startswith(
+    assert state({"baseline": "base", "loss": "30%"})[2].startswith(
         "not compared, since there are other requests in flight"
     )
     with_engine = night(base, "with-engine")
-    assert state({"baseline": with_engine, "loss": "30 %"})[:2] == (0, "pass")
-    assert state({"baseline": with_engine, "loss": "1 %"})[:2] == (4, "undecided")
-    assert state({"baseline": with_engine, "loss": "30 %"}, acceptance_length=2.0)[:2] == (1, "fail")
-    assert state({"baseline": with_engine, "loss": "30 %"}, concurrency=8)[1] == "undecided"
+    assert state({"baseline": with_engine, "loss": "30%"})[:2] == (0, "pass")
+    assert state({"baseline": with_engine, "loss": "1%"})[:2] == (4, "undecided")
+    assert state({"baseline": with_engine, "loss": "30%"}, acceptance_length=2.0)[:2] == (1, "fail")
+    assert state({"baseline": with_engine, "loss": "30%"}, concurrency=8)[1] == "undecided"
     policy = policy_of({"acceptance_length": {"floor": 4.0}}) | {"run": {}}
     # Of a benchmark there are no samples.
     fast = {"tokens_per_second": {"floor": 1.0}}
     policy["benchmarks"]["demo"] = {"floor": 85, "loss": 15, "tier": "supporting", "figures": fast}
     code, lines = decision(base, policy, with_engine)
     assert (code, *(line.state for _, line in sorted(lines.items()))) == (1, "fail", "undecided")
-    assert "it takes 5 runs alike" in state({"baseline": "history", "loss": "30 %"})[2]
+    assert "it takes 5 runs alike" in state({"baseline": "history", "loss": "30%"})[2]
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     [
         ({}, "expected a floor, a ceiling or a baseline"),
         ({"floor": 3, "ceiling": 4}, "expected a floor, a ceiling or a baseline"),
-        ({"floor": 3, "loss": "3 %"}, "a floor or a ceiling has none"),
+        ({"floor": 3, "loss": "3%"}, "a floor or a ceiling has none"),
         ({"baseline": "history"}, "a baseline has a loss"),
-        ({"baseline": "nowhere", "loss": "3 %"}, "nowhere"),
+        ({"baseline": "nowhere", "loss": "3%"}, "nowhere"),
         ({"floor": -1}, "greater than 0"),
         ({"floor": math.inf}, "finite"),
-        ({"baseline": "history", "loss": "99.99999999999999999 %"}, "a baseline has a loss"),
+        ({"baseline": "history", "loss": "99.99999999999999999%"}, "a baseline has a loss"),
     ],
 )
 def test_a_bad_line_is_one_sentence_before_anything_is_sampled(base: Path, line: Any, words: str) -> None:
@@ -168,7 +168,7 @@ def stub(values: dict[str, float]) -> ScoredRun:
 
 @pytest.mark.parametrize("n_former", [5, 10, 30])
 def test_false_alarms_over_all_lines_hold_and_each_line_finds_what_its_dry_run_says(n_former: int) -> None:
-    """Runs that differ by 0.5 to 20 %, by figure."""
+    """Runs that differ by 0.5 to 20%, by figure."""
     policy, rng = Policy.model_validate(policy_of(LINES)), np.random.default_rng(n_former)
     spread: dict[str, float] = dict(zip(LINES, (0.009, 0.005, 0.2, 0.03), strict=True))
     n = examples(600)
@@ -209,7 +209,7 @@ def test_public_histories_replayed_through_the_command_ring_no_alarm_and_a_true_
             continue
         figure = HISTORIES[row["unit"]]
         field = "client_tokens_per_s" if figure == "tokens_per_second" else figure
-        policy = policy_of({figure: {"baseline": "history", "loss": "5 %"}}) | {"history": f"hist-{number}"}
+        policy = policy_of({figure: {"baseline": "history", "loss": "5%"}}) | {"history": f"hist-{number}"}
         for each, value in enumerate(values):
             _, lines = decision(base, policy, night(base, f"h{number}-{each}", **{field: value}))
             n_nights, alarms = n_nights + 1, alarms + (lines[figure].state == "fail")

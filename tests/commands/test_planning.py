@@ -57,7 +57,7 @@ def test_a_planned_margin_is_shown_four_times_in_five_and_a_loss_of_it_passes_in
 
 @pytest.mark.parametrize(("n_tests", "least", "most"), [(2, 0.77, 0.9), (1, 0.6, 0.75)])
 def test_the_power_holds_for_the_verdict_that_is_printed(n_tests: int, least: float, most: float) -> None:
-    """Two p values are corrected together; planned for one test alone, the verdict comes in less than 80 %."""
+    """Two p values are corrected together; planned for one test alone, the verdict comes in less than 80%."""
     rng = np.random.default_rng(4)
     chances = rng.beta(2, 2, size=30)
     gap = 0.06
@@ -93,7 +93,7 @@ def test_the_published_spread_is_the_median_and_is_scaled_to_a_stated_accuracy()
     assert published("aime24").variance == pytest.approx(float(np.median(variances)))
     half, high = (published("aime24", accuracy).variance for accuracy in (50, 95))
     assert high / half == pytest.approx(0.95 * 0.05 / 0.25)
-    # Near 100 % the questions themselves must differ.
+    # Near 100% the questions themselves must differ.
     assert published("aime24", 98).variance == pytest.approx(0.4 * 0.6 / 30)
 
 
@@ -112,7 +112,7 @@ def test_a_plan_before_any_run_takes_a_published_spread_or_an_accuracy(tmp_path:
         assert (refused.code, "no source publishes how much samples vary" in refused.err) == (2, True)
         assert "--accuracy, or a scored run in place of the name" in refused.err
         given = harness(tmp_path, "plan", name, "--detect", "2", "--accuracy", "91")
-        assert (given.code, "accuracy 91.0 %, as given; the spread is" in given.out) == (0, True), given.err
+        assert (given.code, "accuracy 91.0%, as given; the spread is" in given.out) == (0, True), given.err
     assert " on the same 50 questions " in harness(tmp_path, "plan", "my50.jsonl:16", "--accuracy", "80").out
     card = "title: Own\nsource: {kind: file, path: rows.jsonl}\ncolumns: {question: question, answer: answer}\n"
     (tmp_path / "own.yaml").write_text(card)
@@ -193,7 +193,7 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_p
     assert 'show "not worse by 1 point or more" on the same 30 questions (80% power, if both' in done.out
     assert "other questions" not in done.out
     share = harness(tmp_path, "plan", "aime24", "--accuracy", "40", "--recovery", "95")
-    assert " show a recovery of more than 95 % on the same 30 questions" in share.out
+    assert " show a recovery of more than 95% on the same 30 questions" in share.out
     (points,) = json.loads(harness(tmp_path, "plan", "aime24", "--accuracy", "40", "--margin", "2", "--json").out)
     assert share.out.startswith(f"aime24: {points['samples']} samples ")
 
@@ -215,7 +215,7 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_p
         ("aime24:64,aime-2024:16", "aime24 is given twice: a plan is for one comparison"),
         ("aime24:64 --prices=-1,2", "expected two prices of 0 or more"),
         ("aime24 --detect 0", "--detect 0"),
-        ("aime24 --detect 70 --accuracy 59", "differs by 70 points from 59.0 %, which the plan takes: give at most 59"),
+        ("aime24 --detect 70 --accuracy 59", "differs by 70 points from 59.0%, which the plan takes: give at most 59"),
         ("aime24:64 --margin 1 --detect 1", "use one of them"),
         ("aime24:64 --margin 1 --recovery 95", "use one of them"),
         ("aime24:64 --recovery 0.95", "greater than or equal to 50"),

@@ -165,7 +165,7 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
             signs = any(rows[f"ck-step_{cell.step}+{name}"].p is not None for cell in scored)
             assert (f"differs from ck-step_{base} (p" in shown[name].title) == signs
             gone = any(cell.scored and cell.lost > 0.01 * N_SAMPLES and not cell.apart for cell in cells)
-            assert ("a row with more than 1 % of its samples missing is passed over" in shown[name].title) == gone
+            assert ("a row with more than 1% of its samples missing is passed over" in shown[name].title) == gone
     assert drawn.keys() == {name for name, n in n_points.items() if n > 1}
     # All comparisons are corrected together.
     if "suite" not in content:

@@ -69,6 +69,6 @@ def test_the_output_on_the_page_is_what_the_command_prints(block: Block, runs: P
 
 
 def test_a_line_that_is_no_more_printed_would_be_seen() -> None:
-    printed = "sums: 55.6 % over 30 questions\n  same questions   -15.5 to -3.2   worse\n"
-    assert missing("sums: 1.0 % over 2 questions\n…\n same questions 1 to 2 worse", printed) == []
-    assert missing("sums: 1.0 % over …\n same questions 1 to 2 better", printed) == ["same questions # to # better"]
+    printed = "sums: 55.6% over 30 questions\n  same questions   -15.5 to -3.2   worse\n"
+    assert missing("sums: 1.0% over 2 questions\n…\n same questions 1 to 2 worse", printed) == []
+    assert missing("sums: 1.0% over …\n same questions 1 to 2 better", printed) == ["same questions # to # better"]

@@ -122,7 +122,7 @@ def test_the_hub_gets_a_whole_benchmark_and_a_sentence_says_why_it_gets_no_other
     assert (entry.dataset_id, entry.task_id, entry.date) == ("MathArena/aime_2026", "MathArena/aime_2026", "2026-01-01")
     assert entry.value == pytest.approx(100 * 20 / 30)
     settled, _, command = str(entry.notes).partition("; repeat: ")
-    assert re.search(r"30 questions × 1; 95 % interval \d.* \(other questions\); graded by ", settled)
+    assert re.search(r"30 questions × 1; 95% interval \d.* \(other questions\); graded by ", settled)
     again = parsed(command)
     assert (again.benchmarks, again.model, again.seed, again.prompt) == (("aime26:1",), "org/model-7b", 3, "boxed")
     assert (again.temperature, again.stop) == (0.6, ("<a b>", "c"))

@@ -69,7 +69,7 @@ def test_hand_worked_estimate() -> None:
 
 @pytest.mark.parametrize("called", [1.0, 0.0])
 def test_a_judge_near_an_end_does_not_narrow_the_interval(called: float) -> None:
-    """It calls all 198 answers the same; the person finds 60 % right, of all or of all but 8."""
+    """It calls all 198 answers the same; the person finds 60% right, of all or of all but 8."""
     letters = {f"q{i}": "c" if called else "w" for i in range(198)}
     items = items_of(letters)
     right = {key: i % 5 < 3 for i, key in enumerate(draw(items, 198))}

@@ -88,7 +88,7 @@ def test_which_samples_a_score_covers_and_between_which_bounds_it_lies(
 def test_a_score_of_complete_rounds_says_between_which_bounds_all_stored_samples_put_it() -> None:
     sentence = score_benchmark(*graded(q1="cc..", q2="wcc.", q3=".w.."), 4).sentences[0]
     assert "1 of 4 rounds" in sentence
-    assert sentence.endswith("by all 6 that are stored, the complete score lies between 33.3 and 83.3 %")
+    assert sentence.endswith("by all 6 that are stored, the complete score lies between 33.3 and 83.3%")
 
 
 def test_grades_that_are_none_of_the_plan_or_come_again_are_left_out() -> None:
@@ -118,7 +118,7 @@ def test_more_than_one_percent_truncated_is_a_warning() -> None:
     questions, grades = graded(q1="c" * 99, q2="c" * 100)
     grades.append(grade("q1", 99, "n", truncated=True))
     grades[2] = grade("q1", 2, "c", truncated=True)
-    assert score_benchmark(questions, grades, 100).sentences == []  # exactly 1 %
+    assert score_benchmark(questions, grades, 100).sentences == []  # exactly 1%
     grades[0] = grade("q1", 0, "c", truncated=True)
     grades[1] = grade("q1", 1, "c", truncated=True)
     score = score_benchmark(questions, grades, 100)

@@ -330,6 +330,6 @@ def test_only_samples_without_an_answer_are_searched_and_their_grades_stay(tmp_p
     (score,) = score_run(run, GradingOptions(workers=1, answer_from_reasoning=True))
     assert (score.accuracy.value, score.accuracy_from_reasoning.value) == (0.25, 0.5)
     shown = accuracy_table([("run", score)])
-    assert any("with answers from the reasoning: 50.0 %" in note for note in shown.notes)
+    assert any("with answers from the reasoning: 50.0%" in note for note in shown.notes)
     stored = [json.loads(line) for line in run.benchmark("made up").grades.read_bytes().splitlines()]
     assert [grade["verdict"] for grade in stored] == ["correct", "wrong", "no_answer", "no_answer"]

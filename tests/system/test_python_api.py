@@ -63,7 +63,7 @@ def test_a_run_is_sampled_scored_and_reported_from_python(questions: Path) -> No
     scores = harness.score(run, workers=1)
     assert scores["sums"].accuracy.value == 0.25
     assert [row["n_samples"] for row in scores.records()] == [8]
-    assert "sums: 25.0 %, 4.4 to 51.2 (same questions), " in repr(scores)
+    assert "sums: 25.0%, 4.4 to 51.2 (same questions), " in repr(scores)
     assert "| sums" in scores._repr_markdown_()
     report = harness.report([run], out="report", plots="plots")
     assert {path.suffix for path in Path("plots").iterdir()} == {".csv", ".png", ".svg"}

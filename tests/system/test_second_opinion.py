@@ -47,8 +47,8 @@ def test_two_second_graders_are_asked_once_each_and_shown_one_after_the_other(
     assert done.code == 0, done.err
     assert starts.read_text() == "sympy.parsing.latex math_verify "
     # The stand-in for math-verify calls the second sample right; the rules and sympy do not.
-    agreeing, _, disputing = done.out.partition("sums: rules 50.0 %, math-verify 100.0 %")
-    assert "sums: rules 50.0 %, sympy 50.0 %" in agreeing
+    agreeing, _, disputing = done.out.partition("sums: rules 50.0%, math-verify 100.0%")
+    assert "sums: rules 50.0%, sympy 50.0%" in agreeing
     assert "the graders disagree" not in agreeing
     assert "the graders disagree on 1 sample" in disputing
     assert "rules wrong, math-verify correct" in disputing

@@ -87,7 +87,7 @@ def _notes(benchmark: ExportedBenchmark, name: str, accuracy: Estimate) -> str:
     again = "sampled by another tool" if benchmark.record.imported else f"repeat: {visible(shlex.join(words), 2000)}"
     warned = f"; {visible('; '.join(score.sentences), 2000)}" if score.sentences else ""
     return (
-        f"reasoning-harness {__version__}: {count_noun(score.n_questions, 'question')} × {samples}; 95 % interval "
+        f"reasoning-harness {__version__}: {count_noun(score.n_questions, 'question')} × {samples}; 95% interval "
         f"{', '.join(intervals) or 'unknown'}; graded by {visible(', '.join(score.graders), 300)}{tool}{warned}; "
         f"{again}"
     )

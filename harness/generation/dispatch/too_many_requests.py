@@ -25,7 +25,7 @@ Each part is there because simulated runs need it (tests/generation/test_endpoin
 | changed | what it costs |
 | --- | --- |
 | rests do not grow | a limiter of one slot: 1.3 refusals a sample, now 0.3 |
-| no refusal is forgiven | 50 % refused at random, replies of 0.1 s: 2,300 s, now 23 |
+| no refusal is forgiven | 50% refused at random, replies of 0.1 s: 2,300 s, now 23 |
 | no credit is needed | 5 requests a second allowed: 3.3 refusals a sample, now 1.9 |
 """
 

@@ -71,7 +71,7 @@ def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plo
         value, low, high, question_low, question_high = numbers_of(each.accuracy)
         reported = " · ".join(f"{one.source} {one.printed}" for one in each.published)
         rows.append(
-            (each.label, value_cell(each.accuracy, " %"), reported, value, low, high, question_low, question_high)
+            (each.label, value_cell(each.accuracy, "%"), reported, value, low, high, question_low, question_high)
         )
         heading = label(each.label, LABEL_CHARS - 8)
         marks += [Words((0, y + 11), heading), Words((1, y + 11), str(rows[-1][1]), INK, end=True)]
@@ -80,7 +80,7 @@ def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plo
             if start is not None and end is not None:
                 marks.append(Stroke([(start, y), (end, y)], width=width, opacity=opacity))
         marks.append(Dot((value or 0.0, y)))
-        ticks += [Dot((one.value, y), SERIES[1], TICK, title=f"{one.source} {one.printed} %") for one in each.published]
+        ticks += [Dot((one.value, y), SERIES[1], TICK, title=f"{one.source} {one.printed}%") for one in each.published]
         if reported:
             below = label(f"published: {reported}")
             marks.append(Words((0, y + 23), below))
@@ -93,7 +93,7 @@ def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plo
     return Plot(
         name="accuracy",
         title=title,
-        summary="Thick line: 95 % interval, same questions, asked again. Thin line: other questions of this kind."
+        summary="Thick line: 95% interval, same questions, asked again. Thin line: other questions of this kind."
         f"{across}{cut}",
         columns=("series", "value", "published", "accuracy", "sampling_low", "sampling_high", *ENDS[2:]),
         rows=tuple(rows),
@@ -224,7 +224,7 @@ CURVE_POINTS = 120
 def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot:
     """The histogram of the accuracies under the normal curve that the sampling error predicts. names: of the runs.
 
-    The range of 95 % of repeats, as predicted, is shaded.
+    The range of 95% of repeats, as predicted, is shaded.
     """
     runs, mean, predicted, width = len(names), repeats.mean, repeats.predicted, _bar_width(repeats)
     reach = 3.5 * predicted or 0.05  # A predicted spread of 0 leaves no width to the picture.
@@ -254,7 +254,7 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
         title="Accuracy of repeated runs",
         summary=f"{runs} repeats of {repeats.n} samples a question. Their accuracies "
         f"deviate by {100 * repeats.deviation:.2f} points; {100 * predicted:.2f} are predicted, and "
-        f"chance explains {low_limit:.2f} to {high_limit:.2f}. Shaded: 95 % of repeats, by the prediction.",
+        f"chance explains {low_limit:.2f} to {high_limit:.2f}. Shaded: 95% of repeats, by the prediction.",
         columns=("repeat", "accuracy", "sampling_error"),
         rows=tuple(zip(names, repeats.accuracies, repeats.errors, strict=True)),
         x=Axis(low, high, [(value, f"{value:.{digits}%}") for value in round_values(low, high)], "accuracy"),
@@ -295,7 +295,7 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
         name=f"{benchmark}-samples",
         title="Error against samples",
         summary=f"The sampling error falls from {100 * few.predicted:.2f} points at {few.n} samples a question to "
-        f"{100 * many.predicted:.2f} at {many.n}. Lines: the range of 95 % of the errors that single runs state.",
+        f"{100 * many.predicted:.2f} at {many.n}. Lines: the range of 95% of the errors that single runs state.",
         columns=("n", "repeats", "predicted", "stated", "stated_low", "stated_high", "seen", columns[-1]),
         rows=tuple(tuple(getattr(size, column) for column in columns) for size in sizes),
         x=Axis(few.n, many.n, [(size.n, str(size.n)) for size in sizes], "samples a question, n", doubling=True),

@@ -75,7 +75,7 @@ TICK = "M-1-9h2v18h-2z"
 FIFTHS = tuple((fifth / 5, f"{20 * fifth}%") for fifth in range(6))
 """The fractions that an axis labels, in percent."""
 
-BANDS = "Bands: 95 % sampling intervals (same questions, asked again)."
+BANDS = "Bands: 95% sampling intervals (same questions, asked again)."
 """The sentence of a caption on the areas around lines."""
 
 ENDS = ("low", "high", "question_low", "question_high")

@@ -86,7 +86,7 @@ export function questions({ query, run, benchmark, set }) {
     const notes = Object.entries(row.marks).map(([mark, n]) => `, ${n} ${MARKS[mark]}`);
     return h("li", {},
       h("a", { class: "row", href: link, "data-key": row.id },
-        h("span", { class: "fraction" }, row.percent ? `${row.percent} %` : "–", h("small", {}, row.interval)),
+        h("span", { class: "fraction" }, row.percent ? `${row.percent}%` : "–", h("small", {}, row.interval)),
         strip(row.verdicts),
         nameOf(row),
         h("span", { class: "facts" }, "reference ", row.references.map((one, i) => [i ? " or " : null, h("b", {}, answerText(one, 40))]),
