@@ -34,7 +34,7 @@ class DecodeError(ValueError):
 
 
 _TYPES = {
-    "str": "a text",
+    "str": "text",
     "bool": "true or false",
     "int": "a whole number",
     "float": "a number",
@@ -233,7 +233,7 @@ def take_frame(buffer: bytearray, max_bytes: int) -> bytes | None:
         return None
     end = _FRAME_LENGTH.size + _FRAME_LENGTH.unpack_from(buffer)[0]
     if end > _FRAME_LENGTH.size + max_bytes:
-        raise DecodeError("a frame over its bound")
+        raise DecodeError("the frame exceeds its size limit")
     if len(buffer) < end:
         return None
     body = bytes(buffer[_FRAME_LENGTH.size : end])

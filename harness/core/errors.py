@@ -114,8 +114,8 @@ class OtherModel(StoreError):
 
     def __init__(self, difference: str) -> None:
         super().__init__(
-            f"{difference}Ask the former server, or use another run folder; "
-            f"accept_server_change mixes them all the same and records it."
+            f"{difference}Use the original server, or another run folder. "
+            f"To mix the samples of both and record it, set accept_server_change."
         )
         self.difference = difference.strip()
 

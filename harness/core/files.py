@@ -114,7 +114,7 @@ def wait_for_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> None:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        with channel.waiting("another process, which has locked a file that this one writes"):
+        with channel.waiting("another process that has locked a file that this process writes"):
             fcntl.flock(descriptor, kind)
 
 
@@ -207,7 +207,7 @@ def disk_error(path: Path, error: OSError) -> StoreError:
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return StoreError(f"cannot write {path}: {existing} is not a folder: choose another path")
+        return StoreError(f"cannot write {path}: {existing} is not a folder; choose another path")
     if error.errno in FORBIDDEN:
         folder = existing if existing.is_dir() else existing.parent
         return NotWritable(f"cannot write {path}: {error.strerror}. Make {folder} writable, or work on a copy of it")
@@ -215,7 +215,7 @@ def disk_error(path: Path, error: OSError) -> StoreError:
         free = f"{shutil.disk_usage(existing).free / 1e6:.0f} MB free"
     except OSError:
         free = "free space unknown"
-    again = ". Make room and give the same command again: what is stored stays" if error.errno in FULL else ""
+    again = ". Free some space and run the same command again; stored data is kept" if error.errno in FULL else ""
     return StoreError(f"cannot write {path}: {error.strerror or error} ({free} at {existing}){again}")
 
 
@@ -233,7 +233,7 @@ _KINDS = {
     stat.S_IFDIR: "folder",
 }
 
-LINK = "it is a symbolic link, and what belongs to a run is read only where it lies; copy the run folder with `cp -rL`"
+LINK = "it is a symbolic link, but run files must be regular files; copy the run folder with `cp -rL`"
 """Why a link in a run folder is refused, and what to do."""
 
 
@@ -330,7 +330,7 @@ def _open(path: Path, flags: int) -> io.BufferedReader:
 
 def _not_a_file_error(kind: int, path: Path) -> OSError:
     """The error for a path where no regular file stands. kind: as `stat.S_IFMT` gives it."""
-    return OSError(errno.EINVAL, f"not a regular file but a {_KINDS.get(kind, 'thing of another kind')}", str(path))
+    return OSError(errno.EINVAL, f"not a regular file but a {_KINDS.get(kind, 'special file')}", str(path))
 
 
 # ---- shipped data

@@ -85,7 +85,7 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
         """The warning, such as `19 of 20 replies end at exactly 40 tokens and say stop: …`."""
         return (
             f"{self.n_at:,} of {count_noun(self.n_samples, 'reply', 'replies')} end at exactly {self.tokens:,} tokens "
-            "and say stop: the server may have a limit of its own, and replies that it cuts do not count as cut"
+            "but report `stop`: the server may have its own limit and not report that it truncates replies"
         )
 
 
@@ -103,18 +103,18 @@ class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The warning, such as `137 of 240 samples (57.1%) were cut by the server at 100 tokens, below the …`."""
+        """The warning, such as `137 of 240 samples (57.1%) were truncated by the server at 100 tokens …`."""
         share = self.n_at / self.n_samples
         return (
-            f"{self.n_at:,} of {count_noun(self.n_samples, 'sample')} ({share:.1%}) were cut by the server at "
-            f"{self.tokens:,} tokens, below the max_tokens of {self.max_tokens:,} that was sent: the server or "
-            "provider has a limit of its own, which a larger max_tokens does not lift"
+            f"{self.n_at:,} of {count_noun(self.n_samples, 'sample')} ({share:.1%}) were truncated by the server "
+            f"at {self.tokens:,} tokens although max_tokens was {self.max_tokens:,}: the server or provider has "
+            "a lower limit, so a larger max_tokens does not help"
         )
 
 
 LIMITS: dict[Limit, tuple[str, str]] = {
     "tokens": ("max_tokens", "raise max_tokens"),
-    "steps": ("the tool's limit of steps", "allow the tool more steps (`tool`)"),
+    "steps": ("the tool's step limit", "allow the tool more steps (`tool`)"),
     "context": ("the server's context", "use a server with a longer context"),
 }
 """Limit that cuts samples → (its name, what to do)."""

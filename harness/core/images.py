@@ -42,9 +42,9 @@ def media_type(data: bytes) -> str:
     or no PNG, JPEG, WebP or GIF.
     """
     if len(data) > MAX_IMAGE_BYTES:
-        raise ValueError(f"has {len(data)} bytes; an image may have {MAX_IMAGE_BYTES}")
+        raise ValueError(f"has {len(data)} bytes; the limit is {MAX_IMAGE_BYTES}")
     if (sign := _SIGNS.match(data)) is None:
-        raise ValueError("is no PNG, JPEG, WebP or GIF by its first bytes")
+        raise ValueError("is not a PNG, JPEG, WebP or GIF file")
     return f"image/{sign.lastgroup}"
 
 
@@ -148,12 +148,12 @@ class ImageFolder:
         """The bytes of an image. Raises `StoreError` if it is missing, or not the one that has this checksum."""
         path = self.path / name
         try:
-            data = read_untrusted(path, MAX_IMAGE_BYTES, ": no image of this run.") if CHECKSUM.fullmatch(name) else b""
+            data = read_untrusted(path, MAX_IMAGE_BYTES, "; too large.") if CHECKSUM.fullmatch(name) else b""
         except FileNotFoundError:
             data = b""
         if sha256(data).hexdigest() != name:
             what = "was changed" if data else "is missing"
-            raise StoreError(f"the image {path} {what}: remove it, and give the run's command again.")
+            raise StoreError(f"the image {path} {what}; delete it if it exists, and run the same command again.")
         return data
 
     def facts(self, name: str) -> ImageFacts:

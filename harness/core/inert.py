@@ -116,7 +116,7 @@ def check_text(text: str) -> str:
     """
     for position, char in enumerate(text):
         if unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t":
-            hint = r" (was \b of \boxed meant? write it as text, with its backslash)" if char == "\b" else ""
+            hint = r" (if you meant \boxed, escape its backslash)" if char == "\b" else ""
             raise ValueError(f"control character {visible(char)} at position {position} of the text{hint}")
     return text
 

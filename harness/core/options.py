@@ -148,7 +148,7 @@ def _refuse_fraction(value: Any) -> Any:
     """Return `value`, a number of percentage points. Raises `ValueError` for a fraction, such as 0.02 for 2 points."""
     if isinstance(value, int | float) and 0 < value < MIN_POINTS:
         points = f"{100 * value:g} point{'' if 100 * value == 1 else 's'}"
-        raise ValueError(f"it is a fraction, and points are asked for: type {100 * value:g} for {points}")
+        raise ValueError(f"expected points, not a fraction: type {100 * value:g} for {points}")
     return value
 
 
@@ -455,7 +455,7 @@ class Options:
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{type(self).__name__} is frozen: make another with but({name}=…)")
+        raise AttributeError(f"{type(self).__name__} is frozen; make a modified copy with but({name}=…)")
 
     def __eq__(self, value: object) -> bool:
         return dict(self) == dict(value) if isinstance(value, Options) and type(value) is type(self) else NotImplemented
@@ -520,7 +520,7 @@ def _check_values(declared: type[Options], given: Mapping[str, Any]) -> dict[str
     # Raised outside the handler: a traceback also prints pydantic's error, which repeats the values, with any key.
     name = problem.field.partition(".")[0]
     if name not in options:
-        keys = "" if problem.sentence.endswith("?") else f" The known keys are {', '.join(options)}."
+        keys = "" if problem.sentence.endswith("?") else f" Known keys: {', '.join(options)}."
         raise UsageError(f"{problem.sentence}{keys}")
     value = given.get(name)
     raise UsageError(problem.complaint, field=name, value=value if options[name].may_show(value) else UNSET)

@@ -40,12 +40,12 @@ ExtensionKind = Literal["answer", "exporter", "tracker", "cluster"]
 """The kinds of extensions; each has a folder below `harness/extensions/`, named by the kind's plural."""
 
 KINDS: dict[Kind, str] = {
-    "grader": "function(answer, question) that returns whether the answer is right",
+    "grader": "function(answer, question) that returns whether the answer is correct",
     "prompt": "mapping or `Prompt` with a template",
     "source": "function(address, split) that returns rows as mappings",
-    "launcher": "function(model) that returns the words of a command, with {port} among them",
+    "launcher": "function(model) that returns a command line as a list of words, one of them with {port}",
     "exporter": "function(benchmarks, folder) that writes files there and returns their paths; or an `Exporter`",
-    "provider": "mapping of a hosted provider's facts",
+    "provider": "mapping that describes a hosted provider",
     "tracker": "function(run: Tracked) that sends a scored run to a tracker and returns the address of its page",
 }
 """Kind of a plug-in → what it is. The group of its entry points is `harness.<kind>s`."""
@@ -184,7 +184,7 @@ def wrong_kind_error(kind: Kind, name: str, offered: object) -> UsageError:
     """The error to raise for a plug-in whose object (`offered`) is not of the type that its kind needs."""
     point = _point(kind, name)
     assert point is not None
-    return _unusable_error(kind, point, f"it is {type(offered).__name__}, expected a {KINDS[kind]}")
+    return _unusable_error(kind, point, f"expected a {KINDS[kind]}, found {type(offered).__name__}")
 
 
 def unknown_name_error(kind: Literal["exporter", "tracker"], noun: str, name: str, *, field: str) -> UsageError:
@@ -192,7 +192,7 @@ def unknown_name_error(kind: Literal["exporter", "tracker"], noun: str, name: st
     ours = extensions(kind)
     listing = ", ".join([*ours, *names(kind)])
     return UsageError(
-        f"unknown {noun}; there are {listing}.{near_names(name, ours)} Another one needs a plug-in "
+        f"unknown {noun}; there are {listing}.{near_names(name, ours)} To add one, write a plug-in "
         "(examples/plugin_package).",
         field=field,
         value=name,

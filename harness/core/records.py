@@ -60,7 +60,7 @@ FROM_FILE = "file:"
 UNSTATED_REASON = "unknown"
 """`Sample.finish_reason` of a sample whose file does not say why it ended."""
 
-NO_REPLY = "the file states the verdict only, so there is no reply"
+NO_REPLY = "its source file contains only the verdict, not the reply"
 """The words in place of the text of a sample that `has_verdict_only`."""
 
 

@@ -79,10 +79,10 @@ class Secret:
         return self
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a secret is not pickled: hand it on by name (`WhichServer.for_worker`)")
+        raise TypeError("a secret cannot be pickled; pass it by name (`WhichServer.for_worker`)")
 
     def __getstate__(self) -> NoReturn:
-        raise TypeError("a secret has no state to be stored")
+        raise TypeError("a secret cannot be serialized")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

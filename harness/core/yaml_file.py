@@ -38,7 +38,7 @@ class _PlainLoader(_Loader):  # type: ignore[misc, valid-type]
             key = (key_node.tag, key_node.value) if isinstance(key_node, yaml.ScalarNode) else None
             if key is not None and key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key_node.value!r} stands there twice", key_node.start_mark
+                    None, None, f"duplicate key {key_node.value!r}", key_node.start_mark
                 )
             seen.add(key)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -55,7 +55,7 @@ def _check_events(text: str) -> None:
     event: Any
     for event in yaml.parse(text, Loader=_PlainLoader):
         if isinstance(event, yaml.AliasEvent):
-            raise yaml.constructor.ConstructorError(None, None, "aliases are not allowed", event.start_mark)  # type: ignore[arg-type]
+            raise yaml.constructor.ConstructorError(None, None, "YAML aliases are not allowed", event.start_mark)  # type: ignore[arg-type]
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
@@ -125,7 +125,7 @@ def _load_mapping(
     except OSError as error:
         raise UsageError(f"cannot read {what} from {path}: {error.strerror or error}") from error
     if len(data) > max_bytes:
-        raise UsageError(f"{path} is longer than {what} may be: {max_bytes} bytes")
+        raise UsageError(f"{path} is too large for {what}; the limit is {max_bytes} bytes")
     try:
         # Editors on Windows put a byte order mark before the text.
         text = data.decode("utf-8-sig")
@@ -138,17 +138,17 @@ def _load_mapping(
         raise UsageError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(f"{path}{line} is no plain YAML: {quoted(error.problem or str(error))}") from error
+        raise UsageError(f"{path}{line} is not plain YAML: {quoted(error.problem or str(error))}") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise UsageError(f"{path} is no plain YAML: {quoted(str(error))}") from error
+        raise UsageError(f"{path} is not plain YAML: {quoted(str(error))}") from error
     except RecursionError as error:
         raise UsageError(f"{path} is nested too deeply for {what}") from error
     # A file may lack all lines that are wanted.
     value = {} if value is None and is_wanted is not None else value
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        kinds = {dict: "a key that is no text", list: "a list", type(None): "nothing"}
+        kinds = {dict: "a key that is not text", list: "a list", type(None): "nothing"}
         kind = kinds.get(type(value), "a single value")
-        raise UsageError(f"{path} must hold `key: value` lines of {what}, found {kind}")
+        raise UsageError(f"{path} must contain `key: value` lines for {what}, found {kind}")
     return value, text
 
 

@@ -112,7 +112,7 @@ class PartialGrades:
             name = visible(self._folder.name, MAX_NAME_CHARS)
             how = "without `fresh` continues" if self._fresh else "continues"
             if self._fresh and not self._n_stored:
-                how = "begins anew"
+                how = "starts over"
             n_stored = f"{count_noun(self._n_stored, 'grade')} {are(self._n_stored)} stored"
             error.add_note(f"{name}: {n_stored}; the same command {how}")
 
@@ -135,7 +135,7 @@ class PartialGrades:
 # ---- opinions of second graders
 
 
-_OPINIONS_REMEDY = "Remove the file; the second grader can be asked again."
+_OPINIONS_REMEDY = "Remove the file; the second grader can be run again."
 
 
 class Opinion(SampleRecord, frozen=True, kw_only=True, gc=False):

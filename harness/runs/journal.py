@@ -85,12 +85,12 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
     """
     try:
         if (data := line.raw) is None:
-            raise record.Damaged(f"{line.length} bytes long; the bound is {MAX_RECORD_BYTES}")
+            raise record.Damaged(f"{line.length} bytes long; the limit is {MAX_RECORD_BYTES}")
         oddities = []
         if line.offset == 0 and data.startswith(BOM):
             data, oddities = data[len(BOM) :], ["a byte order mark"]
         if data.endswith((b"\r\n", b"\r")):
-            data, oddities = data.removesuffix(b"\n").removesuffix(b"\r"), [*oddities, "CRLF line ends"]
+            data, oddities = data.removesuffix(b"\n").removesuffix(b"\r"), [*oddities, "CRLF line endings"]
         if data in (b"", b"\n"):
             return None
         sample = record.decode(data, folder.name)
@@ -100,7 +100,7 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
         report.damaged.append(DamagedLine(line.number, line.offset, visible(str(damage), 200)))
         return None
     for oddity in oddities:
-        report.warn(f"{folder.samples} has {oddity}, as an editor adds them; the samples are read all the same")
+        report.warn(f"{folder.samples} has {oddity}, probably from an editor; its samples are still read")
     report.n_records += 1
     return sample
 

@@ -169,7 +169,7 @@ def readable(runs: Iterable[RunFolder], read: Callable[[RunFolder], T]) -> Itera
         except StoreError as error:
             if not run.is_neighbour:
                 raise
-            channel.warn(f"the run {visible(run.path.name, 200)} is left out: {error.sentence}")
+            channel.warn(f"the run {visible(run.path.name, 200)} is skipped: {error.sentence}")
         else:
             yield run, value
 
@@ -264,15 +264,15 @@ class RunFolder:
         if folder.has_samples():
             raise missing
         if (run := run_around(folder.path)) is not None:
-            raise StoreError(f"{folder.path} is a file of a run: give the folder of the run, {run}")
+            raise StoreError(f"{folder.path} is a file inside a run folder; use the folder {run}")
         if shards := folder.shards():
             if not any(shard.has_samples() for shard in shards):
                 raise StoreError(f"no shard of {folder.path} has stored a sample yet.")
             raise StoreError(
-                f"{folder.path} holds shards that are not joined yet: `harness score {folder.path}` joins them first."
+                f"{folder.path} contains shards that are not joined yet; `harness score {folder.path}` joins them."
             )
         if runs := runs_in(folder.path):
-            raise StoreError(f"{folder.path} is a folder of runs. Name one of them, such as {runs[0].path}.")
+            raise StoreError(f"{folder.path} is a folder of runs. Choose one of them, such as {runs[0].path}.")
         if folder.path.is_dir():
             raise missing
         if (meant := run_in_results(path)) is not None:
@@ -319,8 +319,7 @@ class RunFolder:
             raise disk_error(self.path, error) from error
         except OSError as error:
             raise StoreError(
-                f"cannot make the folder {self.path}: {error.strerror or error}. Name one that you may write to with "
-                f"`out`"
+                f"cannot create the folder {self.path}: {error.strerror or error}. Choose a writable folder with `out`"
             ) from error
 
     def has_samples(self) -> bool:
@@ -343,8 +342,8 @@ class RunFolder:
             shown = ", ".join(visible(name, 60) for name in held[:SHOWN_NAMES])
             more = f" and {len(held) - SHOWN_NAMES} more" if len(held) > SHOWN_NAMES else ""
             raise StoreError(
-                f"{self.path} is no run folder and not empty (it holds {shown}{more}): give a new or an empty folder "
-                "with `out`."
+                f"{self.path} is neither a run folder nor empty (it contains {shown}{more}). Choose a new or empty "
+                "folder with `out`."
             )
 
     def goes_on(self) -> bool:
@@ -360,13 +359,13 @@ class RunFolder:
         """The error for a folder without a manifest: a process may be making the run; else nobody knows the settings of
         its samples, or it is no run's."""
         if writer := self.other_writer() or (self.manifest.is_file() and "another process"):
-            return InUse(f"{self.path} holds no whole run yet: {writer} is making it. Give the command again later.")
+            return InUse(f"{self.path} is not a complete run yet: {writer} is creating it. Try again later.")
         if self.has_samples():
             return StoreError(
-                f"{self.path} holds samples but no manifest.json, so their settings are unknown. Put the manifest "
-                "back, or use another run folder."
+                f"{self.path} contains samples but no manifest.json, so their settings are unknown. Restore "
+                "the manifest, or use another run folder."
             )
-        return StoreError(f"{self.path} is no run folder: it holds no manifest.json. Name the folder of a run.")
+        return StoreError(f"{self.path} is not a run folder: it has no manifest.json. Specify a run folder.")
 
     def remove_temporaries(self) -> list[Path]:
         """Remove the temporary files of killed writers in the run's folder and its benchmarks; return their paths."""

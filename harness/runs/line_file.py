@@ -78,7 +78,7 @@ def open_for_writing(path: Path, flags: int) -> int:
 def refuse_link(path: Path) -> None:
     """Raises `StoreError` when `path`, about to be replaced, is a symbolic link. Its folder: see `make_folder`."""
     if path.is_symlink():
-        raise StoreError(f"{path} is a symbolic link; a run never writes through one. Remove it.")
+        raise StoreError(f"{path} is a symbolic link, and a run never writes through symbolic links. Remove it.")
 
 
 # ---- splitting
@@ -271,7 +271,7 @@ def write_whole(descriptor: int, data: bytes | memoryview) -> None:
     while data:
         n = os.write(descriptor, data)
         if n == 0:
-            raise OSError(0, "the disk took no bytes")
+            raise OSError(0, "the disk accepted no data")
         data = data[n:]
 
 
@@ -363,8 +363,8 @@ def _decode(plain: bytes, type: type[T], path: Path, number: int, remedy: str, *
         raise DamagedLineError(f"{path}, line {number} is damaged: {reason}. {remedy}", reason) from error
     if (schema := getattr(entry, "schema", 0)) > SCHEMA_VERSION:
         raise StoreError(
-            f"{path}, line {number} has schema {schema}; "
-            f"this harness reads schemas up to {SCHEMA_VERSION}. Use a newer harness."
+            f"{path}, line {number} has schema {schema}, but this version of the harness reads only up to "
+            f"{SCHEMA_VERSION}. Upgrade the harness."
         )
     return entry
 
@@ -379,7 +379,7 @@ def _lines(path: Path, remedy: str, split: Callable[[BinaryIO], Iterator[Line]])
             for line in split(file):
                 if (data := line.data) is None:
                     raise StoreError(
-                        f"{path}, line {line.number} is {line.length} bytes long: no run writes such a line. {remedy}"
+                        f"{path}, line {line.number} is {line.length} bytes long; runs never write such lines. {remedy}"
                     )
                 data = data.removeprefix(BOM) if line.number == 1 else data
                 if plain := data.removesuffix(b"\r"):

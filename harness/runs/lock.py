@@ -94,10 +94,10 @@ def _take(folder: RunFolder, descriptor: int) -> str:
             if error.errno not in _NO_LOCKS:
                 raise
             return (
-                f"{folder.path} is on a file system without working locks: nothing keeps a second command from "
-                "writing to it at the same time"
+                f"{folder.path} is on a file system without working locks, so nothing prevents a second "
+                "command from writing to it at the same time"
             )
-    raise InUse(f"{folder.path} is in use by {holder_of(folder) or 'another process'}; one run has one writer.")
+    raise InUse(f"{folder.path} is in use by {holder_of(folder) or 'another process'}; a run can have only one writer.")
 
 
 # ---- taking a run folder

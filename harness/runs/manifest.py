@@ -160,7 +160,7 @@ def changes_of(run: Provenance, endpoints: Mapping[str, ServerFacts]) -> Changes
 def servers_refusal(changed: Sequence[Difference]) -> OtherModel:
     """The error that refuses to mix samples of two models, one line per fact."""
     lines = "\n".join(f"  {change}" for change in changed)
-    return OtherModel(f"the server is not the one that made this run's samples, and runs never mix:\n{lines}\n")
+    return OtherModel(f"this is not the server that made the run's samples, and runs never mix servers:\n{lines}\n")
 
 
 def _apart(url: str, former: Sequence[Mapping[str, Any]], now: Mapping[str, Any]) -> Iterator[Difference]:
@@ -279,7 +279,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         """The run's manifest. Raises `StoreError` when it is missing, damaged, or of a newer schema."""
         path = folder.manifest
         try:
-            data = read_untrusted(path, MAX_MANIFEST_BYTES, ": too large for a manifest of the harness.")
+            data = read_untrusted(path, MAX_MANIFEST_BYTES, ": too large for a run manifest.")
         except FileNotFoundError as error:
             raise folder.missing_manifest() from error
         try:
@@ -291,12 +291,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
                 return manifest
         except codec.DecodeError as error:
             raise StoreError(
-                f"{path} is damaged ({quoted(str(error))}), so the settings of its samples are unknown. Put an intact "
-                f"copy back, or use another run folder."
+                f"{path} is damaged ({quoted(str(error))}), so the settings of its samples are unknown. Restore "
+                f"an intact copy, or use another run folder."
             ) from error
         raise StoreError(
-            f"{path} has schema {head.schema}, written by harness {visible(head.harness_version, 40)}; this harness "
-            f"reads schemas up to {SCHEMA_VERSION}. Use that version or a newer one."
+            f"{path} has schema {head.schema}, written by harness {visible(head.harness_version, 40)}, but this "
+            f"version reads only up to {SCHEMA_VERSION}. Use that version or a newer one."
         )
 
     @classmethod
@@ -361,11 +361,11 @@ def _refuse_forged(manifest: Manifest, folder: RunFolder) -> None:
         most = MAX_IMPORTED_SAMPLES if record.imported else MAX_SAMPLES
         if not 1 <= samples <= most:
             raise StoreError(
-                f"{folder.manifest}: the plan of {quoted(name)} has {samples} samples a question, expected 1 to "
-                f"{most}. Put an intact copy back."
+                f"{folder.manifest}: the plan of {quoted(name)} has {samples} samples per question, expected 1 to "
+                f"{most}. Restore an intact copy."
             )
         if ids is not None and len(set(ids)) < len(ids):
-            raise StoreError(f"{folder.manifest}: the plan of {quoted(name)} names a question twice.")
+            raise StoreError(f"{folder.manifest}: the plan of {quoted(name)} lists a question twice.")
         if folder.benchmark(name).path.is_symlink():
             raise StoreError(f"cannot read {folder.benchmark(name).path}: {LINK}.")
 
@@ -421,8 +421,8 @@ def refusal(benchmark: str, changed: list[Difference]) -> StoreError:
     """The error that refuses to mix samples, one line per changed field."""
     lines = "\n".join(f"  {difference}" for difference in changed)
     error = StoreError(
-        f"this run holds samples of {quoted(benchmark)} made with other settings, and runs never mix:\n{lines}\n"
-        "Use the old settings, or name another run folder with `out`."
+        f"this run has samples of {quoted(benchmark)} made with other settings; runs never mix settings:\n{lines}\n"
+        "Use the old settings, or choose another run folder with `out`."
     )
     error.other_settings = lines
     return error

@@ -74,10 +74,10 @@ class Joined:
         name = visible(self.name, 80)
         if self.n_again:
             n = count_noun(self.n_again, "sample")
-            yield f"{name}: two folders have {n}; that of the first folder counts"
+            yield f"{name}: {n} in two folders; the version in the first folder counts"
         if self.n_damaged:
-            n, do = count_noun(self.n_damaged, "damaged line"), "does" if self.n_damaged == 1 else "do"
-            yield f"{name}: {n} {do} not count; `harness doctor` names them"
+            n = count_noun(self.n_damaged, "damaged line")
+            yield f"{name}: {n} ignored; list them with `harness doctor`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ def unjoined_in_words(run: RunFolder) -> list[str]:
     if not (n := sum(unjoined(run).values())):
         return []
     path = visible(str(run.path), 200)
-    return [f"{path} lacks {count_noun(n, 'sample')} that its shards hold: `harness score {path}` adds them"]
+    return [f"{path} is missing {count_noun(n, 'sample')} of its shards; `harness score {path}` adds them"]
 
 
 def refuse_doubled(folder: RunFolder) -> None:
@@ -187,24 +187,22 @@ def refuse_doubled(folder: RunFolder) -> None:
     """
     run, due = folder.run_of_shard(), time.monotonic() + JOIN_SECONDS
     if held := next(filter(None, map(holder_of, folder.shards())), None):
-        raise InUse(f"a shard of {folder.path} is in use by {held}; the whole run goes on when its shards have ended.")
-    with channel.waiting("the run of this shard, which another process uses"):
+        raise InUse(f"a shard of {folder.path} is in use by {held}; wait until its shards have finished.")
+    with channel.waiting("another process that is using the run of this shard"):
         while run is not None and (held := holder_of(run)) is not None:
             if time.monotonic() > due:
-                raise InUse(
-                    f"{run.path} is in use by {held}, which asks for all samples; start its shard when it has ended."
-                )
+                raise InUse(f"{run.path} is in use by {held}, which samples all questions; wait until it has finished.")
             time.sleep(TRY_SECONDS)
 
 
 def _check_paths(folders: Sequence[RunFolder], out: RunFolder) -> None:
     """Raise `UsageError` if no folder is given, one is given twice, or the output is one of them."""
     if not folders:
-        raise UsageError("give the run folders to join")
+        raise UsageError("specify the run folders to join")
     # Two spellings, or a link, may name the same folder.
     resolved = [folder.path.resolve() for folder in folders]
     if out.path.resolve() in resolved:
-        raise UsageError("the new folder is one of the folders to join: name another folder", field="out")
+        raise UsageError("the new folder is one of the folders to join; choose another folder", field="out")
     if twice := [path for path in resolved if resolved.count(path) > 1]:
         raise UsageError(f"{twice[0]} is given twice")
 
@@ -228,7 +226,7 @@ def joined_manifest(sources: Sequence[tuple[RunFolder, Manifest]], accept_server
         if changed:
             lines = "\n".join(f"  {difference}" for difference in changed)
             raise StoreError(
-                f"{folder.path} is not of the same run as {first.path}; they differ:\n{lines}\n"
+                f"{folder.path} does not belong to the same run as {first.path}; they differ:\n{lines}\n"
                 "Join only runs with the same settings."
             )
         changes = changes_of(whole.provenance, _servers(theirs.provenance))
@@ -310,11 +308,11 @@ def _together(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Seque
                 together.append(question)
             if digests.setdefault(question.question_id, digest) != digest:
                 raise StoreError(
-                    f"{folder.questions}: question {quoted(question.question_id)} differs from that in the folders "
+                    f"{folder.questions}: question {quoted(question.question_id)} differs from the one in the folders "
                     f"before it. Join only runs with the same questions."
                 )
     if not together:
-        raise StoreError(f"none of the folders holds the questions of {quoted(name)}; give each run's command again.")
+        raise StoreError(f"none of the folders contains the questions of {quoted(name)}; run each run's command again.")
     return together
 
 

@@ -89,7 +89,7 @@ class SampleOffsets:
         location = self.of(key.question_id).get(key.sample_index)
         if location is None:
             question = visible(key.question_id, 100)
-            raise StoreError(f"{self._folder.samples} holds no sample {key.sample_index} of question {question!r}.")
+            raise StoreError(f"{self._folder.samples} has no sample {key.sample_index} of question {question!r}.")
         return next(self._lines([location]))
 
     def read(self, key: Key) -> Sample:
@@ -103,7 +103,7 @@ class SampleOffsets:
         line = Line(location.number, location.offset, location.length, data, True)
         sample = parse(line, self._folder, report)
         if sample is None or sample.key != key:
-            reason = report.damaged[0].reason if report.damaged else "another sample stands at its place"
+            reason = report.damaged[0].reason if report.damaged else "a different sample is stored there"
             raise StoreError(
                 f"{self._folder.samples}, line {location.number}: {reason}. `harness doctor RUN` lists all damage."
             )

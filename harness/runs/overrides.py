@@ -73,7 +73,7 @@ def correct(
     if not why.strip() or len(why) > MAX_WHY_CHARS:
         raise UsageError(f"a verdict by hand needs a reason of 1 to {MAX_WHY_CHARS} characters.")
     if not who.strip() or len(who) > MAX_WHO_CHARS:
-        raise UsageError(f"a verdict by hand needs the name of who gives it, of 1 to {MAX_WHO_CHARS} characters.")
+        raise UsageError(f"a verdict by hand needs its author's name, of 1 to {MAX_WHO_CHARS} characters.")
     override = Override(
         benchmark=folder.name,
         question_id=key.question_id,
@@ -155,7 +155,7 @@ class Corrected(NamedTuple):
     def counts_in_words(self) -> str:
         """The words for both numbers, wherever verdicts by hand are told."""
         differing = f"{self.n_differing:,}" if self.n_differing else "none"
-        return f"{count_noun(self.n_judged, 'sample')} judged by hand, {differing} otherwise than the grader"
+        return f"{count_noun(self.n_judged, 'sample')} judged by hand, {differing} of them differently from the grader"
 
     def sentence(self, accuracy: float | None, corrected: float | None, n_open: int) -> str:
         """The sentence beside a score. accuracy: by the grader's verdicts; corrected: with those by hand in their

@@ -32,7 +32,7 @@ EXPORT_FORMAT = "llmeval"
 BEGIN_SECONDS = 5.0
 """Longest wait, in seconds, for the questions of a session that has written its manifest."""
 
-_REMEDY = "Remove the file and give the run's command again to have it rebuilt."
+_REMEDY = "Delete the file and run the same command again to rebuild it."
 
 
 def merge(folder: BenchmarkFolder, questions: Sequence[Question], *, with_stored: bool = True) -> Sequence[Question]:
@@ -48,7 +48,7 @@ def merge(folder: BenchmarkFolder, questions: Sequence[Question], *, with_stored
     digest_by_id: dict[str, bytes] = {}
     for question in questions:
         if question.question_id in digest_by_id:
-            raise StoreError(f"{_named(folder, question)} occurs twice; an id names one question.")
+            raise StoreError(f"{_named(folder, question)} occurs twice; question ids must be unique.")
         digest_by_id[question.question_id] = _content_digest(question)
     earlier: Packed[Question] = Packed(Question)
     for before in iterate(folder) if is_stored else ():
@@ -88,8 +88,8 @@ def grading_anew(folder: BenchmarkFolder, source: str) -> str:
     shown_run, shown_file = (shlex.quote(visible(str(path))) for path in (run, exported))
     export = f"harness export {shown_run} --to {EXPORT_FORMAT}"
     score = f"harness score {shown_file} --benchmark {shlex.quote(visible(source))}"
-    by_hand = " The verdicts by hand of this run are not carried over." if folder.overrides.exists() else ""
-    return f"type `{export}`, and then `{score}`: no reply is asked for again.{by_hand}"
+    by_hand = " Verdicts by hand are not carried over." if folder.overrides.exists() else ""
+    return f"run `{export}`, then `{score}`; this requests no new replies.{by_hand}"
 
 
 def _fixed_fields(question: Question) -> tuple[str, str, tuple[str, ...]]:
@@ -147,7 +147,7 @@ def read_sealed(folder: BenchmarkFolder, record: BenchmarkRecord) -> Packed[Ques
                 as_sealed(record, stored) or as_sealed(now, stored)
             ):
                 return stored
-            what = f"its {len(stored)} questions are not those of the manifest"
+            what = f"its {len(stored)} questions differ from those in the manifest"
             raise StoreError(f"{folder.questions} was changed after the run wrote it: {what}. {_REMEDY}")
         except StoreError:
             # Nobody held the run before this reading, nobody does now, and no session came and went in between.

@@ -42,7 +42,7 @@ class NewerSchema(ValueError):
     """An intact line of a schema that this version cannot read. `schema`: its version."""
 
     def __init__(self, schema: int) -> None:
-        super().__init__(f"schema {schema}; this harness reads schemas up to {SCHEMA_VERSION}")
+        super().__init__(f"schema {schema}, but this version of the harness reads only up to {SCHEMA_VERSION}")
         self.schema = schema
 
 
@@ -51,12 +51,10 @@ def encode(sample: Sample) -> bytes:
     name = f"sample {sample.sample_index} of question {visible(sample.question_id, 100)!r}"
     # JSON has no NaN and no infinity, so the line could not be read back.
     if not (math.isfinite(sample.timing.started) and math.isfinite(sample.timing.total)):
-        raise RecordRefused(f"{name} has a time that is no finite number and cannot be stored.")
+        raise RecordRefused(f"{name} has a time that is not a finite number, so it cannot be stored.")
     body = codec.inert(codec.encode(sample))
     if len(body) - 1 + TAIL_BYTES > MAX_RECORD_BYTES:
-        raise RecordRefused(
-            f"{name} takes {len(body) - 1} bytes; the longest record stored is {MAX_RECORD_BYTES} bytes."
-        )
+        raise RecordRefused(f"{name} takes {len(body) - 1} bytes; a record can have at most {MAX_RECORD_BYTES} bytes.")
     return seal(body)
 
 
@@ -79,10 +77,10 @@ def decode(line: bytes, benchmark: str) -> Sample:
     if sample.schema > SCHEMA_VERSION:
         raise NewerSchema(sample.schema)
     if sample.sample_index < 0:
-        raise Damaged(f"its sample has the index {sample.sample_index}, expected 0 or more")
+        raise Damaged(f"the sample has the index {sample.sample_index}, expected 0 or more")
     if sample.benchmark != benchmark:
         raise Damaged(
-            f"its sample is of the benchmark {visible(sample.benchmark, 100)!r}, expected {visible(benchmark, 100)!r}"
+            f"the benchmark of the sample is {visible(sample.benchmark, 100)!r}, expected {visible(benchmark, 100)!r}"
         )
     return sample
 

@@ -134,7 +134,7 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
             MINIMAL + "rules: {relative_tolerence: 0.1}\n",
             r"unknown rule 'relative_tolerence'\. Did you mean rela",
         ),
-        (MINIMAL + "rules: {grader: [good]}\n", "rules: grader: expected a text, found a list"),
+        (MINIMAL + "rules: {grader: [good]}\n", "rules: grader: expected text, found a list"),
         (MINIMAL + "rules: {form: essay}\n", "rules: form: unknown value 'essay'; expected "),
         (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite number of at least 0"),
         # A kind of answer that a plug-in brings is checked like any other grader.
@@ -166,9 +166,9 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
         (MINIMAL + "prompts: [{name: x}, {name: x}]\n", "two prompt variants have the same name"),
         (MINIMAL + "choices: {correct: c, incorrect: [d]}\n", "every answer would be A"),
         (MINIMAL + "choices: {correct: c}\n", "give either `options`, or `correct` with `incorrect`"),
-        ("- a list\n", "must hold `key: value` lines of a card, found a list"),
-        ("", "must hold `key: value` lines of a card, found nothing"),
-        ("1: x\n", "must hold `key: value` lines of a card, found a key that is no text"),
+        ("- a list\n", "must contain `key: value` lines for a card, found a list"),
+        ("", "must contain `key: value` lines for a card, found nothing"),
+        ("1: x\n", "must contain `key: value` lines for a card, found a key that is not text"),
         (MINIMAL + "prompts: {x: {}}\n", "prompts: expected a list in brackets"),
         (
             MINIMAL.replace("title: Sums", "title: yes"),
@@ -176,16 +176,19 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
         ),
         (MINIMAL.replace("title: Sums", "title: 5"), "title: expected a valid string, found 5$"),
         (MINIMAL + "sampling: {stop: ['']}\n", r"sampling\.stop\.0: .*at least 1 character"),
-        ("title: [unclosed\n", r"sums\.yaml:2 is no plain YAML"),
-        (MINIMAL + "title: again\n", r"sums\.yaml:5 is no plain YAML: the key 'title' stands there twice"),
-        ("a: &x [1]\nb: [*x, *x]\n", r"sums\.yaml:2 is no plain YAML: aliases are not allowed"),
-        ("a: !!python/object/apply:os.system ['touch pwned']\n", "is no plain YAML: could not determine a constructor"),
+        ("title: [unclosed\n", r"sums\.yaml:2 is not plain YAML"),
+        (MINIMAL + "title: again\n", r"sums\.yaml:5 is not plain YAML: duplicate key 'title'"),
+        ("a: &x [1]\nb: [*x, *x]\n", r"sums\.yaml:2 is not plain YAML: YAML aliases are not allowed"),
+        (
+            "a: !!python/object/apply:os.system ['touch pwned']\n",
+            "is not plain YAML: could not determine a constructor",
+        ),
         ("a: " + "[" * 300 + "]" * 300, "nested too deeply"),
         (
             "a: " + "[" * 3000 + "]" * 3000,
             "nested too deeply|nesting depth",
         ),  # newer versions of libyaml refuse it first
-        ("a: " + "x" * 300_000, "longer than a card may be: 262144 bytes"),
+        ("a: " + "x" * 300_000, "too large for a card; the limit is 262144 bytes"),
     ],
 )
 def test_a_wrong_card_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:

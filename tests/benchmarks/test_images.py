@@ -91,8 +91,8 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "linked folder": ({"images": ["folder/secret.png"]}, "a link that leads out of the folder"),
     "folder as image": ({"images": ["."]}, "which cannot be read: not a regular file"),
     "address": ({"images": ["https://a.b/c.png"]}, "and nothing is fetched: download it, and name the file"),
-    "svg": ({"images": data_url(b"<svg onload='alert(1)'/>")}, "is no PNG, JPEG, WebP or GIF by its first bytes"),
-    "too long": ({"images": data_url(PNG + bytes(MAX_IMAGE_BYTES))}, f"an image may have {MAX_IMAGE_BYTES}"),
+    "svg": ({"images": data_url(b"<svg onload='alert(1)'/>")}, "is not a PNG, JPEG, WebP or GIF file"),
+    "too long": ({"images": data_url(PNG + bytes(MAX_IMAGE_BYTES))}, f"the limit is {MAX_IMAGE_BYTES}"),
     "no base64": ({"images": "data:image/png;base64,a?b="}, "is no valid base64"),
     "object": ({"images": {"bytes": "iVBO", "path": "a"}}, "must be bytes, a data URL or the path of a file"),
     "checksum": ({"images": {"sha256": "../../../etc/passwd"}}, "must be bytes, a data URL or the path of a file"),
@@ -141,7 +141,7 @@ def test_a_parquet_file_gives_its_images_in_columns_and_in_lists(tmp_path: Path,
         assert [image.sha256 for image in question.images] == [NAMES[2], NAMES[0]]
     bad = pa.table({"question": ["?"], "answer": ["1"], "images": pa.array([[{"bytes": b"<svg/>"}]], pa.list_(struct))})
     pa.parquet.write_table(bad, tmp_path / "bad.parquet")
-    with pytest.raises(UsageError, match=r"row 1 of .*bad\.parquet: the image in the column 'images' is no PNG"):
+    with pytest.raises(UsageError, match=r"row 1 of .*bad\.parquet: the image in the column 'images' is not a PNG"):
         questions.build(from_file(str(tmp_path / "bad.parquet")))
 
 
@@ -180,7 +180,7 @@ def test_the_header_states_kind_and_size_however_large_and_cut(tmp_path: Path) -
     assert pixels(KINDS["png"](100_000, 100_000)) == (100_000, 100_000)
     assert {pixels(LOSSLESS), pixels(EXTENDED)} == {(640, 480)}
     for other in (b"", b"BM", b"<svg/>", b"RIFF\0\0\0\0WAVE", b"\xff\xd8"):
-        with pytest.raises(ValueError, match="is no PNG"):
+        with pytest.raises(ValueError, match="is not a PNG"):
             media_type(other)
 
 
@@ -188,7 +188,7 @@ def test_an_image_that_was_changed_or_lost_is_never_read(tmp_path: Path) -> None
     folder = shared_folder()
     name = folder.add(IMAGES[0])
     (folder.path / name).write_bytes(IMAGES[1])
-    with pytest.raises(StoreError, match=f"the image .*{name} was changed: remove it"):
+    with pytest.raises(StoreError, match=f"the image .*{name} was changed; delete it"):
         folder.url(name)
     (folder.path / name).unlink()
     with pytest.raises(StoreError, match="is missing"):

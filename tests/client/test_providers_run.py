@@ -84,7 +84,7 @@ def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:
         ((*GROQ, "URL", "--thinking", "off", "--api", "completions"), "api=chat"),
         ((*GROQ, "URL", "--prices", "1,-1"), "expected two prices of 0 or more"),
         ((*GROQ, "URL", "--budget-usd", "1"), "it needs --prices"),
-        ((*GROQ, "URL", "--prices", "nowhere.yaml"), "such as 0.5,2; no file of prices is read"),
+        ((*GROQ, "URL", "--prices", "nowhere.yaml"), "such as 0.5,2 (not a price file)"),
     ],
 )
 def test_mistakes_are_one_sentence(run: Run, words: tuple[str, ...], expected: str) -> None:

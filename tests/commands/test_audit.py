@@ -95,7 +95,7 @@ def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_pat
     assert {Key(row["question_id"], row["sample_index"]) for row in rows} == undecided
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--undecided", "--who", "Ann")
     assert f"{len(undecided)} of {len(undecided)} undecided samples are judged by hand" in read.out
-    assert f"{len(undecided)} samples judged by hand, {len(undecided)} otherwise than the grader" in read.out
+    assert f"{len(undecided)} samples judged by hand, {len(undecided)} of them differently from the grader" in read.out
     score = score_of(folder)
     assert score.audited is None, "samples that were chosen by their verdict are no random draw"
     assert score.n_overridden == len(undecided)
@@ -196,7 +196,9 @@ def test_verdicts_in_the_viewer_reach_page_report_and_score_at_once(tmp_path: Pa
             pages.append("\n".join(visitor.get("/api/benchmark", params=where).json()["notes"]))
     assert "leave its errors out" in pages[0]  # one verdict is no estimate yet
     assert "leave its errors out" not in pages[-1]
-    assert pages[-1].startswith("4 samples judged by hand, 2 otherwise than the grader; the audited accuracy is ")
+    assert pages[-1].startswith(
+        "4 samples judged by hand, 2 of them differently from the grader; the audited accuracy is "
+    )
     assert pages[-1].count("a person audited 4 of the judge's 4 verdicts") == 1
     assert "a person audited 4 of the judge's 4 verdicts" in " ".join(harness(tmp_path, "report", "run").out.split())
     before = score_of(judged)

@@ -209,7 +209,7 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
     asked_by(tmp_path)
     assert reasoning_harness.score(tmp_path / "run")["sums"].accuracy.value == pytest.approx(1 / 6)
     data(tmp_path, [{**row, "answer": "5" if row["id"] == "q0" else "1"} for row in SUMS])
-    with pytest.raises(StoreError, match="no reply is asked for again") as refused:
+    with pytest.raises(StoreError, match="this requests no new replies") as refused:
         asked_by(tmp_path)
     with pytest.raises(StoreError, match="dataset_digest") as twin:
         asked_by(tmp_path, system_prompt="Think.")

@@ -468,7 +468,7 @@ def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path) -> Non
         Path("todo.jsonl").write_text(todo.replace('"verdict":null', '"verdict":"correct"'))
         harness.audit(path, verdicts="todo.jsonl")
         by_hand = command("score", path, *(options if path == "class.csv" else ())).output
-        assert "1 sample judged by hand, 1 otherwise than the grader" in " ".join(by_hand.split())
+        assert "1 sample judged by hand, 1 of them differently from the grader" in " ".join(by_hand.split())
         assert "class.csv:2" in command("show", path, "--correct").output
         Path("todo.jsonl").unlink()
     Path("class.csv").write_text("name,no,response\nAnn,1,no\n")

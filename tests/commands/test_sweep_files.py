@@ -164,7 +164,7 @@ M = D + "models: [m]\n"
         (D + "suite: {title: x, mean_of: [dmo]}\n", 2, "no benchmark is called 'dmo'. Did you mean demo?"),
         (D + "table: {base: fll}\nservers: [{name: full, run: {seed: 1}}]\n", 2, "Did you mean full?"),
         (D + "checkpoints: nowhere/step_*\n", 2, "there is no checkpoint: nowhere/step_*: no file or folder fits it"),
-        (M + "servers: [{name: A B, engine: vllm}]\n", 3, "servers.0.name: expected at most 80 small letters, digits"),
+        (M + "servers: [{name: A B, engine: vllm}]\n", 3, "servers.0.name: expected at most 80 of a-z 0-9"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
         (D + "run: {prices: [1.0, -2]}\n", 2, "expected two prices of 0 or more"),
         (M + "except: [{models: m}]\n", 3, "`except` leaves out every cell"),

@@ -112,12 +112,12 @@ def test_a_folder_in_use_is_waited_for_and_said_once(tmp_path: Path) -> None:
 
     def run(settled: Sequence[Path]) -> int:
         if training.time < 400:
-            raise InUse("out is in use by process 7 on x; one run has one writer.")
+            raise InUse("out is in use by process 7 on x; a run can have only one writer.")
         return training.run(settled)
 
     assert training.follow(120, run) == [["step_1"]], "longer in use than the sweep waits for a checkpoint"
     assert [call[0][0] for call in training.told.standing.call_args_list if "in use" in call[0][0]] == [
-        "out is in use by process 7 on x; one run has one writer. The sweep waits until the folder is free"
+        "out is in use by process 7 on x; a run can have only one writer. The sweep waits until the folder is free"
     ]
 
     def broken(_settled: Sequence[Path]) -> int:

@@ -78,7 +78,7 @@ class Row(msgspec.Struct):
             "[...][0].verdict: unknown value 'yes'; expected right, wrong or null",
         ),
         (Literal["a", "b"], '"c"', "unknown value 'c'; expected a or b"),
-        (Row, '{"name": 1}', "name: expected a text, found a whole number"),
+        (Row, '{"name": 1}', "name: expected text, found a whole number"),
         (Row, "[]", "expected a mapping, found a list"),
         (Row, "{}", "missing required field `name`"),
     ],

@@ -87,5 +87,5 @@ def test_a_leftover_that_is_no_file_is_left_alone_and_stops_nothing(tmp_path: Pa
 
 def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreError, match=r"cannot write .*below: .*/file is not a folder: choose another path$"):
+    with pytest.raises(StoreError, match=r"cannot write .*below: .*/file is not a folder; choose another path$"):
         write_atomically(tmp_path / "file" / "below", b"")

@@ -43,7 +43,7 @@ def sentence(replies: Replies, reasons: Iterable[str] = itertools.repeat("stop")
 
 
 def test_replies_that_end_at_one_length_and_say_stop_suggest_a_limit() -> None:
-    assert sentence(free([35, *[40] * 19])).startswith("19 of 20 replies end at exactly 40 tokens and say stop: ")
+    assert sentence(free([35, *[40] * 19])).startswith("19 of 20 replies end at exactly 40 tokens but report `stop`: ")
     assert "end at exactly 100 tokens" in sentence(limited(400, 100))
     assert "end at exactly 2,048 tokens" in sentence(free([*range(40, 2000, 20), *[2048] * 6]))
 
@@ -80,7 +80,7 @@ def early(lengths: Iterable[tuple[int | None, int | None]], max_tokens: int | No
 def test_cut_replies_of_one_length_below_max_tokens_show_a_limit_of_the_server() -> None:
     said = early([(100, 100)] * 6)
     assert said.startswith(
-        "6 of 20 samples (30.0%) were cut by the server at 100 tokens, below the max_tokens of 2,000 "
+        "6 of 20 samples (30.0%) were truncated by the server at 100 tokens although max_tokens was 2,000"
     )
     assert early([(100, 60)] * 6, 116) != ""
 
@@ -118,8 +118,8 @@ def of_lengths(most: int, reason: str) -> Answer:
 
 
 LIMITS = {
-    "stop": "replies end at exactly 40 tokens and say stop: the server may have a limit of its own",
-    "length": "were cut by the server at 40 tokens, below the max_tokens of 8,000 that was sent",
+    "stop": "replies end at exactly 40 tokens but report `stop`: the server may have its own limit",
+    "length": "were truncated by the server at 40 tokens although max_tokens was 8,000",
 }
 
 
@@ -138,7 +138,7 @@ def test_score_and_compare_say_that_the_server_may_have_a_limit(tmp_path: Path, 
     named = re.compile(r"(?<![\d,])40 tokens(?!/s)")  # not the speed of the run, "3,440 tokens/s"
     # A command that takes the option spells it.
     assert (
-        limit in ends["cut"].err.replace("--max-tokens of", "max_tokens of"),
+        limit in ends["cut"].err.replace("although --max-tokens", "although max_tokens"),
         bool(named.search(ends["whole"].err)),
     ) == (reason == "length", False)
     assert "raise --max-tokens" not in ends["cut"].err

@@ -17,17 +17,17 @@ from harness.core.errors import UsageError
         (
             b"a: &a [x, x]\n"
             + b"".join(b"%c: &%c [%b]\n" % (c, c, b", ".join([b"*%c" % (c - 1)] * 9)) for c in b"bcdefgh"),
-            r"x\.yaml:2 is no plain YAML: aliases are not allowed",
+            r"x\.yaml:2 is not plain YAML: YAML aliases are not allowed",
         ),
-        (b"base: &b {k: 1}\nrow:\n  <<: *b\n", r"x\.yaml:3 is no plain YAML: aliases"),
-        (b"a: 1\na: 2\n", r"x\.yaml:2 is no plain YAML: the key 'a' stands there twice"),
-        (b"a: !!python/object/apply:os.getcwd []\n", r"x\.yaml:1 is no plain YAML"),
+        (b"base: &b {k: 1}\nrow:\n  <<: *b\n", r"x\.yaml:3 is not plain YAML: YAML aliases"),
+        (b"a: 1\na: 2\n", r"x\.yaml:2 is not plain YAML: duplicate key 'a'"),
+        (b"a: !!python/object/apply:os.getcwd []\n", r"x\.yaml:1 is not plain YAML"),
         (b"a: \xff\n", r"x\.yaml is not UTF-8 \(byte 3\)"),
-        (b"- a\n", "must hold `key: value` lines of prices, found a list"),
-        (b"1: a\n", "found a key that is no text"),
+        (b"- a\n", "must contain `key: value` lines for prices, found a list"),
+        (b"1: a\n", "found a key that is not text"),
         (b"[" * 300, "x.yaml is nested too deeply for prices"),
         (b"[" * 5000, "x.yaml.* (nested too deeply|nesting depth)"),  # newer versions of libyaml refuse it first
-        (b"a: " + b"x" * 2000, r"x\.yaml is longer than prices may be: 1000 bytes"),
+        (b"a: " + b"x" * 2000, r"x\.yaml is too large for prices; the limit is 1000 bytes"),
     ],
     ids=["bomb", "merge", "twice", "object", "latin", "list", "number", "deep", "deeper", "long"],
 )
@@ -46,5 +46,5 @@ def test_a_missing_file_and_an_endless_one_are_one_sentence(tmp_path: Path) -> N
         yaml_file.read_mapping(Path("/dev/zero"), "prices")
     long = tmp_path / "long.yaml"
     long.write_bytes(b"#" * (yaml_file.MAX_BYTES + 1))
-    with pytest.raises(UsageError, match=r"long\.yaml is longer than prices may be"):
+    with pytest.raises(UsageError, match=r"long\.yaml is too large for prices"):
         yaml_file.read_mapping(long, "prices")

@@ -354,8 +354,8 @@ NO_PERCENT = ("500", '"101.0"', '"5,5"', '"-1.0"', "101", '"NaN"')
         (GOOD.replace("https:", "javascript:"), "source.url"),
         (GOOD.replace("{demo: 4}", "{}"), "give its number of questions"),
         (GOOD.replace("schema: 1", "schema: 2"), "schema"),
-        ("scores: [", "no plain YAML"),
-        ("!!python/object/apply:os.system [true]", "no plain YAML"),
+        ("scores: [", "not plain YAML"),
+        ("!!python/object/apply:os.system [true]", "not plain YAML"),
         ("", "the key 'schema' is missing"),
     ],
 )

@@ -189,14 +189,14 @@ def test_what_needs_a_reply_says_that_there_is_none(tmp_path: Path) -> None:
     code, table = said("score", file, *words)
     assert (code, "`--errors wrong` counts them as wrong" in " ".join(table.split())) == (0, True)
     for command, failed, told in (
-        (["show", file, "a:0"], 0, "the file states the verdict only, so there is no reply"),
+        (["show", file, "a:0"], 0, "its source file contains only the verdict, not the reply"),
         (["show", file, "a:1"], 0, "the file states the verdict, a share of 0; nothing was graded"),
         (["score", file, *words, "--also", "math-verify"], 1, "the file states its verdicts"),
         (["score", file, *words, "--judge", "m@http://127.0.0.1:9,scope=all"], 1, "the file states its verdicts"),
         (["score", file, *words, "--benchmark", "demo"], 1, "states its own verdicts"),
-        (["export", file, "--to", "llmeval", "--out", tmp_path / "x"], 1, "there is no reply"),
+        (["export", file, "--to", "llmeval", "--out", tmp_path / "x"], 1, "not the reply"),
         (["export", file, "--to", "alpaca", "--out", tmp_path / "y"], 1, "without a reply"),
-        (["audit", file, "--out", tmp_path / "z"], 1, "there is no reply"),
+        (["audit", file, "--out", tmp_path / "z"], 1, "not the reply"),
         (["export", file, "--to", "csv", "--out", tmp_path / "c"], 0, "t.csv: 9"),
         (["plan", file, "--detect", "20"], 0, "samples per question in each of two runs"),
         (["report", file, "--out", tmp_path / "r.html"], 0, "states the verdicts: nothing was graded here"),

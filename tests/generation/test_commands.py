@@ -141,7 +141,7 @@ def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: P
     ("value", "message"),
     [
         *((value, "--target-error") for value in ("0", "70", "small", "nan")),
-        ("0.01", "--target-error 0.01: it is a fraction, and points are asked for: type 1 for 1 point"),
+        ("0.01", "--target-error 0.01: expected points, not a fraction: type 1 for 1 point"),
     ],
 )
 def test_a_target_that_is_no_number_of_points_is_refused(

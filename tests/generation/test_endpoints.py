@@ -260,7 +260,7 @@ def said(text: str | None, finish: str = "stop", usage: Usage | None = None) -> 
 def test_a_run_whose_first_replies_a_limit_of_the_server_cuts_is_not_told_to_raise_max_tokens() -> None:
     """Events alone are no length in tokens, so that a server without usage shows no limit."""
     for word, tokens, says in (
-        ("length", 40, "were cut by the server at 40 tokens, below the max_tokens of 64"),
+        ("length", 40, "were truncated by the server at 40 tokens although max_tokens was 64"),
         ("length", None, "Raise"),
         ("max_steps", 40, "Allow the tool more steps"),
         ("model_context_window_exceeded", 40, "longer context"),

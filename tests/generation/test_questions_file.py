@@ -44,7 +44,7 @@ def test_a_file_cut_at_a_line_border_is_refused_and_can_be_rebuilt(settings: Run
     folder = RunFolder(settings.out)
     path = folder.benchmark("sums").questions
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:19]))
-    with pytest.raises(StoreError, match=r"its 19 questions are not those of the manifest\. Remove the file"):
+    with pytest.raises(StoreError, match=r"its 19 questions differ from those in the manifest\. Delete the file"):
         score_run(folder, GradingOptions(workers=1))
     path.unlink()
     assert run(settings, question_set(tmp_path, 20)).complete

@@ -131,5 +131,5 @@ def test_the_runs_of_a_sweep_are_reported_in_the_order_of_their_steps(tmp_path: 
     refused = harness(tmp_path, "score", "sweep")
     assert (refused.code, refused.err) == (
         3,
-        f"harness: {tmp_path}/sweep is a folder of runs. Name one of them, such as {tmp_path}/sweep/step_30+demo.\n",
+        f"harness: {tmp_path}/sweep is a folder of runs. Choose one of them, such as {tmp_path}/sweep/step_30+demo.\n",
     )

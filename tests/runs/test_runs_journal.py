@@ -113,8 +113,8 @@ def test_threads_may_share_a_journal(folder: BenchmarkFolder) -> None:
 @pytest.mark.parametrize(
     ("refused", "words"),
     [
-        (sample("big", 0, "x" * MAX_RECORD_BYTES), "longest record stored"),
-        (sample("endless", timing=Timing(started=math.inf, total=1.0)), "no finite number"),
+        (sample("big", 0, "x" * MAX_RECORD_BYTES), "a record can have at most"),
+        (sample("endless", timing=Timing(started=math.inf, total=1.0)), "not a finite number"),
     ],
 )
 def test_a_sample_that_cannot_be_stored_is_refused_and_the_next_is_stored(
@@ -254,7 +254,9 @@ def test_what_an_editor_adds_is_read_with_a_warning(run: RunFolder, folder: Benc
 def test_a_newer_schema_is_refused_with_its_version(folder: BenchmarkFolder) -> None:
     store(folder, sample("a"), sample("b", schema=7))
     for attempt in (lambda: list(read_samples(folder)), lambda: Journal.open(folder)):
-        with pytest.raises(StoreError, match=r"samples.jsonl, line 2: schema 7; this harness reads schemas up to 1"):
+        with pytest.raises(
+            StoreError, match=r"samples.jsonl, line 2: schema 7, but this version of the harness reads only up to 1"
+        ):
             attempt()
 
 

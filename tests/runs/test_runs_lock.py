@@ -78,11 +78,11 @@ def test_a_run_that_another_process_is_making_is_no_damaged_one(run: RunFolder) 
     samples = run.benchmark("b").samples
     with holder(run) as maker:
         for look in (RunFolder.open, Manifest.load):
-            with pytest.raises(InUse, match=f"no whole run yet: process {maker.pid} on .* is making it"):
+            with pytest.raises(InUse, match=f"not a complete run yet: process {maker.pid} on .* is creating it"):
                 look(run)
             samples.parent.mkdir(exist_ok=True)
             samples.write_bytes(b"{}\n")
-    with pytest.raises(StoreError, match=r"holds samples but no manifest\.json"):
+    with pytest.raises(StoreError, match=r"contains samples but no manifest\.json"):
         RunFolder.open(run)
 
 
@@ -185,7 +185,7 @@ def test_a_relative_folder_is_resolved_once(quick_path: Path, monkeypatch: pytes
 
 def test_a_run_is_opened_by_its_folder_and_what_is_none_is_said_to_be_none(run: RunFolder) -> None:
     run.create()
-    with pytest.raises(StoreError, match=r"holds no manifest\.json"):
+    with pytest.raises(StoreError, match=r"has no manifest\.json"):
         RunFolder.open(run.path)
     Manifest(harness_version="1", created="now", model="m").save(run)
     assert RunFolder.open(str(run.path)).path == run.path

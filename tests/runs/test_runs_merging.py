@@ -68,7 +68,7 @@ def test_a_key_given_twice_counts_once_and_is_told(quick_path: Path) -> None:
     )
     (joined,) = merge([first, second], RunFolder(quick_path / "all")).benchmarks
     assert stored(RunFolder(quick_path / "all"))[Key("q0", 0)] == sampled(0, 0).text, "the first one counts"
-    assert [*map(str, joined.notes())] == ["sums: two folders have 2 samples; that of the first folder counts"]
+    assert [*map(str, joined.notes())] == ["sums: 2 samples in two folders; the version in the first folder counts"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_another_question_under_a_known_id_is_refused(quick_path: Path) -> None:
     first = write(quick_path / "a", [], n_questions=N, planned=M)
     others = [msgspec.structs.replace(question, prompt_digest="other") for question in asked(N)]
     second = write(quick_path / "b", [], listed=others, planned=M)
-    with pytest.raises(StoreError, match="question q0 differs from that in"):
+    with pytest.raises(StoreError, match="question q0 differs from the one in"):
         merge([first, second], RunFolder(quick_path / "all"))
 
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_joined_is_refused(quick_path: Path) -> None:
         merge(parts, first)
     with pytest.raises(UsageError, match="given twice"):
         merge([first, RunFolder(first.path / ".." / first.path.name)], RunFolder(quick_path / "all"))
-    with pytest.raises(UsageError, match="give the run folders"):
+    with pytest.raises(UsageError, match="specify the run folders"):
         merge([], RunFolder(quick_path / "all"))
     foreign = quick_path / "foreign"
     foreign.mkdir()
@@ -143,7 +143,7 @@ def test_a_run_with_joined_shards_is_copied_as_it_stands(quick_path: Path) -> No
             file.write(b"{damaged}\n")
     with channel.warnings_to(said.append):
         join_shards(run)
-    assert said == [f"{NAME}: 2 damaged lines do not count; `harness doctor` names them"]
+    assert said == [f"{NAME}: 2 damaged lines ignored; list them with `harness doctor`"]
     path = shard.benchmark(NAME).samples
     path.write_bytes(b"".join(record.encode(sampled(q, i, "other")) for q, i in ALL if q % 2))
     (joined,) = merge_runs([run.path], MergeOptions(out=copy.path)).benchmarks
@@ -237,7 +237,9 @@ def test_sessions_are_those_of_all_folders_once_in_order_of_time() -> None:
 
 
 def test_two_models_are_no_parts_of_one_run_and_the_folders_are_named() -> None:
-    with pytest.raises(StoreError, match=r'^.*/b is not of the same run as .*/a; they differ:\n  model: "m" → "other"'):
+    with pytest.raises(
+        StoreError, match=r'^.*/b does not belong to the same run as .*/a; they differ:\n  model: "m" → "other"'
+    ):
         joined_manifest([part("a"), part("b", model="other")], False)
     parts = [part("a", server_model="one"), part("b", server_model="other")]
     with pytest.raises(StoreError, match=r'they differ:\n  server_model: "one" → "other"'):
@@ -280,7 +282,7 @@ def test_questions_that_no_folder_holds_are_asked_for(quick_path: Path) -> None:
     run = write(quick_path / "a", [sampled(0, 0)], n_questions=1, planned=1)
     run.benchmark(NAME).questions.unlink()
     run.benchmark(NAME).questions.unlink(missing_ok=True)
-    with pytest.raises(StoreError, match="none of the folders holds the questions of sums"):
+    with pytest.raises(StoreError, match="none of the folders contains the questions of sums"):
         merge([run], RunFolder(quick_path / "all"))
 
 

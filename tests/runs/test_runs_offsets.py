@@ -109,7 +109,7 @@ def test_no_file_means_no_samples(folder: BenchmarkFolder) -> None:
 
 
 def test_an_unknown_sample_is_a_sentence(folder: BenchmarkFolder) -> None:
-    with pytest.raises(StoreError, match="holds no sample 7 of question 'q1'"):
+    with pytest.raises(StoreError, match="has no sample 7 of question 'q1'"):
         opened(folder).read(Key("q1", 7))
 
 

@@ -146,7 +146,7 @@ def test_what_a_killed_start_leaves_is_no_run_yet_and_a_run_takes_it(quick_path:
         assert taken.warning == ""
         with pytest.raises(StoreError, match="in use by"), hold(folder):
             pass
-    with pytest.raises(StoreError, match="holds no manifest"):
+    with pytest.raises(StoreError, match="has no manifest"):
         RunFolder.open(folder.path)
 
 

@@ -54,7 +54,7 @@ def test_a_change_of_any_byte_and_every_cut_are_seen() -> None:
 @pytest.mark.parametrize(
     ("fields", "error", "words"),
     [
-        ({"benchmark": "other"}, record.Damaged, "of the benchmark 'other'"),
+        ({"benchmark": "other"}, record.Damaged, "benchmark of the sample is 'other'"),
         ({"schema": 99}, record.NewerSchema, "schema 99"),
         ({"sample_index": -1}, record.Damaged, "has the index -1"),
     ],
@@ -113,7 +113,7 @@ def test_the_longest_record_is_stored_and_one_byte_more_is_refused(monkeypatch: 
     monkeypatch.setattr(record, "MAX_RECORD_BYTES", length)
     assert len(record.encode(sample())) == length
     monkeypatch.setattr(record, "MAX_RECORD_BYTES", length - 1)
-    with pytest.raises(record.RecordRefused, match=f"takes {length - record.TAIL_BYTES} bytes; .* is {length - 1}"):
+    with pytest.raises(record.RecordRefused, match=f"takes {length - record.TAIL_BYTES} bytes; .* {length - 1} bytes"):
         record.encode(sample())
 
 
@@ -208,11 +208,11 @@ def test_a_damaged_or_newer_line_is_refused_with_what_to_do_and_an_editors_marks
     folder: BenchmarkFolder,
 ) -> None:
     questions.write(folder, [question("a"), question("b", schema=5)])
-    with pytest.raises(StoreError, match="line 2 has schema 5; this harness reads schemas up to 1"):
+    with pytest.raises(StoreError, match="line 2 has schema 5, but this version of the harness reads only up to 1"):
         questions.read(folder)
     first, second = folder.questions.read_bytes().splitlines(keepends=True)
     folder.questions.write_bytes(first + second[:20])
-    with pytest.raises(StoreError, match=r"questions\.jsonl, line 2 is damaged: .*Remove the file"):
+    with pytest.raises(StoreError, match=r"questions\.jsonl, line 2 is damaged: .*Delete the file"):
         questions.read(folder)
     folder.questions.write_bytes(b"\xef\xbb\xbf" + first.replace(b"\n", b"\r\n") + b"\n")
     assert questions.read(folder) == [question("a")]
@@ -225,7 +225,7 @@ def test_grades_come_back_equal_and_are_replaced_as_a_whole(folder: BenchmarkFol
     assert grades.read(folder) == [grade("c", verdict="undecided", extracted=None)]
 
 
-@pytest.mark.parametrize(("read", "hint"), [(grades.read, "harness score"), (questions.read, "run's command")])
+@pytest.mark.parametrize(("read", "hint"), [(grades.read, "harness score"), (questions.read, "same command")])
 def test_a_missing_file_is_said_with_what_to_do(
     folder: BenchmarkFolder, read: Callable[[BenchmarkFolder], list[object]], hint: str
 ) -> None:

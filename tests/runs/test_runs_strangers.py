@@ -360,7 +360,7 @@ def test_a_plan_of_a_size_that_no_run_has_is_refused_before_any_work(
     forge = _changed("manifest.json", 0, ("benchmarks", NAME, "plan", "samples"), samples)
     done = meet(workspace, Forgery(f"samples = {samples}", forge), command, server)
     assert done.code == 3
-    assert f"{samples} samples a question, expected 1 to 100000" in done.err
+    assert f"{samples} samples per question, expected 1 to 100000" in done.err
     assert not (workspace / "made").exists()
 
 

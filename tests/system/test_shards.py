@@ -36,7 +36,7 @@ N, SAMPLES = 5, 3.5
 TOTAL = Plan(samples=SAMPLES).total([f"q{n}" for n in range(N)])
 LATER = f"{N * 8 - TOTAL} samples"
 
-DIFFERS = r"2-of-2 is not of the same run as .*1-of-2; they differ:\n  sums.seed: 0 → 7"
+DIFFERS = r"2-of-2 does not belong to the same run as .*1-of-2; they differ:\n  sums.seed: 0 → 7"
 
 
 def said(request: Request) -> Said:
@@ -92,7 +92,7 @@ def test_shards_side_by_side_in_one_folder_become_the_run_that_one_client_makes(
         with pytest.raises(harness.StoreError, match=r"a shard of .* is in use by process"):
             harness.run(out=tmp_path / "run", **asked)
     monkeypatch.setattr("harness.runs.merging.JOIN_SECONDS", 0.1)
-    with locked(RunFolder(tmp_path / "run")), pytest.raises(harness.StoreError, match="which asks for all samples"):
+    with locked(RunFolder(tmp_path / "run")), pytest.raises(harness.StoreError, match="which samples all questions"):
         harness.run(out=tmp_path / "run", shard="1/2", **asked)
     monkeypatch.setattr("harness.runs.merging.JOIN_SECONDS", PATIENCE_SECONDS)
     joining = ExitStack()
@@ -141,11 +141,11 @@ def test_samples_that_only_shards_hold_are_never_left_out_in_silence(asked: dict
         done = command(tmp_path, *words.split())
         assert (done.code, f"scored before {LATER} of it were stored; score it again" in done.err) == (3, True), words
     for words in ("export run --to csv --out e", "show run"):
-        assert f"run lacks {LATER} that its shards hold: `harness score" in command(tmp_path, *words.split()).err
+        assert f"run is missing {LATER} of its shards; `harness score" in command(tmp_path, *words.split()).err
     report = command(tmp_path, "report", ".")
     assert f"{LATER} stored since the last scoring are not in this score" in report.out
     assert "new is left out: its shards are not joined yet" in report.err
-    assert f"{LATER} that its shards hold" in run_facts(RunFolder(tmp_path / "run"))["warnings"][-1]
+    assert f"{LATER} of its shards" in run_facts(RunFolder(tmp_path / "run"))["warnings"][-1]
     harness.score(tmp_path / "run", workers=1)
     assert command(tmp_path, "compare", "run", "other").code in (0, 1)
 
@@ -233,7 +233,7 @@ def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path:
     harness.run(out=tmp_path / "run", shard="1/2", **asked)
     for words in (["show", "run"], ["doctor", "run"]):
         refused = command(tmp_path, *words).err
-        assert f"run holds shards that are not joined yet: `harness score {tmp_path / 'run'}` joins" in refused
+        assert f"run contains shards that are not joined yet; `harness score {tmp_path / 'run'}` joins" in refused
     (tmp_path / "run/shards/1-of-2/sums/samples.jsonl").write_bytes(b"")
     for name in ("score", "doctor"):
         assert "run has stored a sample yet" in command(tmp_path, name, "run").err

@@ -101,7 +101,7 @@ def test_an_undecided_sample_says_why(tmp_path: Path, reply: str, reason: str | 
     ("words", "code", "sentence"),
     [
         (["a", "q3"], 2, "demo has no question 'q3'."),
-        (["a", "q1:9"], 3, "holds no sample 9 of question 'q1'"),
+        (["a", "q1:9"], 3, "has no sample 9 of question 'q1'"),
         (["a", "q2/od id"], 2, "demo has no question 'q2/od id'. Did you mean q2/odd id?"),
         (["a", "q1:x"], 2, "demo has no question 'q1:x'"),
         (["a", "第一组"], 2, "demo has no question '第一组'."),
