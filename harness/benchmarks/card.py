@@ -55,7 +55,7 @@ def _as_rules(value: Any) -> Any:
     if isinstance(value, GradeRules):
         return value
     if not isinstance(value, dict):
-        raise ValueError("must be `name: value` lines")
+        raise ValueError("expected lines of the form `name: value`")
     for key in value:
         if key not in GradeRules.__struct_fields__:
             raise ValueError(f"unknown rule {key!r}.{misspelt(str(key), GradeRules.__struct_fields__)}")
@@ -65,7 +65,7 @@ def _as_rules(value: Any) -> Any:
         raise ValueError(codec.mistake_in_words(error, GradeRules)) from error
     for tolerance in (rules.relative_tolerance, rules.absolute_tolerance):
         if not (math.isfinite(tolerance) and tolerance >= 0):
-            raise ValueError("a tolerance must be a finite number of at least 0")
+            raise ValueError("a tolerance must be a finite number, 0 or greater")
     if rules.grader == "rules" or rules.grader in plugins.extensions("answer"):
         return rules
     if of_plugin := plugins.value_of("grader", rules.grader):
@@ -91,7 +91,7 @@ _Rules = Annotated[
         }
     ),
 ]
-_Checksum = Annotated[str, TextForm(r"[0-9a-f]{64}", "64 digits of 0-9 a-f")]
+_Checksum = Annotated[str, TextForm(r"[0-9a-f]{64}", "64 hexadecimal digits (0-9, a-f)")]
 _Sentence = Annotated[str, Field(min_length=1)]
 
 
@@ -113,7 +113,7 @@ class HubSource(_Part):
     id: Annotated[str, TextForm(r"[\w.-]+/[\w.-]+", "OWNER/NAME")]
     config: Names = ()
     split: str = "test"
-    revision: Annotated[str, TextForm(r"[0-9a-f]{40}", "40 digits of 0-9 a-f")] | None = None
+    revision: Annotated[str, TextForm(r"[0-9a-f]{40}", "40 hexadecimal digits (0-9, a-f)")] | None = None
     files: Names = ()
     config_column: Annotated[str, Field(min_length=1)] | None = None
     documents: Annotated[str, TextForm(r".+\.zip", "a path that ends in .zip")] | None = None
@@ -122,9 +122,9 @@ class HubSource(_Part):
     def _check_configuration(self) -> HubSource:
         """Refuse fields about configurations that need one another."""
         if any("{config}" in file for file in self.files) and not self.config:
-            raise ValueError("`{config}` in `files` needs a `config`")
+            raise ValueError("`files` contains `{config}`, so `config` is required")
         if self.config_column and not (self.config and all("{config}" in file for file in self.files)):
-            raise ValueError("`config_column` needs a `config`, and `{config}` in the path of each of `files`")
+            raise ValueError("`config_column` requires `config`, and `{config}` in every path of `files`")
         return self
 
 
@@ -149,7 +149,7 @@ class UrlSource(_Part):
     """
 
     kind: Literal["url"]
-    url: Annotated[str, TextForm(r"https?://\S+", "an address that begins with https:// or http://")]
+    url: Annotated[str, TextForm(r"https?://\S+", "a URL that begins with https:// or http://")]
     sha256: _Checksum
     damaged_rows: Annotated[int, Field(ge=0)] = 0
     split: str | None = None
@@ -163,7 +163,7 @@ class GymSource(_Part):
     """
 
     kind: Literal["reasoning_gym"]
-    task: Annotated[str, TextForm(r"[a-z0-9_]+", "small letters, digits and _")]
+    task: Annotated[str, TextForm(r"[a-z0-9_]+", "lowercase letters, digits and _")]
     size: Annotated[int, Field(ge=1, le=100_000)] = 50
     seed: Annotated[int, Field(ge=0)] = 0
     options: dict[str, Any] = Field(default_factory=dict)
@@ -225,11 +225,11 @@ class Choices(_Part):
     def _check_layout(self) -> Choices:
         """Refuse columns of choices that contradict one another."""
         if bool(self.options) == bool(self.correct and self.incorrect):
-            raise ValueError("give either `options`, or `correct` with `incorrect`")
+            raise ValueError("give either `options` or both `correct` and `incorrect`")
         if self.correct and self.shuffle_seed is None:
-            raise ValueError("`correct` needs a `shuffle_seed`: unshuffled, every answer would be A")
+            raise ValueError("`correct` requires `shuffle_seed`: without shuffling, every answer would be A")
         if self.options and self.shuffle_seed is not None:
-            raise ValueError("`options` are asked in their own order: leave out `shuffle_seed`")
+            raise ValueError("`options` keep the order of the data: remove `shuffle_seed`")
         return self
 
 
@@ -288,7 +288,7 @@ class Card(_Part):
     Wide: it is the form that a person fills in, and its keys are the words of that form.
     """
 
-    name: Annotated[str, TextForm(r"[^\x00-\x1f:,]{1,100}", "1 to 100 characters, none a colon or comma")]
+    name: Annotated[str, TextForm(r"[^\x00-\x1f:,]{1,100}", "1 to 100 characters, without colons or commas")]
     title: _Sentence
     measures: str = ""
     aliases: Names = ()
@@ -398,7 +398,7 @@ class Card(_Part):
         if len(own_names) < len(self.prompts):
             raise ValueError("two prompt variants have the same name")
         if self.examples is None and any(prompt.drawn for prompt in self.prompts):
-            raise ValueError("a prompt with `drawn` needs `examples`: the rows to draw from")
+            raise ValueError("a prompt with `drawn` requires `examples`, the rows to draw from")
         names = PROMPTS.keys() | own_names
         for name in (self.prompt, *(variant.prompt for variant in self.variants)):
             if name in names:
@@ -406,27 +406,27 @@ class Card(_Part):
             names |= {*plugins.names("prompt")}  # few cards need them, and the look takes time
             if name not in names:
                 listed = ", ".join(sorted(names))
-                raise ValueError(f"prompt {name!r} is not known; expected one of {listed}.{near_names(name, names)}")
+                raise ValueError(f"unknown prompt {name!r}; expected one of {listed}.{near_names(name, names)}")
         if (self.kind == "program") != (self.program is not None):
-            raise ValueError("a card of `kind: program` needs `program`, and no other card may have it")
+            raise ValueError("`program` is required with `kind: program` and not allowed with any other kind")
         if self.judge or self.right_from is not None:
             self._check_judge()
         if self.kind == "calls" and not self.columns.tools:
-            raise ValueError("a card of `kind: calls` needs `tools` in its `columns`")
+            raise ValueError("`kind: calls` requires `columns.tools`")
         if (self.twin_of is None) != (not self.original_key):
-            raise ValueError("`twin_of` and `original_key` go together: give both or neither")
+            raise ValueError("`twin_of` and `original_key` require each other: give both or neither")
         if self.cluster_after is not None and not self.cluster_key:
-            raise ValueError("`cluster_after` needs a `cluster_key`")
+            raise ValueError("`cluster_after` requires `cluster_key`")
         if self.original_until is not None and not self.original_key:
-            raise ValueError("`original_until` needs an `original_key`")
+            raise ValueError("`original_until` requires `original_key`")
         if not (self.columns.question or self.columns.images):
-            raise ValueError("`columns` names no question: add `question` with the name of its column")
+            raise ValueError("`columns` has no `question`: set it to the name of the question column")
         if not isinstance(self.source, GymSource):
             has_answer = self.columns.answer or self.columns.rubric or (self.choices and self.choices.correct)
             if not has_answer and self.program is None:
-                raise ValueError("`columns` names no answer: add `answer` with the name of its column")
+                raise ValueError("`columns` has no `answer`: set it to the name of the answer column")
             if self.id_rule == "column" and not self.columns.id:
-                raise ValueError("`id_rule: column` needs `columns.id`")
+                raise ValueError("`id_rule: column` requires `columns.id`")
         return self
 
     def _check_judge(self) -> None:
@@ -436,10 +436,10 @@ class Card(_Part):
         except UsageError as error:
             raise ValueError(f"judge: {error}") from error
         if form.shows_rubric and not self.columns.rubric:
-            raise ValueError(f"the judge's form {self.judge} shows the row's rubric: name its column, `columns.rubric`")
+            raise ValueError(f"the judge form {self.judge} shows a rubric: set `columns.rubric` to the rubric column")
         if self.right_from is not None and not (form.gives_points and self.right_from <= (form.points or math.inf)):
             most = "no points" if not form.gives_points else f"at most {form.points:g} points"
-            raise ValueError(f"right_from is {self.right_from:g}, and the judge's form gives {most}")
+            raise ValueError(f"right_from is {self.right_from:g}, but the judge form awards {most}")
 
     @property
     def folder(self) -> Path | None:
@@ -487,8 +487,8 @@ class Card(_Part):
                 changes["dates"] = span.groups("")
             else:
                 choices = [*self.releases, *(["2024-08..2025-01"] if self.date_column else [])]
-                remedy = f": there are {', '.join(choices)}" if choices else ", which has none"
-                raise UsageError(f"{quoted(argument)} is no release and no span of dates of {self.name}{remedy}")
+                remedy = f"; expected one of {', '.join(choices)}" if choices else ", which has neither"
+                raise UsageError(f"{quoted(argument)} is not a release or a date range of {self.name}{remedy}")
         return self.model_copy(update=changes)
 
     def with_data(self, path: str, split: str | None = None) -> Card:

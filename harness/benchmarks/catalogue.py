@@ -78,19 +78,19 @@ def _unknown_error(name_or_path: str) -> UsageError:
     """The error for what is the name of no card, by what else it may be: a file, a suite, or a misspelt name."""
     path, shown = Path(name_or_path), visible(name_or_path, 100)
     if path.is_file():
-        return UsageError(f"{shown} is a file: give it with `data`")
+        return UsageError(f"{shown} is a data file: pass it as `data`")
     if tables.is_named_as_data(path):
         return UsageError(f"there is no file {shown}")
     if suite := next((file for file in suites() if fold_name(file.stem) == fold_name(name_or_path)), None):
-        return UsageError(f"{shown} is a suite of benchmarks: `harness sweep {suite.stem}` runs it")
+        return UsageError(f"{shown} is a suite of benchmarks: run it with `harness sweep {suite.stem}`")
     listing, near = names(), near_to(name_or_path)
     if not near and "/" in name_or_path:
-        return UsageError(f"there is no file {shown}, and no benchmark of this name")
+        return UsageError(f"{shown} is neither a file nor the name of a benchmark")
     # Beside names that are near, the whole list would hide them.
-    listed = f".{near} `harness benchmarks` lists all" if near else f"; there are {', '.join(listing)}"
+    listed = f".{near} Run `harness benchmarks` to list them all" if near else f"; there are {', '.join(listing)}"
     return UsageError(
-        f"unknown benchmark {shown!r}{listed}; or give the path of a benchmark's card (.yaml), or a file of questions "
-        "with `data`"
+        f"unknown benchmark {shown!r}{listed}; or give the path of a benchmark card (.yaml), or pass a file of "
+        "questions as `data`"
     )
 
 
@@ -120,7 +120,7 @@ def load_file(path: Path) -> Card:
     """The card in a YAML file. Raises `UsageError` that names the file and the field."""
     value = yaml_file.read_mapping(path, "a card")
     if "tasks" in value and "source" not in value:
-        raise UsageError(f"{path} is an eval.yaml, which is read on the hub alone: give hf://datasets/OWNER/NAME")
+        raise UsageError(f"{path} is an eval.yaml, which is read only from the hub: give hf://datasets/OWNER/NAME")
     value.setdefault("name", path.stem)
     folder = path.resolve().parent
     users_file = None if folder == shipped_folder().resolve() else path.resolve()
@@ -153,7 +153,7 @@ def apply_card_rules(
         file = file_of(name, settings)
         card_now = None if file is None else load_file(file)
     except UsageError as error:
-        return questions, f"graded by the rules that the run began with, as its card cannot be read now: {error}"
+        return questions, f"graded by the rules that the run started with, because its card cannot be read: {error}"
     if card_now is None:
         return questions, None
 
@@ -166,7 +166,7 @@ def apply_card_rules(
     if all(rules_for(question) == question.rules for question in questions):
         return questions, None
     regraded = (msgspec.structs.replace(question, rules=rules_for(question)) for question in questions)
-    warning = f"graded by the rules of the card as they are now ({file}); the run began with other rules"
+    warning = f"graded by the current rules of the card ({file}), which differ from those that the run started with"
     return Packed(Question, regraded), warning
 
 
@@ -244,7 +244,7 @@ def _card_files() -> list[Path]:
     own = [Path(entry).expanduser() for entry in os.environ.get(USER_FOLDER_VARIABLE, "").split(os.pathsep) if entry]
     for folder in (*own, shipped_folder()):
         if not folder.is_dir():
-            raise UsageError(f"the folder of cards {folder} does not exist (see {USER_FOLDER_VARIABLE})")
+            raise UsageError(f"the card folder {folder} (set by {USER_FOLDER_VARIABLE}) does not exist")
         for path in _files_in(folder):
             files.setdefault(path.stem, path)
     return list(files.values())

@@ -125,22 +125,22 @@ def _accepted_answers(value: Any, kind: CardKind, form: AnswerForm, structured: 
     """
     if form == "single_item":
         if not (isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)):
-            raise ValueError(f"must be a list of exactly one text, found {quoted(repr(value))}")
+            raise ValueError(f"must be a list with exactly one string, found {quoted(repr(value))}")
         value = value[0]
     if isinstance(value, list | dict):
         if not structured:
             raise ValueError(
-                f"must be one answer, found {quoted(repr(value))}. Write it as a text, or name its column under "
-                "`metadata`, where a grader of your own reads it"
+                f"must be a single answer, found {quoted(repr(value))}. Write it as a string, or list its column "
+                "under `metadata` and read it there in your own grader"
             )
         items = list(value.values()) if isinstance(value, dict) else value
         if not items:
-            raise ValueError("holds no answer")
+            raise ValueError("contains no answer")
         return (", ".join(_answer_text(item, kind) for item in items),)
     text = _answer_text(value, kind)
     if form == "after_hashes":
         if "####" not in text:
-            raise ValueError('has no "####" before its answer')
+            raise ValueError('has no "####" before the answer')
         text = text.rpartition("####")[2].strip()
     elif form == "last_box" or (form == "box_or_plain" and "boxed" in text):
         from harness.answers.boxed import boxes_from_end
@@ -200,7 +200,7 @@ def _answer_text(value: Any, kind: CardKind) -> str:
         return value
     if isinstance(value, int | float):
         return str(value)
-    raise ValueError(f"must be text or a number, found {quoted(repr(value))}")
+    raise ValueError(f"must be a string or a number, found {quoted(repr(value))}")
 
 
 def _integer(text: str) -> str:
@@ -252,7 +252,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     rows = _select_rows(card, _form_rows(card, rows))
     first = next(rows, None)
     if first is None:
-        raise UsageError(f"{card.name} holds no rows")
+        raise UsageError(f"{card.name} has no rows")
     columns = card.columns
     optional = [columns.context, columns.multiple, columns.tolerance, columns.unit, columns.tools]
     optional += [(name,) for name in (*columns.more_answers, *columns.metadata)]
@@ -273,11 +273,11 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
         column = _require_column(numbered, columns.answer, "the answer")
         reading = next(name for name, differs in readings.items() if differs)
         raise UsageError(
-            f"{numbered.where}: the answer column {column!r} numbers the right option, and no row shows whether it "
-            f"counts from 0 or {reading}: write letters (A for the first option) in its place"
+            f"{numbered.where}: the answer column {column!r} gives the right option as a number, and no row shows "
+            f"whether that number counts from 0 or {reading}: write letters instead (A for the first option)"
         )
     if missing and card.address is not None:
-        raise _no_column(first, missing[0], "any question, nor has any other row")
+        raise _no_column(first, missing[0], "any question, and neither has any other row")
 
 
 _FROM_ONE, _AS_TEXT = "from 1", "is the option's own text"
@@ -306,8 +306,8 @@ def _with_ids(column: str | None, rows: Iterable[Row]) -> Iterator[tuple[Row, st
             question_id = _id_of(row, column)
         if question_id in place_of:
             raise UsageError(
-                f"{row.where}: the id {visible(question_id, 100)!r} stands already at {place_of[question_id]}; "
-                "ids must be distinct (leave out the id column to identify rows by checksum)"
+                f"{row.where}: the id {visible(question_id, 100)!r} is already used at {place_of[question_id]}; "
+                "ids must be unique (leave out the id column to identify rows by checksum)"
             )
         place_of[question_id] = row.where
         yield row, row_digest, question_id
@@ -357,9 +357,9 @@ def _id_of(row: Row, column: str) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not _is_text_of(value, str | int):
-        raise _wrong_cell(row, column, "be text or an integer", value, "the id column")
+        raise _wrong_cell(row, column, "be a string or an integer", value, "the id column")
     if len(str(value)) > MAX_ID_CHARS:
-        raise UsageError(f"{row.where}: the id has {len(str(value))} characters; at most {MAX_ID_CHARS} are allowed")
+        raise UsageError(f"{row.where}: the id is {len(str(value))} characters long; the limit is {MAX_ID_CHARS}")
     return str(value).strip()
 
 
@@ -444,7 +444,7 @@ def _tools(card: Card, row: Row) -> tuple[OfferedTool, ...]:
     try:
         tools = read_tools(row.value[column])
         if len({tool.name for tool in tools}) < len(tools):
-            raise ValueError("has two tools of one name")
+            raise ValueError("has two tools with the same name")
     except ValueError as error:
         raise UsageError(f"{row.where}: the column {column!r}: {quoted(str(error))}") from error
     return tools
@@ -479,7 +479,7 @@ def _rubric(card: Card, row: Row) -> str:
     value = row.cell(column)
     rubric = value.strip() if isinstance(value, str) else codec.encode(value).decode()
     if not rubric or value is None:
-        raise _wrong_cell(row, column, "hold the rubric by which a judge gives points", value)
+        raise _wrong_cell(row, column, "contain the rubric for the judge's points", value)
     if card.judge:
         # Late: pydantic, which grading alone does not load.
         from harness.benchmarks.judge_forms import criteria_of, form_named
@@ -535,7 +535,7 @@ class _LoggedMessage(msgspec.Struct):
     def message(self) -> Message:
         """The message as a question has it. Raises `ValueError`."""
         if (self.content is None and not self.tool_calls) or (self.role == "tool") != bool(self.tool_call_id):
-            raise ValueError("a message needs a content or tool_calls, and one of a tool its tool_call_id")
+            raise ValueError("a message needs content or tool_calls, and a tool message needs a tool_call_id")
         calls = logged_calls(self.tool_calls)
         texts = [part.text for part in self.content] if isinstance(self.content, list) else [self.content or ""]
         breaks = tuple(accumulate((len(text) for text in texts[:-1]), lambda at, length: at + 1 + length))
@@ -561,7 +561,7 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], Message]:
     if isinstance(value, str) and value.strip():
         return (), Message("user", value)
     if not isinstance(value, list) or not value:
-        raise _wrong_cell(row, column, "be a question's text, or a list of messages", value)
+        raise _wrong_cell(row, column, "be the text of a question or a list of messages", value)
     messages = []
     for number, item in enumerate(value, 1):
         try:
@@ -569,14 +569,14 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], Message]:
         except (msgspec.ValidationError, ValueError) as error:
             refuse_picture(row)
             raise UsageError(
-                f"{row.where}: message {number} of the column {column!r} must have a role ({', '.join(_ROLES)}) and a "
-                f"content that is a text, or a list of texts ({quoted(str(error))}), found {_show(item)}"
+                f"{row.where}: message {number} of the column {column!r} must have a role ({', '.join(_ROLES)}) and "
+                f"content that is a string or a list of text parts ({quoted(str(error))}), found {_show(item)}"
             ) from error
     *turns, last = messages
     if last.role == "tool":
         return tuple(messages), Message("user", "")
     if last.role != "user" or not last.content.strip():
-        raise UsageError(f"{row.where}: the column {column!r} must end with a message of the user, the question")
+        raise UsageError(f"{row.where}: the column {column!r} must end with the question, in a user message")
     return tuple(turns), last
 
 
@@ -585,7 +585,7 @@ def _cluster(card: Card, row: Row) -> str | int | None:
     column = _require_column(row, card.cluster_key, "the cluster")
     value = row.cell(column)
     if not isinstance(value, str | int | None):
-        raise _wrong_cell(row, column, "be text or an integer", value, "the cluster column")
+        raise _wrong_cell(row, column, "be a string or an integer", value, "the cluster column")
     if value in (None, ""):
         return None
     return value if card.cluster_after is None else str(value).rpartition(card.cluster_after)[2]
@@ -599,7 +599,7 @@ def _original(card: Card, row: Row) -> dict[str, str]:
     column = _require_column(row, card.original_key, "the original")
     value = row.cell(column)
     if not _is_text_of(value, str | int):
-        raise _wrong_cell(row, column, "hold the id or text of the original question", value)
+        raise _wrong_cell(row, column, "contain the id or text of the original question", value)
     if card.original_until is None:
         return {"original": str(value)}
     name, end, _ = str(value).rpartition(card.original_until)
@@ -613,7 +613,7 @@ def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
     """
     programs = plugins.extension("answer", card.rules.grader)
     if programs is None or card.program is None:
-        raise UsageError(f"the card {card.name!r} asks for programs, and the extension that runs them is not there")
+        raise UsageError(f"the card {card.name!r} asks for programs, but the extension that runs them is not installed")
     try:
         question_text, reference = programs.read(card.program.model_dump(), text, row.value)
     except ValueError as error:
@@ -665,7 +665,7 @@ def _read_choices(card: Card, row: Row, question_id: str) -> ShownChoices:
             (answer,) = answer
         letter = _right_letter(answer, texts, labels)
         if letter is None:
-            expected = f"name one of the {len(texts)} options by letter, index (counted from 0) or text"
+            expected = f"name one of the {len(texts)} options by letter, index (starting at 0) or text"
             raise _wrong_cell(row, column, expected, row.cell(column), "the answer column")
         number = answer if isinstance(answer, int) and answer not in labels else None
         return ShownChoices(tuple(texts), letter, None, number)
@@ -720,12 +720,12 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
         elif isinstance(options, dict) and options.keys() == {"label", "text"}:
             labels, options = options["label"], options["text"]
             if not isinstance(labels, list) or not isinstance(options, list) or len(labels) != len(options):
-                raise UsageError(f"{row.where}: the column {column!r} must have a label for each text")
+                raise UsageError(f"{row.where}: the column {column!r} must have one label for each text")
         if not isinstance(options, list):
             raise _wrong_cell(row, column, "be a list of 2 to 26 options", options)
         texts = [_option_text(row, column, option) for option in options]
     if not 2 <= len(texts) <= len(LETTERS):
-        remedy = "" if texts else "; put the questions without options into a file of their own, for a run of their own"
+        remedy = "" if texts else "; move the questions without options to a separate file and run them separately"
         raise UsageError(f"{row.where}: expected 2 to {len(LETTERS)} options, found {len(texts)}{remedy}")
     return texts, labels
 
@@ -743,7 +743,7 @@ def _parsed_options(row: Row, column: str, options: str) -> Any:
 def _option_text(row: Row, column: str, value: Any) -> str:
     """The text of an option. value: the cell, or a part of it. Raises `UsageError`."""
     if not _is_text_of(value, str | int | float):
-        raise _wrong_cell(row, column, "hold the text of an option", value)
+        raise _wrong_cell(row, column, "contain the text of an option", value)
     return str(value).strip()
 
 
@@ -754,7 +754,7 @@ def _tolerance(row: Row, value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"{row.where}: the tolerance must be a number of at least 0, found {_show(value)}")
+        raise UsageError(f"{row.where}: the tolerance must be a number, 0 or greater, found {_show(value)}")
     return number
 
 
@@ -814,5 +814,5 @@ def _show(value: Any) -> str:
     if value is None:
         return "null"
     if value == "":
-        return "an empty text"
+        return "an empty string"
     return quoted(repr(value))

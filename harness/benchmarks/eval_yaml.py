@@ -83,10 +83,10 @@ def of_hub(address: str) -> Card:
     url, _, task = address.partition("#")
     repository = hub.from_url(url.removesuffix(f"/{NAME}"), split=None)  # the file names the split
     if repository.files:
-        raise UsageError(f"{visible(address, 200)} names a file of data: give it with `data`, or leave out the file")
+        raise UsageError(f"{visible(address, 200)} is a data file: pass it as `data`, or give the data set alone")
     path, revision = hub.file_of(repository, NAME)
     where = f"{repository.id}:{NAME}"
-    value = yaml_file.read_mapping(path, "tasks of an evaluation")
+    value = yaml_file.read_mapping(path, "evaluation tasks")
     spec = _find_task(value, task, where)
     name = re.sub(r"[\x00-\x1f\x7f:,]", "-", spec.id or repository.id.rpartition("/")[2])[:100]
     columns, choices = _read_columns(spec, where)
@@ -118,10 +118,10 @@ def _find_task(value: dict[str, Any], name: str, where: str) -> _Task:
     """
     framework, tasks = str(value.get("evaluation_framework")), value.get("tasks")
     if framework.replace("_", "-").casefold() != "inspect-ai" or not isinstance(tasks, list) or not tasks:
-        raise UsageError(f"{where}: expected tasks for inspect-ai, found evaluation_framework: {quoted(framework)}")
+        raise UsageError(f"{where}: expected inspect-ai tasks, found evaluation_framework: {quoted(framework)}")
     names = [str(task.get("id")) if isinstance(task, dict) else "" for task in tasks]
     if name not in names and (name or len(tasks) > 1):
-        raise UsageError(f"{where}: name a task after a #: {visible(', '.join(names), 2000)}.{near_names(name, names)}")
+        raise UsageError(f"{where}: add #TASK, one of {visible(', '.join(names), 2000)}.{near_names(name, names)}")
     index = names.index(name) if name else 0
     return validated(_Task, tasks[index], f"{where}: tasks[{index}]", _KEYS)
 
@@ -131,14 +131,14 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
     fields, choices = spec.field_spec, spec.field_spec.choices
     columns = {"question": fields.input, "answer": fields.target, "id": fields.id or [], "metadata": fields.metadata}
     if bool(choices) != any(step.name == "multiple_choice" for step in spec.solvers):
-        raise UsageError(f"{where}: field_spec.choices and the solver multiple_choice go together: one is missing")
+        raise UsageError(f"{where}: field_spec.choices and the solver multiple_choice require each other")
     if not fields.target.startswith("literal:") and not spec.shuffle_choices:
         return columns, {"options": choices} if choices else None
     # "literal:B" names the second column of `choices`.
     indices = {f"literal:{letter}": index for index, letter in enumerate(LETTERS[: len(choices or ())])}
     right = indices.get(fields.target)
     if right is None or not isinstance(choices, list) or not spec.shuffle_choices:
-        ways = "give literal:LETTER of a list of choices with shuffle_choices: true, or a column without it"
+        ways = "use literal:LETTER with shuffle_choices: true and a list of choices, or a column without shuffling"
         raise UsageError(f"{where}: field_spec.target {quoted(fields.target)}: {ways}")
     wrong = [column for index, column in enumerate(choices) if index != right]
     return {**columns, "answer": []}, {"correct": choices[right], "incorrect": wrong, "shuffle_seed": 0}
@@ -151,7 +151,7 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
     """
     template, system = "{question}", None
     if sum(step.name == "generate" for step in spec.solvers) > 1:
-        raise UsageError(f"{where}: solvers (generate): a card asks for one reply; leave out all but one")
+        raise UsageError(f"{where}: solvers (generate): a card generates one reply per sample; keep only one of them")
     for step in (step for step in spec.solvers if step.name != "generate"):
         here, arguments = f"{where}: solvers ({step.name})", dict(step.args)
         if step.name == "multiple_choice":
@@ -163,13 +163,13 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
             field = "" if step.name == "system_message" else "{prompt}"
             text = _template(arguments.pop("template", None), here, field)
         if arguments:
-            raise UsageError(f"{here}: a card cannot express args.{visible(next(iter(arguments)), 40)}; leave it out")
+            raise UsageError(f"{here}: a card cannot express args.{visible(next(iter(arguments)), 40)}; remove it")
         if step.name != "system_message":
             template = text.replace("{question}", template)
         elif system is None:
             system = text
         else:
-            raise UsageError(f"{here}: a card has one system message; leave it out")
+            raise UsageError(f"{here}: a card has only one system message; remove this solver")
     return template, system
 
 
@@ -179,12 +179,12 @@ def _template(text: object, where: str, field: str) -> str:
     field: the one that a card fills in; empty for none. Any other is refused, and so is one that `{{` makes literal.
     """
     if not isinstance(text, str):
-        raise UsageError(f"{where}: args.template must be a text, found {quoted(repr(text))}")
+        raise UsageError(f"{where}: args.template must be a string, found {quoted(repr(text))}")
     plain = text.replace("{{", "{").replace("}}", "}").strip("\n")
     for name in (*placeholders(plain), "{question}", "{choices}"):
         if name != field and name in plain:
-            filled = f"{field} alone" if field else "nothing"
-            raise UsageError(f"{where}: args.template has {visible(name, 40)}; a card fills in {filled}: leave it out")
+            filled = f"only {field}" if field else "nothing"
+            raise UsageError(f"{where}: args.template has {visible(name, 40)}; a card fills in {filled}: remove it")
     return plain.replace("{prompt}", "{question}")
 
 

@@ -89,15 +89,15 @@ class JudgeForm(Part):
         needs_points = self.reply == "points" or "points" in holds
         needs_reads = self.reply in ("line", "letter") or "verdict" in holds
         problems = {
-            "`prompt` must show {answer}": "{answer}" not in self.prompt,
-            f"`reply: {self.reply}` needs a `label`": self.reply in ("line", "points") and not self.label.strip(),
-            "`reply: json` needs `fields` with exactly one verdict or points": (
+            "`prompt` must contain {answer}": "{answer}" not in self.prompt,
+            f"`reply: {self.reply}` requires `label`": self.reply in ("line", "points") and not self.label.strip(),
+            "`reply: json` requires `fields` with exactly one verdict or points": (
                 self.reply == "json" and holds.count("verdict") + holds.count("points") != 1
             ),
-            "`reads` says what a verdict's words mean, and this form has none": bool(self.reads) != needs_reads,
-            "`points` is the most that this form gives, and it gives none": (self.points is not None) != needs_points,
-            "`reply: criteria` needs {rubric} in `prompt`": self.reply == "criteria" and not self.shows_rubric,
-            "`allowed` must be points from 0 to `points`": not all(0 <= p <= (self.points or 0) for p in self.allowed),
+            "`reads` is required in a form with verdicts, and only there": bool(self.reads) != needs_reads,
+            "`points` is required in a form with points, and only there": (self.points is not None) != needs_points,
+            "`reply: criteria` requires {rubric} in `prompt`": self.reply == "criteria" and not self.shows_rubric,
+            "`allowed` may contain only 0 to `points`": not all(0 <= p <= (self.points or 0) for p in self.allowed),
         }
         for problem, is_there in problems.items():
             if is_there:
@@ -189,7 +189,7 @@ def criteria_of(rubric: str) -> list[Criterion]:
     """The criteria of a row's rubric, a JSON list. Raises `ValueError` if it is none, or gives no points."""
     criteria = codec.decode(rubric, list[Criterion])
     if not 0 < sum(max(0.0, each.points) for each in criteria) < math.inf:
-        raise ValueError("no criterion has points above 0")
+        raise ValueError("no criterion is worth more than 0 points")
     return criteria
 
 
@@ -216,20 +216,20 @@ def form_named(name: str) -> JudgeForm:
     if "/" in name or "." in name or Path(name).exists():
         return with_rubric(_read_rubric(name))
     raise UsageError(
-        f"unknown judge prompt {visible(name, 60)!r}; expected one of {', '.join(form_names())}, a file with a form "
-        f"(./form.yaml) or with a rubric (./rubric.txt).{near_names(name, form_names())}"
+        f"unknown judge prompt {visible(name, 60)!r}; expected one of {', '.join(form_names())}, a judge form "
+        f"(./form.yaml) or a rubric (./rubric.txt).{near_names(name, form_names())}"
     )
 
 
 @cache
 def _shipped(name: str) -> JudgeForm:
     path = forms_folder() / f"{name}.yaml"
-    return validated(JudgeForm, {"name": name, **yaml_file.read_mapping(path, "a judge's form")}, str(path))
+    return validated(JudgeForm, {"name": name, **yaml_file.read_mapping(path, "a judge form")}, str(path))
 
 
 def _of_file(path: Path) -> JudgeForm:
     """The form in a user's file; its name has its checksum, so that grades tell one form from another."""
-    value = {"name": "form", **yaml_file.read_mapping(path, "a judge's form")}
+    value = {"name": "form", **yaml_file.read_mapping(path, "a judge form")}
     form = validated(JudgeForm, value, str(path), JudgeForm.model_fields)
     return form.model_copy(update={"name": f"{path.stem}-{form.digest[:8]}"})
 
@@ -267,17 +267,17 @@ def _read_rubric(name: str) -> str:
         rubric = check_text(content.decode("utf-8-sig").replace("\r\n", "\n"))
     except (OSError, ValueError) as error:
         why = quoted(error.strerror if isinstance(error, OSError) and error.strerror else str(error))
-        raise UsageError(f"the judge's rubric {shown}: {why}; expected a text file", field="prompt") from error
+        raise UsageError(f"the judge rubric {shown}: {why}; expected a text file", field="prompt") from error
     if not rubric.strip() or len(rubric) > MAX_RUBRIC_CHARS:
         raise UsageError(
-            f"the judge's rubric {shown} has {len(rubric.strip())} characters; expected 1 to {MAX_RUBRIC_CHARS:,}",
+            f"the judge rubric {shown} has {len(rubric.strip())} characters; expected 1 to {MAX_RUBRIC_CHARS:,}",
             field="prompt",
         )
     if fields := placeholders(rubric):
         words, them = ("placeholders", "them") if len(fields) > 1 else ("placeholder", "it")
         raise UsageError(
-            f"the judge's rubric {shown} has the {words} {visible(', '.join(fields), 400)}; leave {them} out: nothing "
-            "is filled in, and question, reference answers and answer are shown before the rubric",
+            f"the judge rubric {shown} has the {words} {visible(', '.join(fields), 400)}; remove {them}: a rubric is "
+            "sent as it is, after the question, the reference answers and the answer",
             field="prompt",
         )
     return rubric

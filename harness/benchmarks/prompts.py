@@ -36,7 +36,7 @@ def check_template(text: str) -> str:
     check_text(text)
     if unknown := [field for field in placeholders(text) if not _SUBSTITUTED.fullmatch(field)]:
         fields = "fields" if len(unknown) > 1 else "field"
-        raise ValueError(f"unknown {fields} {', '.join(unknown)}; a template has {{question}} and {{choices}}")
+        raise ValueError(f"unknown {fields} {', '.join(unknown)}; a template may use {{question}} and {{choices}}")
     return text
 
 
@@ -115,9 +115,9 @@ def render(
     """
     system = prompt.system if system is None else (system or None)
     if turns and api == "completions":
-        raise ValueError("holds a conversation, which the completions API cannot send: leave out `api: completions`")
+        raise ValueError("is a conversation, which the completions API cannot send: remove `api: completions`")
     if system and turns and turns[0].role == "system":
-        raise ValueError("begins with a system message, and so does the prompt: give the system prompt none")
+        raise ValueError("begins with a system message, but the prompt has one, too: use a prompt without one")
     examples = [(substitute(prompt.template, e.question), e.answer) for e in prompt.examples]
     turn = substitute(prompt.template, question, choices)
     if api == "completions":
@@ -223,8 +223,8 @@ def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
         # Nobody who misspells a prompt means to send none.
         near = near_names(name, available.keys() - {"none"})
         raise UsageError(
-            f"unknown prompt {name!r}; there are {', '.join(available)}. A template of your own gets a name under "
-            f"`prompts:` in the benchmark's card.{near}"
+            f"unknown prompt {name!r}; expected one of {', '.join(available)}. To add a template, name it under "
+            f"`prompts:` in the benchmark card.{near}"
         )
     return available[name]
 
@@ -236,4 +236,4 @@ def system_prompt(name_or_text: str) -> str:
     try:
         return check_text(name_or_text)
     except ValueError as error:
-        raise UsageError(f"the system prompt holds a {error}") from error
+        raise UsageError(f"the system prompt contains a {error}") from error

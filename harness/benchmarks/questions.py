@@ -221,10 +221,10 @@ def _examples(card: Card, prompt: Prompt) -> list[Example]:
         columns = (usual_columns.find(names, row.value) for names in (card.columns.question, card.columns.answer))
         question, answer = (None if column is None else row.cell(column) for column in columns)
         if not (isinstance(question, str) and isinstance(answer, str)):
-            raise UsageError(f"{row.where} has no question or answer as text, and prompt {prompt.name} draws examples")
+            raise UsageError(f"{row.where}: an example of prompt {prompt.name} needs text as question and as answer")
         pool.append(Example.model_construct(question=question, answer=answer))
     if len(pool) < prompt.drawn:
-        raise UsageError(f"{card.examples.id} has {count_noun(len(pool), 'row')} to draw {prompt.drawn} examples from")
+        raise UsageError(f"{card.examples.id} has {count_noun(len(pool), 'row')}, too few for {prompt.drawn} examples")
     return pool
 
 
@@ -235,7 +235,7 @@ def _drafts(card: Card, source: Rows) -> Iterator[Draft]:
     except UsageError as error:
         if not source.remedy:
             raise
-        raise UsageError(f"{error} (if this copy is damaged or of another set, {source.remedy})") from error
+        raise UsageError(f"{error} (if this copy is damaged or of another data set, {source.remedy})") from error
 
 
 class _Seen:
@@ -268,8 +268,8 @@ class _Seen:
         first = self._first.setdefault(hash((question.messages, question.choices)), (answers, draft.row.where))
         if first[0] != answers:
             self.contradiction = (
-                f"{draft.row.where} has the question of {first[1]} with another answer: of equal replies, one is right "
-                "and one wrong. Correct the answer, or remove a row"
+                f"{draft.row.where} has the same question as {first[1]} but another answer, so one of two identical "
+                "replies is wrong. Correct the answer, or remove a row"
             )
 
     @property
@@ -283,20 +283,20 @@ def _notes(card: Card, seen: _Seen, n_all: int, n_with_instruction: int, n_with_
     repeated = len(seen.rows) - len(set(seen.rows))
     if repeated and card.questions is None:
         yield (
-            f"{repeated} of {count_noun(len(seen.rows), 'row')} {are(repeated)} equal to an earlier "
-            "one; each counts as a question of its own"
+            f"{repeated} of {count_noun(len(seen.rows), 'row')} {are(repeated)} identical to an earlier "
+            "row; each still counts as a separate question"
         )
     if seen.contradiction:
         yield seen.contradiction
     if n_with_instruction:
         yield (
-            f"{n_with_instruction} of {n_all} questions carry the instruction of the prompt already; each request "
-            "holds it once"
+            f"{n_with_instruction} of {n_all} questions already contain the prompt's instruction; each request "
+            "contains it only once"
         )
     if n_with_link:
         yield (
-            f"{n_with_link} of {count_noun(n_all, 'question')} {'has' if n_with_link == 1 else 'have'} a picture's "
-            "address in the text: the model gets the address, not the picture"
+            f"{n_with_link} of {count_noun(n_all, 'question')} {'has' if n_with_link == 1 else 'have'} the URL of an "
+            "image in the text: the model sees the URL, not the image"
         )
 
 
@@ -339,7 +339,7 @@ def _with_images(
     if not parts:
         return messages
     if not messages or messages[-1].role != "user":
-        raise ValueError("shows images, which only a user's message can hold: use the chat, responses or messages API")
+        raise ValueError("has images, which only a user message can contain: use the chat, responses or messages API")
     return (*messages[:-1], msgspec.structs.replace(messages[-1], images=parts))
 
 
@@ -354,21 +354,21 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> l
     answers, n_rows = seen.answers, len(seen.rows)
     problem = None
     if card.questions is not None and n_rows != card.questions:
-        problem = f"{count_noun(n_rows, 'question')}, but the card {card.name!r} says {card.questions}"
+        problem = f"{count_noun(n_rows, 'question')}, but the card {card.name!r} specifies {card.questions}"
     elif card.checksum is not None:
-        problem = f"rows with checksum {rows_digest}, but the card {card.name!r} says {card.checksum}"
+        problem = f"rows with checksum {rows_digest}, but the card {card.name!r} specifies {card.checksum}"
     elif card.answers_checksum is not None and answers != card.answers_checksum:
-        problem = f"other reference answers than the card {card.name!r} knows (checksum {answers})"
+        problem = f"reference answers (checksum {answers}) that differ from those of the card {card.name!r}"
     if problem is None:
         if not (card.editions or card.answers_checksum):
             return []
-        return [f"{visible(source.origin)} is an edition that the card does not know (rows {rows_digest})"]
+        return [f"{visible(source.origin)} is an edition that the card does not list (rows {rows_digest})"]
     if card.given_data is None:
         raise UsageError(
-            f"{visible(source.origin)} holds {problem}; {source.remedy or 'fetch the data again'}, or use a card of "
-            "your own for other data"
+            f"{visible(source.origin)} has {problem}; {source.remedy or 'fetch the data again'}, or write a card "
+            "for this data"
         )
-    return [f"{visible(source.origin)} holds {problem}, so the score cannot be compared with published ones"]
+    return [f"{visible(source.origin)} has {problem}, so the score cannot be compared with published scores"]
 
 
 def answers_digest(all_references: Iterable[Sequence[str]]) -> str:
@@ -435,7 +435,7 @@ class _Selection:
             if not passed:
                 values = sorted(held)
                 shown = ", ".join(visible(value, 40) for value in values[:MAX_SHOWN_VALUES])
-                raise UsageError(f"the filter {quoted(text)!r} leaves no question of {name}; values are {shown}")
+                raise UsageError(f"the filter {quoted(text)!r} matches no question of {name}; the values are {shown}")
         if self._ids is not None:
             all_ids = list(all_ids)
             existing = set(all_ids)
@@ -446,7 +446,7 @@ class _Selection:
                         f"The first ids are {', '.join(visible(first_id, 40) for first_id in all_ids[:5])}"
                     )
             if not self._n_matching:  # each id exists and each filter lets questions pass, but none is in both
-                raise UsageError(f"no question of {name} has one of the ids and passes the filter: give others")
+                raise UsageError(f"no question of {name} matches both the ids and the filter: change one of them")
         if self._limit is not None and self._limit < 1:
             raise UsageError(f"the limit must be at least 1 question, found {self._limit}")
 
@@ -493,12 +493,12 @@ class Shard(NamedTuple):
         """The shard that a user writes as `2/8`. Raises `ValueError` that says what was expected."""
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
         if match is None:
-            raise ValueError("expected I/N, such as 2/8 for the second of eight parts")
+            raise ValueError("expected I/N, such as 2/8 for the second of eight shards")
         number, of = int(match[1]), int(match[2])
         if not 1 <= of <= MAX_SHARDS:
-            raise ValueError(f"expected 1 to {MAX_SHARDS} parts")
+            raise ValueError(f"expected 1 to {MAX_SHARDS} shards")
         if not 1 <= number <= of:
-            raise ValueError(f"parts are counted from 1: expected 1/{of} to {of}/{of}")
+            raise ValueError(f"shards are numbered from 1: expected 1/{of} to {of}/{of}")
         return cls(number, of)
 
     def __str__(self) -> str:
@@ -532,7 +532,7 @@ def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None])
     parsed = Shard.parse(shard)
     parts = [part(whole, parsed) for whole in sets]
     for empty in (share for share in parts if not share.questions):
-        note(f"{empty.name}: its {len(empty.selection)} questions are fewer than the parts, so this part has none")
+        note(f"{empty.name} has fewer questions ({len(empty.selection)}) than shards, so this shard has none of it")
     if asking := [share for share in parts if share.questions]:
         return asking
-    raise UsageError("there are fewer questions than parts: divide the run into fewer", field="shard", value=shard)
+    raise UsageError("there are fewer questions than shards: use fewer shards", field="shard", value=shard)

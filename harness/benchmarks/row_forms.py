@@ -94,7 +94,7 @@ class ZebraGrid(msgspec.Struct):
         """The puzzle with the table to fill in, as its authors ask it."""
         _, *attributes = self.solution.header
         if any(len(row) != len(self.solution.header) for row in self.solution.rows):
-            raise ValueError("holds a solution whose rows are not as long as its header")
+            raise ValueError("has a solution whose rows and header differ in length")
         # The first cell of a row is the number of its house, which the table's keys say.
         table = {
             f"House {number}": dict(zip(attributes, cells, strict=True))
@@ -120,7 +120,7 @@ class Instructions(msgspec.Struct):
     def rows(self) -> Iterator[Columns]:
         """Yield the row as a question: its prompt unchanged, with its instructions as the reference."""
         if len(self.instruction_id_list) != len(self.kwargs):
-            raise ValueError(f"has {len(self.instruction_id_list)} instructions, but arguments for {len(self.kwargs)}")
+            raise ValueError(f"has {len(self.instruction_id_list)} instructions but arguments for {len(self.kwargs)}")
         # The hub's rows list all arguments of all instructions; null means that the instruction does not have it.
         stated = [
             (name, {key: value for key, value in (arguments or {}).items() if value is not None})
@@ -221,7 +221,7 @@ class Needles(msgspec.Struct):
         texts = self.answer or self.outputs
         text = (self.question or self.input).strip()
         if not (texts and text):
-            raise ValueError("holds no question (`question` or `input`) with its answers (`answer` or `outputs`)")
+            raise ValueError("has no question (`question` or `input`) with answers (`answer` or `outputs`)")
         of_questions = self.task.startswith("qa") if self.task else QA_SENTENCE in text
         how = "any" if of_questions else "all"
         yield {"question": text, "answer": json.dumps({how: texts}, ensure_ascii=False)}
@@ -254,7 +254,7 @@ class WithDocuments(msgspec.Struct):
         texts = (f"BEGIN DOCUMENT {n}:\n{text}\nEND DOCUMENT {n}" for n, text in enumerate(self.documents, 1))
         text = "\n\n".join(texts) or self.context.strip()
         if not text:
-            raise ValueError("holds no documents")
+            raise ValueError("has no documents")
         yield {
             "question": f"BEGIN INPUT DOCUMENTS\n\n{text}\n\nEND INPUT DOCUMENTS\n\nAnswer the following question "
             f"using the input documents provided above.\n\nSTART QUESTION\n\n{self.question.strip()}\n\nEND QUESTION",
@@ -294,12 +294,12 @@ class AcceptedPythonCalls(msgspec.Struct):
         """The messages of the one turn, with the accepted calls; in some categories no call, or any."""
         category = self.id.rpartition("_")[0]
         if category not in CALL_CATEGORIES or len(self.question) != 1:
-            raise ValueError(f"its id names none of the categories {', '.join(sorted(CALL_CATEGORIES))}")
+            raise ValueError(f"the id contains none of the categories {', '.join(sorted(CALL_CATEGORIES))}")
         accepted: Any = {"calls": self.ground_truth, "any_order": "parallel" in category}
         if category.endswith("relevance"):
             accepted = "none" if category.endswith("irrelevance") else "some"
         elif not self.ground_truth:
-            raise ValueError("has no ground_truth, which is in the file of the same name in possible_answer/")
+            raise ValueError("has no ground_truth; expected it in the file of the same name in possible_answer/")
         yield {"question": self.question[0], "answer": accepted, "category": category}
 
 
@@ -312,7 +312,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 def text_list(text: str) -> list[str]:
     """The texts in a list as Python writes it, such as `['a', "b's"]`. Raises `ValueError` for anything else."""
     if _TEXTS.fullmatch(text) is None:
-        raise ValueError(f"is no list of texts: {quoted(text)}")
+        raise ValueError(f"is not a list of strings: {quoted(text)}")
 
     def plain(escape: re.Match[str]) -> str:
         number, sign = escape[1] or escape[2] or escape[3], escape[4]
@@ -342,7 +342,7 @@ class MixedChoices(msgspec.Struct):
             return
         answer = letters[options.index(self.answer)] if self.answer in options else self.answer
         if answer not in [*letters]:
-            raise ValueError(f"answer names none of its {len(options)} options: {quoted(self.answer)}")
+            raise ValueError(f"the answer is none of the {len(options)} options: {quoted(self.answer)}")
         listed = "\n".join(f"{letter}) {option}" for letter, option in zip(letters, options, strict=False))
         shown = self.question if options == [*letters] else f"{self.question}\n\n{listed}"
         yield {"question": shown, "answer": answer}
@@ -396,4 +396,4 @@ def rows_of(name: RowForm, row: Columns) -> Iterator[Columns]:
         for columns in msgspec.convert(row, FORMS[name]).rows():
             yield {**row, **columns}
     except (msgspec.ValidationError, ValueError) as error:
-        raise ValueError(f"is no row of the form {name}: {quoted(str(error))}") from error
+        raise ValueError(f"does not have the row form {name}: {quoted(str(error))}") from error

@@ -44,37 +44,46 @@ def saved(tmp_path: Path, data: bytes, name: str = "set.jsonl") -> Path:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "holds no rows"),
-        (b"\n \n", "holds no rows"),
-        (GOOD + b'{"problem": "broken\n', r"set\.jsonl:2 is broken JSON: .* at column 13"),
+        (b"", "has no rows"),
+        (b"\n \n", "has no rows"),
+        (GOOD + b'{"problem": "broken\n', r"set\.jsonl:2 is not valid JSON: .* at column 13"),
         (GOOD + b'["a", "list"]\n', r"set\.jsonl:2 must be an object with named columns, found \['a', 'list'\]"),
         (GOOD + b"\xff\xfe\x00", r"set\.jsonl:2 is not UTF-8"),
-        ("problem,ä".encode("utf-16"), r"set\.jsonl is neither text in UTF-8 nor Parquet"),
+        ("problem,ä".encode("utf-16"), r"set\.jsonl is not UTF-8 text, Parquet"),
         (
             GOOD + b'{"problem": "p", "answer": NaN}',
-            r"set\.jsonl:2: the column .answer. holds a number that is not finite",
+            r"set\.jsonl:2: the column .answer. contains a number that is not finite",
         ),
-        (GOOD + b'{"problem": "p", "answer": 1e999}', r"set\.jsonl:2: the column 'answer' holds a number that is not"),
-        (GOOD + b'{"problem": "p", "answer": ' + b"9" * 5000 + b"}", r"set\.jsonl:2 holds a number that is too long"),
+        (
+            GOOD + b'{"problem": "p", "answer": 1e999}',
+            r"set\.jsonl:2: the column 'answer' contains a number that is not",
+        ),
+        (
+            GOOD + b'{"problem": "p", "answer": ' + b"9" * 5000 + b"}",
+            r"set\.jsonl:2 contains a number that is too long",
+        ),
         (GOOD + b'{"problem": "p", "answer": ' + b"[" * 100_000, r"set\.jsonl:2 is nested too deeply"),
         (GOOD + b'{"problem": "p", "answer": ' + b"[" * 300 + b"]" * 300 + b"}", r"set\.jsonl:2: .* nested too deeply"),
-        (GOOD + b'{"problem": "\\ud800", "answer": 1}', r"set\.jsonl:2: the column 'problem' holds half a surrogate"),
+        (
+            GOOD + b'{"problem": "\\ud800", "answer": 1}',
+            r"set\.jsonl:2: the column 'problem' contains an unpaired surrogate",
+        ),
         (GOOD + b'{"problem": "p", "answer": null}', r"set\.jsonl:2: the answer column 'answer' is null"),
         (GOOD + b'{"problem": "p", "answer": "  "}', r"set\.jsonl:2: the answer column 'answer' is empty"),
         (GOOD + b'{"problem": "p", "answer": true}', r"set\.jsonl:2: .* must be an answer, found true"),
-        (GOOD + b'{"problem": "p", "answer": [1, 2]}', r"set\.jsonl:2: .* must be one answer, found \[1, 2\]"),
+        (GOOD + b'{"problem": "p", "answer": [1, 2]}', r"set\.jsonl:2: .* must be a single answer, found \[1, 2\]"),
         (
             GOOD + b'{"problem": "p", "answer": {"a": 1}}',
-            r"set\.jsonl:2: .* must be one answer, found \{'a': 1\}. Write it as a text",
+            r"set\.jsonl:2: .* must be a single answer, found \{'a': 1\}. Write it as a string",
         ),
         (
             GOOD + b'{"problem": null, "answer": 1}',
-            r"set\.jsonl:2: the column 'problem' must be a question's text, .*null",
+            r"set\.jsonl:2: the column 'problem' must be the text of a question .*null",
         ),
-        (GOOD + b'{"problem": " ", "answer": 1}', r"set\.jsonl:2: the column 'problem' must be a question's text"),
+        (GOOD + b'{"problem": " ", "answer": 1}', r"set\.jsonl:2: the column 'problem' must be the text of a question"),
         (
             GOOD + b'{"problem": 7, "answer": 1}',
-            r"set\.jsonl:2: the column 'problem' must be a question's text, or a list of messages, found 7",
+            r"set\.jsonl:2: the column 'problem' must be the text of a question or a list of messages, found 7",
         ),
         (GOOD + b'{"problem": "p", "Answers": 1}', r"set\.jsonl:2 has no column .*it has problem, Answers"),
     ],
@@ -87,7 +96,7 @@ def test_a_broken_line_is_named_with_its_file_and_line(tmp_path: Path, data: byt
 @pytest.mark.slow
 def test_a_field_of_forty_megabytes_is_refused_by_its_length(tmp_path: Path) -> None:
     path = saved(tmp_path, GOOD + json.dumps({"problem": "x" * 40_000_000, "answer": 1}).encode())
-    with pytest.raises(UsageError, match=r"set\.jsonl:2: the column 'problem' has 40000000 characters; at most"):
+    with pytest.raises(UsageError, match=r"set\.jsonl:2: the column 'problem' has 40000000 characters; the limit"):
         built(path)
 
 
@@ -111,13 +120,13 @@ def test_column_names_with_terminal_codes_are_shown_harmless(write_rows: Write) 
 
 def test_equal_ids_are_refused_with_both_places(write_rows: Write) -> None:
     path = write_rows([{"problem": "p", "answer": 1, "id": 1}, {"problem": "q", "answer": 2, "id": "1"}])
-    with pytest.raises(UsageError, match=r"set\.jsonl:2: the id '1' stands already at .*set\.jsonl:1"):
+    with pytest.raises(UsageError, match=r"set\.jsonl:2: the id '1' is already used at .*set\.jsonl:1"):
         built(path, id_key="id")
 
 
 def test_an_id_that_identifies_nothing_is_refused(write_rows: Write) -> None:
     for value in (None, "", "  ", True, [1], 1.5):
-        with pytest.raises(UsageError, match=r"the id column 'id' must be text or an integer"):
+        with pytest.raises(UsageError, match=r"the id column 'id' must be a string or an integer"):
             built(write_rows([{"problem": "p", "answer": 1, "id": value}]), id_key="id")
 
 
@@ -168,23 +177,23 @@ def test_every_format_gives_the_same_rows_by_its_bytes_whatever_its_name(
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("set.csv", b"problem,answer\np,1,extra\n", r"set\.csv:2 has 3 cells, but the first line names 2 columns"),
-        ("set.csv", b"problem,problem\np,1\n", r"set\.csv:1 names the column 'problem' twice"),
-        ("set.xlsx", b"PK", r"set\.xlsx: \.xlsx is not read: "),
+        ("set.csv", b"problem,answer\np,1,extra\n", r"set\.csv:2 has 3 cells, but the header has 2 columns"),
+        ("set.csv", b"problem,problem\np,1\n", r"set\.csv:1: the column 'problem' occurs twice"),
+        ("set.xlsx", b"PK", r"set\.xlsx: \.xlsx is not supported: "),
         ("set.csv", b'problem,answer\n"a\nb\nc",1\n"d\ne",2,extra\n', r"set\.csv:5 has 3 cells"),
-        ("set.csv", b'problem,answer\n"a\nb\nc",1\n\n"d\ne"x,2\n', r"set\.csv:6 is no valid CSV"),
-        ("set.csv", b'problem,answer\n"never closed,1\nand\nmore', r"set\.csv:2 is no valid CSV"),
+        ("set.csv", b'problem,answer\n"a\nb\nc",1\n\n"d\ne"x,2\n', r"set\.csv:6 is not valid CSV"),
+        ("set.csv", b'problem,answer\n"never closed,1\nand\nmore', r"set\.csv:2 is not valid CSV"),
         ("set.csv", b'"problem\nin two lines",answer\np,1,extra\n', r"set\.csv:3 has 3 cells"),
-        ("set.csv", b"", "holds no rows"),
+        ("set.csv", b"", "has no rows"),
         ("set.csv", "question,answer\n面积,2\n".encode("gb18030"), r"set\.csv:2 is not UTF-8"),
-        ("set.json", b'{"a": 1}', "is a mapping without a list of rows; expected a list of objects"),
-        ("set.json", b'{"train": [], "test": []}', "its lists of rows are: train, test. Name one with `split`"),
+        ("set.json", b'{"a": 1}', "is a mapping that contains no list of rows; expected a list of objects"),
+        ("set.json", b'{"train": [], "test": []}', "with these lists of rows: train, test. Choose one with `split`"),
         ("set.json", b"[{}, 3]", "row 2 of .* must be an object with named columns, found 3"),
-        ("set.json", b"[{}] [{}]", "is broken JSON: Extra data at column 6"),
+        ("set.json", b"[{}] [{}]", "is not valid JSON: Extra data at column 6"),
         ("set.json", b'[{"a": "\xff"}]', "is not UTF-8"),
-        ("set.json", b'"text"', "must hold a list of objects, found 'text'"),
-        ("set.json", b"{\n\n]", r"set\.json \(line 3\) is broken JSON"),
-        ("set.jsonl.gz", b"no gzip", "set.jsonl.gz:1 is broken JSON"),
+        ("set.json", b'"text"', "must contain a list of objects, found 'text'"),
+        ("set.json", b"{\n\n]", r"set\.json \(line 3\) is not valid JSON"),
+        ("set.jsonl.gz", b"no gzip", "set.jsonl.gz:1 is not valid JSON"),
         ("set.jsonl.gz", gzip.compress(GOOD * 100)[:-20], "is a damaged gzip file"),
         ("set.jsonl.zst", b"\x28\xb5\x2f\xfdno zstd", "is a damaged zstd file"),
         ("set.parquet", b"PAR1nope", "cannot be read as Parquet"),
@@ -235,9 +244,9 @@ def test_splits_are_chosen_from_a_folder_or_a_json_mapping(tmp_path: Path) -> No
     assert [row.value for row in tables.stream(folder, "test")] == ROWS[1:]
     for place, split, message in (
         (mapping, "tets", "Did you mean test"),
-        (folder, None, "several data files; it holds"),
-        (folder, "dev", "no file for the split 'dev'; it holds"),
-        (folder / "train.jsonl", "test", "has no splits; leave out the split 'test'"),
+        (folder, None, "several data files; it contains"),
+        (folder, "dev", "no file for the split 'dev'; it contains"),
+        (folder / "train.jsonl", "test", "has no splits; remove the split 'test'"),
     ):
         with pytest.raises(UsageError, match=message):
             [*tables.stream(place, split)]
@@ -255,7 +264,9 @@ def test_a_folder_is_read_as_other_programs_write_it(tmp_path: Path) -> None:
         saved(tmp_path / "hidden", jsonl(ROWS), name)
     for folder, of_split in (("dict", "test"), ("dict/test", None), ("hidden", None)):
         assert [row.value for row in tables.stream(tmp_path / folder, of_split)] == ROWS
-    with pytest.raises(UsageError, match=r"has several data files; it holds test/data-00000-of-00001\.arrow, train/"):
+    with pytest.raises(
+        UsageError, match=r"has several data files; it contains test/data-00000-of-00001\.arrow, train/"
+    ):
         [*tables.stream(tmp_path / "dict")]
 
 
@@ -344,7 +355,7 @@ def test_a_row_with_a_picture_is_refused_with_its_column_unless_it_is_left_out(
 
 def test_a_question_in_parts_with_a_picture_is_refused_as_one(write_rows: Write) -> None:
     parts = [{"type": "text", "text": "Area?"}, {"type": "image_url", "image_url": {"url": URL}}]
-    with pytest.raises(UsageError, match=r"set\.jsonl:1: the column 'problem' holds a picture"):
+    with pytest.raises(UsageError, match=r"set\.jsonl:1: the column 'problem' contains an image"):
         built(write_rows([{"problem": parts, "answer": "1"}]))
     with pytest.raises(UsageError, match="message 1 of the column 'problem' must have a role"):
         built(write_rows([{"problem": parts[:1], "answer": "1"}]))
@@ -353,6 +364,4 @@ def test_a_question_in_parts_with_a_picture_is_refused_as_one(write_rows: Write)
 def test_pictures_that_are_linked_are_told(write_rows: Write) -> None:
     linked = ["![](https://a.b/c.png) Area?", '<img src="c.png"/> Area?', "5![1](2"]
     notes = built(write_rows([{"problem": text, "answer": "1"} for text in linked])).notes
-    assert notes == (
-        "2 of 3 questions have a picture's address in the text: the model gets the address, not the picture",
-    )
+    assert notes == ("2 of 3 questions have the URL of an image in the text: the model sees the URL, not the image",)

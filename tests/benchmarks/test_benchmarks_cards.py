@@ -60,7 +60,7 @@ def test_no_two_cards_answer_to_one_name() -> None:
 def test_names_that_people_type_find_their_card() -> None:
     for name, typed in TYPED.items():
         assert {catalogue.load(one).name for one in typed.split()} == {name}
-    with pytest.raises(UsageError, match=r"unknown benchmark 'aime42'. Did you mean .*aime24. .harness benchmarks"):
+    with pytest.raises(UsageError, match=r"unknown benchmark 'aime42'. Did you mean .*aime24. Run .harness benchmarks"):
         catalogue.load("aime42")
 
 
@@ -87,7 +87,7 @@ def test_the_name_of_a_suite_is_answered_with_the_command_that_runs_it(typed: st
     refused = harness(tmp_path, "run", f"{typed}:8", *server)
     assert refused.code == 2
     assert refused.err.startswith(
-        f"harness: {typed} is a suite of benchmarks: `harness sweep efficient-reasoning` runs it\n"
+        f"harness: {typed} is a suite of benchmarks: run it with `harness sweep efficient-reasoning`\n"
     )
     # Wrong twins: a benchmark of the same name as a suite, and a name that is only the beginning of a suite's.
     assert catalogue.load("demo").name == "demo"
@@ -116,7 +116,7 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
     assert catalogue.load("gsm8k").title == "Sums"
     assert sorted(catalogue.names()) == sorted([*SHIPPED, "sums"])
     monkeypatch.setenv(catalogue.USER_FOLDER_VARIABLE, str(tmp_path / "nope"))
-    with pytest.raises(UsageError, match=r"nope does not exist \(see HARNESS_DATASETS\)"):
+    with pytest.raises(UsageError, match=r"nope \(set by HARNESS_DATASETS\) does not exist"):
         catalogue.names()
 
 
@@ -136,11 +136,11 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
         ),
         (MINIMAL + "rules: {grader: [good]}\n", "rules: grader: expected text, found a list"),
         (MINIMAL + "rules: {form: essay}\n", "rules: form: unknown value 'essay'; expected "),
-        (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite number of at least 0"),
+        (MINIMAL + "rules: {relative_tolerance: -1}\n", "a tolerance must be a finite number, 0 or greater"),
         # A kind of answer that a plug-in brings is checked like any other grader.
         (
             MINIMAL + "rules: {grader: program, relative_tolerance: .nan}\n",
-            "a tolerance must be a finite number of at least 0",
+            "a tolerance must be a finite number, 0 or greater",
         ),
         (
             MINIMAL + "rules: {grader: 'os.system(1)'}\n",
@@ -148,24 +148,24 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
         ),
         (MINIMAL.replace("title: Sums", "name: x"), "the key 'title' is missing"),
         (MINIMAL.replace("kind: file", "kind: ftp"), "source"),
-        (MINIMAL.replace(", answer: a", ""), "`columns` names no answer"),
+        (MINIMAL.replace(", answer: a", ""), "`columns` has no `answer`"),
         (MINIMAL + "samples: 0\n", r"samples: .*greater than or equal to 1, found 0"),
         (MINIMAL + "samples: many\n", r"samples: .*integer.*, found 'many'"),
         (MINIMAL + "kind: essay\n", "kind: .*found 'essay'"),
         (
             MINIMAL + "prompt: boxd\n",
-            r"prompt 'boxd' is not known; expected one of am_thinking, .*few_shot, .*, qwen_boxed\. Did you mean boxed",
+            r"unknown prompt 'boxd'; expected one of am_thinking, .*few_shot, .*, qwen_boxed\. Did you mean boxed",
         ),
-        (MINIMAL + "id_rule: column\n", "`id_rule: column` needs `columns.id`"),
+        (MINIMAL + "id_rule: column\n", "`id_rule: column` requires `columns.id`"),
         (MINIMAL + 'prompts: [{name: x, template: "{question} \\b"}]\n', r"control character \\x08"),
         (MINIMAL + 'prompts: [{name: x, template: "{qestion}"}]\n', r"unknown field \{qestion\}; a template"),
         (
             MINIMAL + 'prompts: [{name: x, template: "{question} {qestion} {answer}"}]\n',
-            r"unknown fields \{qestion\}, \{answer\}; a template has \{question\} and \{choices\}",
+            r"unknown fields \{qestion\}, \{answer\}; a template may use \{question\} and \{choices\}",
         ),
         (MINIMAL + "prompts: [{name: x}, {name: x}]\n", "two prompt variants have the same name"),
         (MINIMAL + "choices: {correct: c, incorrect: [d]}\n", "every answer would be A"),
-        (MINIMAL + "choices: {correct: c}\n", "give either `options`, or `correct` with `incorrect`"),
+        (MINIMAL + "choices: {correct: c}\n", "give either `options` or both `correct` and `incorrect`"),
         ("- a list\n", "must contain `key: value` lines for a card, found a list"),
         ("", "must contain `key: value` lines for a card, found nothing"),
         ("1: x\n", "must contain `key: value` lines for a card, found a key that is not text"),
@@ -267,9 +267,9 @@ def test_examples_show_each_turn_under_its_role() -> None:
     ("changed", "reason"),
     [
         ({"judge": "prof"}, "unknown judge prompt 'prof'"),
-        ({"judge": "proofbench"}, "shows the row's rubric: name its column"),
-        ({"judge": "simpleqa", "right_from": 1}, "the judge's form gives no points"),
-        ({"judge": "brokenarxiv", "right_from": 3}, "right_from is 3, and the judge's form gives at most 2 points"),
+        ({"judge": "proofbench"}, "shows a rubric: set `columns.rubric`"),
+        ({"judge": "simpleqa", "right_from": 1}, "the judge form awards no points"),
+        ({"judge": "brokenarxiv", "right_from": 3}, "right_from is 3, but the judge form awards at most 2 points"),
         ({"judge": "./none.yaml"}, "none.yaml"),
     ],
 )

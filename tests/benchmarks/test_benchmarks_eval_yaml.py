@@ -131,7 +131,7 @@ def test_options_stand_in_a_list_or_in_columns(publish: Callable[..., Dataset]) 
 
 def test_of_several_tasks_one_is_named(publish: Callable[..., Dataset]) -> None:
     publish(CHOICE, COLUMNS)
-    for task, message in (("", r"name a task after a #: listed, columns"), ("#lsted", r"a #.*Did you mean listed")):
+    for task, message in (("", r"add #TASK, one of listed, columns"), ("#lsted", r"add #TASK.*Did you mean listed")):
         with pytest.raises(UsageError, match=message):
             catalogue.load(f"{SET}{task}")
 
@@ -140,9 +140,9 @@ def test_a_set_without_the_file_and_a_local_file_are_refused(hub: Hub, tmp_path:
     hub.datasets["someone/sums"] = Dataset({FIRST: {"test.jsonl": jsonl(SUMS)}})
     (tmp_path / "eval.yaml").write_bytes(text(MATHS))
     for name, message in (
-        (SET, r"someone/sums has no file 'eval.yaml'; it holds test.jsonl"),
-        (f"{SET}/test.jsonl", "names a file of data"),
-        (str(tmp_path / "eval.yaml"), r"eval.yaml, which is read on the hub alone: give hf://"),
+        (SET, r"someone/sums has no file 'eval.yaml'; it contains test.jsonl"),
+        (f"{SET}/test.jsonl", "is a data file"),
+        (str(tmp_path / "eval.yaml"), r"eval.yaml, which is read only from the hub: give hf://"),
     ):
         with pytest.raises(UsageError, match=message):
             catalogue.load(name)
@@ -161,15 +161,15 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
     [
         (fields(input_image="picture"), "field_spec.input_image"),
         (fields(inputt="a"), "field_spec.inputt"),
-        (fields(choices=["a", "b"]), "field_spec.choices and the solver multiple_choice go together"),
-        (fields(target="literal:A"), "field_spec.target literal:A: give literal:LETTER"),
-        (fields(target="literal:yes"), "or a column without it"),
+        (fields(choices=["a", "b"]), "field_spec.choices and the solver multiple_choice require each other"),
+        (fields(target="literal:A"), "field_spec.target literal:A: use literal:LETTER"),
+        (fields(target="literal:yes"), "or a column without shuffling"),
         ({**COLUMNS, "shuffle_choices": False}, "with shuffle_choices: true"),
         (
             {**COLUMNS, "field_spec": {**COLUMNS["field_spec"], "target": "literal:D"}},
-            "give literal:LETTER of a list of choices",
+            "use literal:LETTER with shuffle_choices: true",
         ),
-        ({**CHOICE, "shuffle_choices": True}, "or a column without it"),
+        ({**CHOICE, "shuffle_choices": True}, "or a column without shuffling"),
         ({**MATHS, "epochs": 0}, "epochs"),
         ({**MATHS, "epoch_reducer": "median"}, "epoch_reducer"),
         ({**MATHS, "scorers": [{"name": "math"}, {"name": "model_graded_qa"}]}, "scorers.1.name: expected 'choice'"),
@@ -178,14 +178,14 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
         ({key: value for key, value in MATHS.items() if key != "field_spec"}, "field_spec"),
         (solved({"name": "use_tools"}), "solvers.0.name: expected 'prompt_template'"),
         (solved({"name": "multiple_choice", "args": {"multiple_correct": True}}), "field_spec.choices"),
-        (solved({"name": "prompt_template"}), "solvers (prompt_template): args.template must be a text"),
+        (solved({"name": "prompt_template"}), "solvers (prompt_template): args.template must be a string"),
         (
             solved({"name": "prompt_template", "args": {"template": "{story} {prompt}"}}),
-            "args.template has {story}; a card fills in {prompt} alone",
+            "args.template has {story}; a card fills in only {prompt}",
         ),
         (
             solved({"name": "prompt_template", "args": {"template": "{prompt} {{question}}"}}),
-            "args.template has {question}; a card fills in {prompt} alone",
+            "args.template has {question}; a card fills in only {prompt}",
         ),
         (
             solved({"name": "system_message", "args": {"template": "Use {x}"}}),
@@ -195,7 +195,7 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
             solved({"name": "system_message", "args": {"template": "Use {prompt}"}}),
             "args.template has {prompt}; a card fills in nothing",
         ),
-        (solved(MATHS["solvers"][2], {"name": "generate"}), "a card asks for one reply; leave out all but one"),
+        (solved(MATHS["solvers"][2], {"name": "generate"}), "a card generates one reply per sample; keep only one"),
         (solved({"name": "prompt_template", "args": {"template": "{prompt}", "x": 1}}), "a card cannot express args.x"),
         (solved({"name": "prompt_template", "args": {"template": "{prompt}\x07"}}), "control character"),
         (solved({"name": "generate", "args": {"temperature": -1}}), "sampling.temperature"),
@@ -216,7 +216,7 @@ def test_what_has_no_place_in_a_card_is_refused_by_its_field(
 
 def test_the_file_of_another_framework_is_refused(publish: Callable[..., Dataset]) -> None:
     publish(MATHS, **{"eval.yaml": text({"id": "hle", "config": "default", "split": "test"}, framework="hle")})
-    with pytest.raises(UsageError, match="expected tasks for inspect-ai, found evaluation_framework: hle"):
+    with pytest.raises(UsageError, match="expected inspect-ai tasks, found evaluation_framework: hle"):
         catalogue.load(SET)
 
 

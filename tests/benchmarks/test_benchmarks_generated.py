@@ -75,7 +75,7 @@ def test_an_unknown_task_or_option_is_one_sentence() -> None:
     pytest.importorskip("reasoning_gym")
     with pytest.raises(UsageError, match=r"no task 'basic_arithmetics'\. Did you mean basic_arithmetic"):
         questions.build(catalogue.load("gym:basic_arithmetics"))
-    with pytest.raises(UsageError, match="refuses its options"):
+    with pytest.raises(UsageError, match="rejects the options"):
         questions.build(gym.card_of("basic_arithmetic", options={"min_term": 3}))
     with pytest.raises(UsageError, match=r"source\.reasoning_gym\.task"):
         catalogue.load("gym:../evil")

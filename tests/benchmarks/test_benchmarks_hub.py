@@ -68,7 +68,7 @@ def test_the_sets_own_description_of_its_configurations_decides(hub: Hub) -> Non
     assert ids(questions.build(card(config="hard", split="test"))) == ["q1", "q2", "q3"]
     assert ids(questions.build(card(config=["easy", "hard"], split="test"))) == ["q0", "q1", "q2", "q3"]
     for config, split, message in (
-        ((), "test", "several configurations; name one .* of easy, hard"),
+        ((), "test", "several configurations; choose one .*: easy, hard"),
         ("hrad", "test", r"no configuration 'hrad'.*Did you mean hard"),
         ("hard", "train", "no split 'train'; it has test"),
     ):
@@ -129,7 +129,7 @@ def test_a_fetched_set_is_one_file_that_another_machine_reads(
     to_offline()
     there = copied_file(pinned)
     there.unlink()
-    by_hand = rf"run `harness benchmarks fetch sums` .* copy its file {there.name} to {re.escape(str(there.parent))}"
+    by_hand = rf"run `harness benchmarks fetch sums` .* copy the file {there.name} to {re.escape(str(there.parent))}"
     with pytest.raises(UsageError, match=f"HF_HUB_OFFLINE is set; {by_hand}; or"):
         questions.build(pinned)
     assert card_data.status(pinned) == "absent"
@@ -137,12 +137,12 @@ def test_a_fetched_set_is_one_file_that_another_machine_reads(
     assert card_data.status(pinned) == "here"
     built = questions.build(pinned)
     assert (ids(built), built.dataset_digest) == (["q0", "q1", "q2", "q3"], fetched.questions.dataset_digest)
-    with pytest.raises(UsageError, match=rf"runs read the copy {re.escape(str(there))}; to replace it, {by_hand}"):
+    with pytest.raises(UsageError, match=rf"runs use the copy {re.escape(str(there))}; to replace it, {by_hand}"):
         card_data.fetch(pinned)
     damaged = {
         "holds rows with checksum [^;]*;": content.replace(b"What is 2", b"What is 5"),
-        r"jsonl:4 is broken JSON.*": content[:-9],
-        "jsonl holds no rows": b"",
+        r"jsonl:4 is not valid JSON.*": content[:-9],
+        "jsonl has no rows": b"",
         "jsonl:1 has no column 'problem'.*": b'{"task": "Another set"}',
     }
     for problem, damage in damaged.items():
@@ -193,7 +193,7 @@ def test_a_span_of_dates_reads_the_copied_file_of_the_whole_set(hub: Hub, to_off
     assert to_copy.read_bytes() == content, "the hub's rows of all dates take the place of a copy"
     to_offline()
     assert ids(questions.build(dated("2024-01-02..2024-01-03"))) == ["q1", "q2"]
-    with pytest.raises(UsageError, match="run `harness benchmarks fetch sums@v1` where"):
+    with pytest.raises(UsageError, match="run `harness benchmarks fetch sums@v1` on a machine"):
         questions.build(dated("v1"))
 
 
@@ -249,7 +249,7 @@ def test_without_a_network_an_unpinned_set_is_read_from_the_cache_or_the_ways_ou
     built = questions.build(card(revision=None))
     assert any("cannot be reached" in note and FIRST in note for note in built.notes)
     shutil.rmtree(hub_cache())
-    with pytest.raises(UsageError, match=r"127\.0\.0\.1:9 cannot be reached; .*HF_ENDPOINT.*with `data`") as caught:
+    with pytest.raises(UsageError, match=r"127\.0\.0\.1:9 cannot be reached; .*HF_ENDPOINT.*as `data`") as caught:
         questions.build(card())
     assert "secret" not in str(caught.value)
 
@@ -279,15 +279,15 @@ def test_the_token_does_not_follow_a_redirect_to_another_host(hub: Hub, monkeypa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"revision": SECOND}, "no longer has the revision b{40}, or a file of it"),
+        ({"revision": SECOND}, "no longer has the revision b{40} or one of its files"),
         ({"id": "someone/other"}, "has no data set someone/other, or it is private"),
-        ({"files": "rows.jsonl"}, "has no file 'rows.jsonl'; it holds README.md, train.jsonl"),
+        ({"files": "rows.jsonl"}, "has no file 'rows.jsonl'; it contains README.md, train.jsonl"),
         ({"files": "../../../train.jsonl"}, "has no file"),
-        ({"split": "test"}, "no split 'test'; it holds train.jsonl"),
-        ({"config": "main"}, "no configuration 'main'; it holds train.jsonl"),
-        ({"questions": 5}, "holds 4 questions, but the card 'sums' says 5"),
-        ({"checksum": "0" * 64}, "rows with checksum [0-9a-f]{64}, but the card 'sums' says 0{64}"),
-        ({"answers_checksum": "0" * 64}, "other reference answers than the card 'sums' knows"),
+        ({"split": "test"}, "no split 'test'; it contains train.jsonl"),
+        ({"config": "main"}, "no configuration 'main'; it contains train.jsonl"),
+        ({"questions": 5}, "has 4 questions, but the card 'sums' specifies 5"),
+        ({"checksum": "0" * 64}, "rows with checksum [0-9a-f]{64}, but the card 'sums' specifies 0{64}"),
+        ({"answers_checksum": "0" * 64}, "that differ from those of the card 'sums'"),
     ],
 )
 def test_what_is_not_there_or_not_what_the_card_says_is_one_sentence(
@@ -298,7 +298,7 @@ def test_what_is_not_there_or_not_what_the_card_says_is_one_sentence(
     with pytest.raises(UsageError, match=message):
         questions.build(card(**change))
     hub.broken = 418
-    with pytest.raises(UsageError, match="answered 418 for someone/"):
+    with pytest.raises(UsageError, match="returned HTTP 418 for someone/"):
         questions.build(card(None, id=change.get("id", "someone/sums")))
 
 
@@ -326,12 +326,12 @@ def test_globs_stay_inside_their_folder_and_several_folders_are_never_mixed() ->
         assert hub_files.choose(DEEP, described, None, "test", "x/y") == chosen
     assert hub_files.choose(SEVERAL, [], "main", "test", "x/y") == SEVERAL[:1]
     for files, config, message in (
-        (SEVERAL, None, "several configurations; name one"),
+        (SEVERAL, None, "several configurations; choose one"),
         *(
             (
                 [f"{i}/test.jsonl" for i in range(n)],
                 "main",
-                rf"no configuration 'main'; it holds .*/test\.jsonl{more}\Z",
+                rf"no configuration 'main'; it contains .*/test\.jsonl{more}\Z",
             )
             for n, more in ((12, ""), (14, " and 2 more"))
         ),
@@ -393,12 +393,12 @@ def test_what_a_prompt_draws_from_is_part_of_a_run_and_must_be_enough(hub: Hub) 
         digests.add(questions.build(card(examples=examples, **more)).template_digest)
     assert len(digests) == 2
     for rows, reason in (
-        (texts[:2], "someone/more has 2 rows to draw 3 examples from"),
+        (texts[:2], "someone/more has 2 rows, too few for 3 examples"),
         (ROWS, "no question or answer"),
     ):
         hub.datasets["someone/more"] = Dataset({FIRST: {"train.jsonl": jsonl(rows)}})
         shutil.rmtree(hub_cache(), ignore_errors=True)
         with pytest.raises(UsageError, match=reason):
             questions.build(card(examples=examples, **more))
-    with pytest.raises(UsageError, match="a prompt with `drawn` needs `examples`"):
+    with pytest.raises(UsageError, match="a prompt with `drawn` requires `examples`"):
         card(**more)

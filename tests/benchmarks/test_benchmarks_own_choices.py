@@ -43,13 +43,13 @@ def test_options_in_columns_of_their_own(tmp_path: Path) -> None:
         (
             {"A": "", "B": "", "answer": "7"},
             "A B",
-            "found 0; put the questions without options into a file of their own",
+            "found 0; move the questions without options to a separate file",
         ),
         ({"options": "red, green", "answer": "A"}, "options", "must be a list of 2 to 26 options"),
         ({"options": COLOURS, "answer": "D"}, "options", "must name one of the 3 options"),
         ({"options": COLOURS, "answer": "A"}, "choices", "has no column 'choices' for the options"),
         ({"A": "red", "B": "green", "answer": "A"}, "A B C", "has no column 'C' for the options"),
-        ({"A": "red", "B": ["x"], "answer": "A"}, "A B", "must hold the text of an option"),
+        ({"A": "red", "B": ["x"], "answer": "A"}, "A B", "must contain the text of an option"),
         ({"options": "[1, 2", "answer": "A"}, "options", "quiz.jsonl:1, the column 'options'"),
     ],
 )

@@ -58,7 +58,7 @@ def test_equal_rows_are_questions_of_their_own_with_an_ordinal(write_rows: Write
     assert third == f"{first}-2"
     assert fourth[:16] != first
     assert "-" not in fourth
-    assert any(".jsonl:4 has the question of " in note for note in built.notes)
+    assert any(".jsonl:4 has the same question as " in note for note in built.notes)
     rows[-1]["a"] = 28
     assert questions.build(card(write_rows(rows))).dataset_digest != built.dataset_digest
 
@@ -131,10 +131,10 @@ def test_a_reference_is_read_from_its_cell(value: Any, form: Any, kind: str, exp
         ("####  ", "after_hashes", "integer", "is empty"),
         ("no box", "last_box", "expression", r"has no closed \\boxed"),
         (r"\boxed{" * 20_000, "last_box", "expression", r"has no closed \\boxed"),
-        ("5", "single_item", "expression", "must be a list of exactly one text"),
-        (["5", "6"], "single_item", "expression", "must be a list of exactly one text"),
-        ([], "plain", "auto", "holds no answer"),
-        ([[1]], "plain", "auto", "must be text or a number"),
+        ("5", "single_item", "expression", "must be a list with exactly one string"),
+        (["5", "6"], "single_item", "expression", "must be a list with exactly one string"),
+        ([], "plain", "auto", "contains no answer"),
+        ([[1]], "plain", "auto", "must be a string or a number"),
         ([None], "plain", "auto", "is null"),
     ],
 )
@@ -266,7 +266,7 @@ def test_a_column_with_a_name_that_the_harness_uses_itself_groups_no_questions(w
 def test_a_cluster_that_is_no_name_is_refused(write_rows: Write) -> None:
     path = write_rows([{"q": "1?", "a": 1, "passage": [1]}])
     for key, message in (
-        ("passage", r"jsonl:1: the cluster column 'passage' must be text or an integer, found \[1"),
+        ("passage", r"jsonl:1: the cluster column 'passage' must be a string or an integer, found \[1"),
         ("page", "has no column 'page' for the cluster"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -304,14 +304,14 @@ def test_options_in_one_column_are_named_by_letter_index_or_text(
 
 def test_arcs_labels_need_a_text_each(write_rows: Write) -> None:
     rows = [{"q": "Sky?", "options": {"label": ["A", "B"], "text": COLOURS}, "a": "B"}]
-    with pytest.raises(UsageError, match="must have a label for each text"):
+    with pytest.raises(UsageError, match="must have one label for each text"):
         questions.build(card(write_rows(rows), choices={"options": "options"}))
 
 
 def test_an_answer_that_names_no_option_is_refused(write_rows: Write) -> None:
     for answer in ("D", 3, -1, True, "purple", None, 1.0, [0, 1], []):
         rows = [{"q": "Sky?", "options": COLOURS, "a": answer}]
-        with pytest.raises(UsageError, match=r"one of the 3 options by letter, index \(counted from 0\) or text"):
+        with pytest.raises(UsageError, match=r"one of the 3 options by letter, index \(starting at 0\) or text"):
             questions.build(card(write_rows(rows), choices={"options": "options"}))
 
 
@@ -332,7 +332,7 @@ def test_an_instruction_of_ones_own_is_not_doubled_either(write_rows: Write) -> 
     path = write_rows([{"q": "1 + 1?\nAnswer with one number and nothing else.", "a": 2}, {"q": "2 + 2?", "a": 4}])
     built = questions.build(card(path), prompt=own)
     assert [ask(q).count("Answer with one number") for q in built.questions] == [1, 1]
-    assert any("1 of 2 questions carry the instruction" in note for note in built.notes)
+    assert any("1 of 2 questions already contain the prompt's instruction" in note for note in built.notes)
 
 
 def test_a_system_prompt_of_ones_own_alone_leaves_a_bare_question_bare(write_rows: Write) -> None:
@@ -367,7 +367,7 @@ def test_a_control_character_in_a_template_is_refused(char: str) -> None:
 
 
 def test_an_unknown_prompt_is_answered_with_the_near_ones(write_rows: Write) -> None:
-    with pytest.raises(UsageError, match=r"unknown prompt 'boxd'; there are .* Did you mean boxed"):
+    with pytest.raises(UsageError, match=r"unknown prompt 'boxd'; expected one of .* Did you mean boxed"):
         questions.build(card(write_rows([{"q": "p", "a": 1}])), prompt="boxd")
 
 
@@ -409,7 +409,7 @@ def test_a_column_that_no_row_has_is_refused_in_a_card_of_ones_own(write_rows: W
 
     for field in "metadata", "more_answers", "context", "multiple", "tolerance", "unit":
         with pytest.raises(
-            UsageError, match=r":1 has no column 'centurry' for any question, nor has any other row; it "
+            UsageError, match=r":1 has no column 'centurry' for any question, and neither has any other row; it "
         ):
             built(**{field: ["centurry"]})
         assert len(built(**{field: ["century"]})) == len(built(**{field: ["CENTURY"]})) == 2
@@ -454,12 +454,12 @@ def test_selection(write_rows: Write, options: dict[str, Any], expected: str) ->
     [
         ({"limit": 0}, "the limit must be at least 1 question, found 0"),
         ({"ids": ["q55"]}, r"has no question 'q55'\. Did you mean q5"),
-        ({"ids": []}, "no question of set has one of the ids"),
+        ({"ids": []}, "no question of set matches both the ids"),
         ({"filters": ["level"]}, "must be of the form column=value"),
         ({"filters": ["levl=1"]}, r"has no column 'levl' to filter by; it has a, id, level, q\. Did you mean level"),
-        ({"filters": ["level=7"]}, "leaves no question of set; values are 0, 1, 2"),
+        ({"filters": ["level=7"]}, "matches no question of set; the values are 0, 1, 2"),
         ({"filters": ["a=77"]}, "values are 0, 1, 10, 11, 2, 3, 4, 5, 6, 7$"),
-        ({"filters": ["level=1"], "ids": ["q0"]}, "no question of set has one of the ids and passes the filter"),
+        ({"filters": ["level=1"], "ids": ["q0"]}, "no question of set matches both the ids and the filter"),
     ],
 )
 def test_a_selection_that_selects_nothing_is_one_sentence(
@@ -482,18 +482,18 @@ def test_tolerance_unit_context_and_several_answers_come_from_the_row(write_rows
     assert ask(first) == "A car drives.\n\nHow far?"
     assert (first.rules.absolute_tolerance, first.metadata, first.kind) == (0.1, {"unit": "km"}, "expression")
     assert (two.rules.absolute_tolerance, two.metadata, two.kind) == (0.0, {}, "multiple")
-    with pytest.raises(UsageError, match="the tolerance must be a number of at least 0, found 'wide'"):
+    with pytest.raises(UsageError, match="the tolerance must be a number, 0 or greater, found 'wide'"):
         questions.build(card(write_rows([rows[0] | {"error": "wide"}]), columns=columns))
 
 
 def test_other_data_than_the_cards_own_are_read_with_a_note(write_rows: Write) -> None:
     strict = card(write_rows([{"q": "p", "a": 1}]), questions=2)
-    with pytest.raises(UsageError, match="holds 1 question, but the card 'set' says 2"):
+    with pytest.raises(UsageError, match="has 1 question, but the card 'set' specifies 2"):
         questions.build(strict)
     mine = str(write_rows([{"q": "p", "a": 1}], "mine.jsonl"))
     built = questions.build(strict.with_data(mine))
     assert built.data_file == mine
-    assert any("cannot be compared with published ones" in note for note in built.notes)
+    assert any("cannot be compared with published scores" in note for note in built.notes)
 
 
 @pytest.mark.parametrize(
@@ -502,7 +502,7 @@ def test_other_data_than_the_cards_own_are_read_with_a_note(write_rows: Write) -
         ("none.csv", "there is no file none.csv"),
         ("./none.jsonl.gz", "there is no file ./none.jsonl.gz"),
         ("none.xlsx", "there is no file none.xlsx"),
-        ("sub/none", "there is no file sub/none, and no benchmark of this name"),
+        ("sub/none", "sub/none is neither a file nor the name of a benchmark"),
         ("math50", "unknown benchmark 'math50'. Did you mean math500?"),
         ("HuggingFaceH4/aime_2025", "unknown benchmark 'HuggingFaceH4/aime_2025'. Did you mean"),
         ("none", "unknown benchmark 'none'"),

@@ -79,7 +79,7 @@ def test_a_card_reads_its_rows_from_the_hub_as_from_a_file(hub: Hub, tmp_path: P
     )
     of_hub = shipped.model_copy(update={"source": source})
     if shipped.questions is not None:
-        with pytest.raises(UsageError, match=f"the card '{name}' says {shipped.questions}"):
+        with pytest.raises(UsageError, match=f"the card '{name}' specifies {shipped.questions}"):
             questions.build(of_hub)
     built = questions.build(of_hub.model_copy(update={"questions": None, "checksum": None, "answers_checksum": None}))
     assert sorted(map(content, built.questions)) == sorted(map(content, made(name, rows, tmp_path)))
@@ -107,13 +107,17 @@ SOLUTION = {"header": ["House", "Name"], "rows": [["1"]]}
             (
                 "arc_agi_1",
                 {"id": "a", "train": [], "test": [PAIR | {"input": grid}]},
-                "no row of the form arc: Expected",
+                "does not have the row form arc: Expected",
             )
             for grid in ([[1, 10]], [[]], [1], [["1"]])
         ),
-        ("ifeval", IFEVAL | {"kwargs": [{}]}, "no row of the form instructions: .*2 instructions, but arguments for 1"),
-        ("ruler_4k", {"question": "Which?", "answer": []}, "holds no question"),
-        ("zebralogic", {"id": "z", "puzzle": "p", "solution": SOLUTION}, "rows are not as long as its header"),
+        (
+            "ifeval",
+            IFEVAL | {"kwargs": [{}]},
+            "does not have the row form instructions: .*2 instructions but arguments for 1",
+        ),
+        ("ruler_4k", {"question": "Which?", "answer": []}, "has no question"),
+        ("zebralogic", {"id": "z", "puzzle": "p", "solution": SOLUTION}, "rows and header differ in length"),
     ],
 )
 def test_a_row_of_another_form_is_refused(name: str, row: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -159,7 +163,7 @@ def test_a_text_that_begins_as_a_conversation_is_a_text(tmp_path: Path) -> None:
     [
         ([*TURNS, LAST], {}, [*TURNS, LAST | {"content": "Prepend x7Q to the 1st poem.\n" + BOXED}]),
         ([*TURNS, LAST], {"prompt": "qwen_boxed"}, [{"role": "system", "content": BOXED}, *TURNS, LAST]),
-        ([*TURNS, LAST], {"api": "completions"}, "rows.jsonl:1 holds a conversation, which the completions API cannot"),
+        ([*TURNS, LAST], {"api": "completions"}, "rows.jsonl:1 is a conversation, which the completions API cannot"),
         (
             [{"role": "system", "content": "Be short."}, *TURNS, LAST],
             {"prompt": Prompt(name="one", examples=(Example(question="Q", answer="A"),))},
@@ -174,16 +178,16 @@ def test_a_text_that_begins_as_a_conversation_is_a_text(tmp_path: Path) -> None:
         (
             [{"role": "system", "content": "Be short."}, LAST],
             {"prompt": "qwen_boxed"},
-            "begins with a system message, and",
+            "begins with a system message, but",
         ),
-        (TURNS, {}, "rows.jsonl:1: the column 'messages' must end with a message of the user"),
+        (TURNS, {}, "rows.jsonl:1: the column 'messages' must end with the question, in a user message"),
         (
             [LAST | {"role": "tool"}],
             {},
             "message 1 of the column 'messages' must have a role (system, user, assistant, tool)",
         ),
-        ([LAST | {"content": [{"type": "text"}]}], {}, "and a content that is a text"),
-        ([], {}, "must be a question's text, or a list of messages, found []"),
+        ([LAST | {"content": [{"type": "text"}]}], {}, "and content that is a string"),
+        ([], {}, "must be the text of a question or a list of messages, found []"),
     ],
 )
 def test_a_file_may_have_a_column_of_messages(
@@ -240,10 +244,10 @@ def test_the_documents_of_a_row_are_bounded_together(tmp_path: Path, monkeypatch
     monkeypatch.setattr(tables, "MAX_FIELD_CHARS", 100)
     assert documents_of("a.txt;b.txt") == ["x" * 60, "y" * 40]
     packed.write_bytes(archive({"c/s/a.txt": "x", "old/c/s/a.txt": "y"}))
-    with pytest.raises(UsageError, match=r"row 1: texts.zip holds 2 documents 'c/s/a.txt', in different folders"):
+    with pytest.raises(UsageError, match=r"row 1: texts.zip has 2 documents 'c/s/a.txt', in different folders"):
         documents_of("a.txt")
     packed.write_bytes(archive({"c/s/a.txt": "x" * 60}))
-    with pytest.raises(UsageError, match="row 1: its documents have more than 100 characters together"):
+    with pytest.raises(UsageError, match="row 1: its documents have more than 100 characters in total"):
         documents_of("a.txt;a.txt")
 
 
@@ -262,7 +266,7 @@ def test_the_documents_of_a_row_stand_before_its_question_in_the_order_of_the_ro
         hub.datasets[shipped.source.id] = Dataset({shipped.source.revision: files})  # type: ignore[union-attr, dict-item]
 
     publish({"lcr/Legal/set1/b.txt": "second"})
-    with pytest.raises(UsageError, match=r"holds no document 'Legal/set1/Café.txt'"):
+    with pytest.raises(UsageError, match=r"has no document 'Legal/set1/Café.txt'"):
         questions.build(shipped)
     publish({decomposed: "first", "lcr/Legal/set1/b.txt": "second"})
     shutil.rmtree(os.environ["HF_HUB_CACHE"])
@@ -281,7 +285,7 @@ def test_the_languages_of_one_problem_are_one_cluster(tmp_path: Path) -> None:
     alone = own(tmp_path, rows, cluster_key="id")
     assert len({question.metadata["cluster"] for question in questions.build(alone).questions}) == 4
     assert catalogue.load("polymath_top").cluster_after == "-"
-    with pytest.raises(UsageError, match="`cluster_after` needs a `cluster_key`"):
+    with pytest.raises(UsageError, match="`cluster_after` requires `cluster_key`"):
         own(tmp_path, rows, cluster_after="-")
 
 
@@ -289,7 +293,7 @@ def test_the_text_of_a_long_context_may_be_long(tmp_path: Path) -> None:
     row = PINNED["longbench_v2"]["rows"][0]
     (question,) = made("longbench_v2", [row | {"context": "word " * 600_000}], tmp_path)
     assert len(question.last_turn) > 3_000_000
-    with pytest.raises(UsageError, match="'context' has 32000001 characters; at most 32000000 are read"):
+    with pytest.raises(UsageError, match="'context' has 32000001 characters; the limit is 32000000"):
         made("longbench_v2", [row | {"context": "x" * 32_000_001}], tmp_path)
 
 
@@ -310,7 +314,7 @@ def test_only_rows_with_the_stated_values_are_questions(tmp_path: Path) -> None:
         assert [question.references for question in built.questions] == [("0",), ("2",)]
     for rows, only, message in (
         (plain, {"pictures": [None]}, "has no column 'pictures' for the selection"),
-        (plain, {"picture": ["none"]}, "own holds no rows"),
+        (plain, {"picture": ["none"]}, "own has no rows"),
         (inside, {"most.picture": [None]}, "has no column 'most.picture' for the selection"),
         *(
             (
@@ -341,6 +345,6 @@ def test_the_damaged_rows_of_a_pinned_table_are_left_out_if_the_card_counts_them
     path = tmp_path / "rows.csv"
     path.write_text(DAMAGED)
     assert [row.value["id"] for row in tables.stream(path, damaged_rows=1)] == ["1", "3", "4"]
-    for counted, message in ((0, "is no valid CSV"), (2, "has 1 damaged rows, but the card says 2")):
+    for counted, message in ((0, "is not valid CSV"), (2, "has 1 damaged rows, but the card specifies 2")):
         with pytest.raises(UsageError, match=message):
             [*tables.stream(path, damaged_rows=counted)]

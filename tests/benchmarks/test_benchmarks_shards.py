@@ -44,10 +44,10 @@ def test_a_shard_reads_as_it_is_written() -> None:
     ("text", "message"),
     [
         *[(text, "expected I/N") for text in ("", "3", "a/b", "1/2/3", "-1/2", "1.0/2", " 1/2", "1/²")],
-        ("0/4", "counted from 1: expected 1/4 to 4/4"),
+        ("0/4", "numbered from 1: expected 1/4 to 4/4"),
         ("5/4", "expected 1/4 to 4/4"),
-        ("1/0", "expected 1 to 10000 parts"),
-        ("1/10001", "expected 1 to 10000 parts"),
+        ("1/0", "expected 1 to 10000 shards"),
+        ("1/10001", "expected 1 to 10000 shards"),
     ],
 )
 def test_what_is_no_shard_is_refused(text: str, message: str) -> None:

@@ -61,16 +61,16 @@ def test_a_file_at_a_fixed_address_is_downloaded_once_and_checked(hub: Hub) -> N
 
 def test_a_file_that_is_wrong_long_or_not_there_is_one_sentence(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     other = web_card(hub, sha256="0" * 64)
-    with pytest.raises(UsageError, match=r"has the checksum [0-9a-f]{64}, but the card says 0{64}"):
+    with pytest.raises(UsageError, match=r"has the checksum [0-9a-f]{64}, but the card specifies 0{64}"):
         questions.build(other)
     assert card_data.status(other) == "absent"
-    with pytest.raises(UsageError, match=r"is not in the cache and cannot be reached .* local file with `data`"):
+    with pytest.raises(UsageError, match=r"is not in the cache and cannot be reached .* local file as `data`"):
         questions.build(web_card(hub, url="http://127.0.0.1:9/set.jsonl"))
     monkeypatch.setattr(web, "MAX_DOWNLOAD_BYTES", 10)
-    with pytest.raises(UsageError, match="over 10 bytes"):
+    with pytest.raises(UsageError, match="exceeds 10 bytes"):
         questions.build(web_card(hub))
     hub.broken = 404
-    with pytest.raises(UsageError, match=r"answered 404 for .*; is the file still there"):
+    with pytest.raises(UsageError, match=r"returned HTTP 404 for .*; check that the file still exists"):
         questions.build(web_card(hub))
 
 

@@ -58,7 +58,7 @@ def test_tables_inside_an_archive_are_read_once_and_then_offline(hub: Hub, monke
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (archive({"test/algebra.csv": table("a")}), "someone/exam:exam.zip/test/logic.csv: the archive holds no"),
+        (archive({"test/algebra.csv": table("a")}), "someone/exam:exam.zip/test/logic.csv: the archive has no"),
         (archive({"test/algebra.csv": table("a"), "test/logic.csv": b"\xff"}), "is not UTF-8"),
         (b"no archive", "cannot read someone/exam:exam.zip/test/algebra.csv"),
         (archive({"test/algebra.csv": table("a", 50)})[:-200], "cannot read someone/exam:exam.zip"),
@@ -82,9 +82,9 @@ def test_a_member_unpacks_to_no_more_than_its_bound(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ({"config": [], "config_column": "subject"}, "`config_column` needs a `config`"),
-        ({"files": "all.csv", "config_column": "subject"}, "`{config}` in the path of each of `files`"),
-        ({"config": [], "files": "{config}.csv"}, "`{config}` in `files` needs a `config`"),
+        ({"config": [], "config_column": "subject"}, "`config_column` requires `config`"),
+        ({"files": "all.csv", "config_column": "subject"}, "`{config}` in every path of `files`"),
+        ({"config": [], "files": "{config}.csv"}, "`files` contains `{config}`, so `config` is required"),
     ],
 )
 def test_a_column_needs_configurations(source: dict[str, Any], message: str) -> None:

@@ -84,24 +84,24 @@ def outside(folder: Path) -> None:
 PNG = KINDS["png"](1, 1)
 HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "missing": ({"images": ["b.png"]}, "is b.png, which cannot be read: No such file"),
-    "above": ({"images": ["../secret.png"]}, r"a path must lead into the folder of the data file, without `\.\.`"),
-    "passwd": ({"images": ["../../etc/passwd"]}, "a path must lead into the folder"),
-    "absolute": ({"images": ["/etc/passwd"]}, "a path must lead into the folder"),
-    "link": ({"images": ["link.png"]}, "a link that leads out of the folder"),
-    "linked folder": ({"images": ["folder/secret.png"]}, "a link that leads out of the folder"),
+    "above": ({"images": ["../secret.png"]}, r"a path must be inside the folder of the data file, without `\.\.`"),
+    "passwd": ({"images": ["../../etc/passwd"]}, "a path must be inside the folder"),
+    "absolute": ({"images": ["/etc/passwd"]}, "a path must be inside the folder"),
+    "link": ({"images": ["link.png"]}, "a link that leads outside the folder"),
+    "linked folder": ({"images": ["folder/secret.png"]}, "a link that leads outside the folder"),
     "folder as image": ({"images": ["."]}, "which cannot be read: not a regular file"),
-    "address": ({"images": ["https://a.b/c.png"]}, "and nothing is fetched: download it, and name the file"),
+    "address": ({"images": ["https://a.b/c.png"]}, "but URLs are not fetched: download the image, and give the path"),
     "svg": ({"images": data_url(b"<svg onload='alert(1)'/>")}, "is not a PNG, JPEG, WebP or GIF file"),
     "too long": ({"images": data_url(PNG + bytes(MAX_IMAGE_BYTES))}, f"the limit is {MAX_IMAGE_BYTES}"),
-    "no base64": ({"images": "data:image/png;base64,a?b="}, "is no valid base64"),
-    "object": ({"images": {"bytes": "iVBO", "path": "a"}}, "must be bytes, a data URL or the path of a file"),
-    "checksum": ({"images": {"sha256": "../../../etc/passwd"}}, "must be bytes, a data URL or the path of a file"),
-    "no image": ({"images": []}, "has the mark '<image 2>' in its text, and no image 2"),
-    "gap": ({"images": [data_url(PNG), None]}, "has the mark '<image 2>' in its text, and no image 2"),
-    "zero": ({"images": data_url(PNG), "question": "<image 0>"}, "and no image 0"),
-    "in a text": ({"question": f"![]({data_url(PNG)})?", "images": []}, "the column 'question' holds a picture"),
-    "another mark": ({"question": "<Image 1>", "images": [data_url(PNG)]}, "has the mark <Image 1>; write marks as"),
-    "other column": ({"question": "?", "images": [], "photo": data_url(PNG)}, "the column 'photo' holds a picture"),
+    "no base64": ({"images": "data:image/png;base64,a?b="}, "is not valid base64"),
+    "object": ({"images": {"bytes": "iVBO", "path": "a"}}, "must be bytes, a data URL or a file path"),
+    "checksum": ({"images": {"sha256": "../../../etc/passwd"}}, "must be bytes, a data URL or a file path"),
+    "no image": ({"images": []}, "has the mark '<image 2>' in its text but no image 2"),
+    "gap": ({"images": [data_url(PNG), None]}, "has the mark '<image 2>' in its text but no image 2"),
+    "zero": ({"images": data_url(PNG), "question": "<image 0>"}, "but no image 0"),
+    "in a text": ({"question": f"![]({data_url(PNG)})?", "images": []}, "the column 'question' contains an image"),
+    "another mark": ({"question": "<Image 1>", "images": [data_url(PNG)]}, "contains the mark <Image 1>; write marks as"),
+    "other column": ({"question": "?", "images": [], "photo": data_url(PNG)}, "the column 'photo' contains an image"),
 }
 
 
@@ -117,9 +117,9 @@ def test_hostile_rows_are_one_sentence_with_file_and_row(tmp_path: Path, name: s
 
 def test_completions_and_files_of_others_refuse_images(tmp_path: Path) -> None:
     (tmp_path / "set.jsonl").write_text(json.dumps(ASKED | {"images": [None, data_url(PNG)]}))
-    with pytest.raises(UsageError, match="only a user's message can hold"):
+    with pytest.raises(UsageError, match="only a user message can contain"):
         questions.build(card(tmp_path), api="completions")
-    with pytest.raises(UsageError, match="card: `columns` names no question"):
+    with pytest.raises(UsageError, match="card: `columns` has no `question`"):
         card(tmp_path, columns={"answer": "answer"})
 
 
@@ -200,5 +200,5 @@ def test_an_image_that_was_changed_or_lost_is_never_read(tmp_path: Path) -> None
 def test_a_list_that_python_wrote_is_read_as_its_texts(texts: list[str]) -> None:
     assert text_list(repr(texts)) == texts
     for other in (repr(texts)[:-1], f"{texts!r}+[]", f"[{texts!r}]", "['a' 'b']", "[a]", "['a'.upper()]"):
-        with pytest.raises(ValueError, match="is no list of texts"):
+        with pytest.raises(ValueError, match="is not a list of strings"):
             text_list(other)

@@ -132,7 +132,7 @@ def test_a_card_names_its_originals_wholly_or_not_at_all(tmp_path: Path) -> None
     write_cards(tmp_path)
     path = tmp_path / "varied.yaml"
     card = json.loads(path.read_text())
-    for missing, sentence in (("twin_of", "go together"), ("original_key", "go together")):
+    for missing, sentence in (("twin_of", "require each other"), ("original_key", "require each other")):
         path.write_text(json.dumps({key: value for key, value in card.items() if key != missing}))
         with pytest.raises(UsageError, match=sentence):
             catalogue.load(str(path))
@@ -140,6 +140,6 @@ def test_a_card_names_its_originals_wholly_or_not_at_all(tmp_path: Path) -> None
     (tmp_path / "varied.jsonl").write_text('{"id": "x", "q": "?", "a": null}\n')
     with pytest.raises(
         UsageError,
-        match=r"varied\.jsonl:1: the column 'a' must hold the id or text of the original question, found null",
+        match=r"varied\.jsonl:1: the column 'a' must contain the id or text of the original question, found null",
     ):
         questions.build(catalogue.load(str(path)))

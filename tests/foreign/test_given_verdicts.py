@@ -238,7 +238,7 @@ DAMAGED: list[tuple[str, Any, Mapping[str, str], str]] = [
     ("t.jsonl", [LINE], {**OK, "sample_key": "n"}, "no column 'n' for the sample's number"),
     ("t.jsonl", [{"response": "5", "answer": "5"}], {"errors": "wrong"}, "errors.*files that state verdicts"),
     ("t.jsonl", b'{"id": "\xff", "ok": true}\n', OK, "t.jsonl:1 is not UTF-8"),
-    ("t.jsonl", b"", OK, "holds no rows"),
+    ("t.jsonl", b"", OK, "has no rows"),
     ("t.csv", b"id,ok\na,maybe\n", OK, "t.csv:2: 'ok' must be a verdict, found 'maybe'"),
     ("job/x/result.json", {"trial_name": "x"}, {}, "is no trial of Harbor"),
     ("job/x/result.json", {"task_name": "a", "verifier_result": {"rewards": {"r": 1}}}, {}, "has no 'reward' in"),

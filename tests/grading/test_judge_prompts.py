@@ -185,9 +185,9 @@ def test_a_rubric_from_windows_is_the_same_rubric(tmp_path: Path) -> None:
         (b"Right\0 or wrong", "control character .* at position 5 of the text; expected a text file"),
         (
             b"Compare {response} with \\frac{ab}{c}.",
-            r"has the placeholder \{response\}; leave it out: nothing is filled in",
+            r"has the placeholder \{response\}; remove it: a rubric is sent as it is",
         ),
-        (b"Is {{ gold }} in {question}?", r"has the placeholders \{\{ gold \}\}, \{question\}; leave them out"),
+        (b"Is {{ gold }} in {question}?", r"has the placeholders \{\{ gold \}\}, \{question\}; remove them"),
     ],
 )
 def test_what_is_no_rubric_is_refused(tmp_path: Path, content: bytes | None, reason: str) -> None:
@@ -298,12 +298,12 @@ def test_a_form_is_a_file_and_one_that_could_not_be_read_is_refused(tmp_path: Pa
     (tmp_path / "own.yaml").write_text(json.dumps(own), "utf-8")
     assert re.fullmatch("own-[0-9a-f]{8}", form_named(str(tmp_path / "own.yaml")).name)
     for changed, reason in (
-        ({"prompt": "no answer"}, "must show {answer}"),
-        ({"label": ""}, "needs a `label`"),
-        ({"allowed": [8]}, "from 0 to `points`"),
-        ({"points": None}, "gives none"),
+        ({"prompt": "no answer"}, "must contain {answer}"),
+        ({"label": ""}, "requires `label`"),
+        ({"allowed": [8]}, "only 0 to `points`"),
+        ({"points": None}, "a form with points"),
         ({"reply": "json"}, "exactly one verdict or points"),
-        ({"reads": {"A": "correct"}}, "this form has none"),
+        ({"reads": {"A": "correct"}}, "a form with verdicts"),
         ({"reply": "criteria", "points": None}, "{rubric}"),
         ({"answer": 1}, "answer"),
     ):

@@ -63,7 +63,7 @@ def test_the_column_id_identifies_questions_and_must_be_distinct(tmp_path: Path)
     assert [name for name, _ in asked(tmp_path, first, second)] == ["a1", "7"]
     ((name, _),) = asked(tmp_path, {"problem": "1 + 1?", "answer": "2"})
     assert len(name) == 16, "without the column: a checksum"
-    with pytest.raises(UsageError, match=r"the id 'a1' stands already at .*own\.jsonl:1; ids must be distinct"):
+    with pytest.raises(UsageError, match=r"the id 'a1' is already used at .*own\.jsonl:1; ids must be unique"):
         asked(tmp_path, first, second | {"id": "a1"})
 
 
@@ -81,8 +81,8 @@ def test_a_table_is_read_by_the_sign_between_its_cells(tmp_path: Path, sign: str
 @pytest.mark.parametrize(
     ("rows", "warning"),
     [
-        (["面积？,4米,", "边长？,5米,", "面积？,5米,"], "class.csv:4 has the question of"),
-        (["面积？,4米,", "边长？,4米,", "面积？,4米,"], "1 of 3 rows is equal to an earlier one"),
+        (["面积？,4米,", "边长？,5米,", "面积？,5米,"], "class.csv:4 has the same question as"),
+        (["面积？,4米,", "边长？,4米,", "面积？,4米,"], "1 of 3 rows is identical to an earlier row"),
         (["面积？,30,31"], ""),
     ],
 )
@@ -105,7 +105,7 @@ def test_two_columns_with_usual_names_are_told(tmp_path: Path) -> None:
     watcher = Collecting()
     questions_of(RunOptions.of(data=str(tmp_path / "class.csv")), watcher)
     repeated, doubtful = watcher.warnings
-    assert repeated.startswith("class: 1 of 3 rows is equal to an earlier one")
+    assert repeated.startswith("class: 1 of 3 rows is identical to an earlier row")
     assert (
         "the answer is taken from the column answer, although gold may hold it too; name another column by answer_key"
         in doubtful

@@ -153,7 +153,12 @@ BY_PROMPT, BY_SOURCE = ("run", "demo", "--prompt", "x", "--dry-run"), ("run", "-
     [
         (PROMPT, "X = 5\n", BY_PROMPT, "found int"),
         (PROMPT, "X = {'tempalte': 'a'}\n", BY_PROMPT, "the prompt 'x' of a plug-in"),
-        (SOURCE, "def X(a, s):\n    return [1]\n", BY_SOURCE, "x://y:1 is no row but int"),
+        (
+            SOURCE,
+            "def X(a, s):\n    return [1]\n",
+            BY_SOURCE,
+            "x://y:1: expected a row as a mapping of columns, found int",
+        ),
         (SOURCE, "def X(a, s):\n    raise OSError('gone')\n", BY_SOURCE, "the source 'x' failed: OSError: gone"),
         (SOURCE, "X = 5\n", ("run", "--data", "z://y", "--dry-run"), "no source reads z://; there are hf://, x://"),
     ],

@@ -226,7 +226,7 @@ def test_the_command_that_repeats_a_shard_or_joined_parts_repeats_the_run(
 
 
 def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(harness.UsageError, match=r"shard='3/2': .*counted from 1"):
+    with pytest.raises(harness.UsageError, match=r"shard='3/2': .*numbered from 1"):
         harness.run(out=tmp_path / "x", shard="3/2", **asked)
     with pytest.raises(harness.UsageError, match="a shard's error is not the run's"):
         harness.run(out=tmp_path / "x", shard="1/2", target_error=10, **asked)
@@ -242,7 +242,7 @@ def test_what_cannot_be_a_shard_is_one_sentence(asked: dict[str, Any], tmp_path:
 def test_more_parts_than_questions_leave_some_with_none(asked: dict[str, Any], tmp_path: Path) -> None:
     held = assign_parts("sums", [f"q{n}" for n in range(N)], N + 1)
     (empty,) = set(range(1, N + 2)) - set(held.values())
-    with pytest.raises(harness.UsageError, match="fewer questions than parts"):
+    with pytest.raises(harness.UsageError, match="fewer questions than shards"):
         harness.run(out=tmp_path / "none", shard=f"{empty}/{N + 1}", **asked)
     parts = [harness.run(out=tmp_path / "run", shard=f"{k}/{N + 1}", **asked) for k in sorted(held.values())]
     assert sorted(part.outcome.n_done for part in parts) == [3, 4, 4, 4, 4]

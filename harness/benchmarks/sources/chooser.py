@@ -50,7 +50,7 @@ def _rows(card: Card) -> Rows:
             file = copied_file(card, source)
             if not file.is_file():
                 raise
-            remedy = f"copy {visible(str(file))} again from a machine on which {_fetching(card)} has run"
+            remedy = f"copy {visible(str(file))} again from a machine where {_fetching(card)} has been run"
             return Rows(tables.stream(file, responses=True), f"{source.id} ({file.name})", remedy=remedy)
     if isinstance(source, UrlSource):
         from harness.benchmarks.sources import web  # with its HTTP library, which no other source needs
@@ -67,9 +67,9 @@ def read_hub(card: Card, source: HubSource) -> Rows:
         if is_of_its_set(card):
             raise
         file = copied_file(card, source)
-        is_here = f"runs read the copy {visible(str(file))}; to replace it, " if file.is_file() else ""
+        is_here = f"runs use the copy {visible(str(file))}; to replace it, " if file.is_file() else ""
         remedy = (
-            f"{is_here}run {_fetching(card)} where there is a network, and copy its file {file.name} to "
+            f"{is_here}run {_fetching(card)} on a machine with network access, and copy the file {file.name} to "
             f"{visible(str(file.parent))}"
         )
         raise hub.NoNetworkError(source, error.why, remedy) from None
@@ -92,7 +92,7 @@ def _of_plugin(scheme: str, source: FileSource) -> Rows:
     if read_rows is None:
         schemes = ["hf", *plugins.names("source")]
         raise UsageError(
-            f"{visible(source.path, 200)}: no source reads {visible(scheme, 40)}://; there are "
+            f"{visible(source.path, 200)}: unknown scheme {visible(scheme, 40)}://; expected one of "
             f"{', '.join(f'{name}://' for name in schemes)}.{near_names(scheme, schemes)}"
         )
     values = read_rows(source.path, source.split)

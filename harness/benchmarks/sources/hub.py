@@ -68,7 +68,7 @@ def from_url(url: str, split: str | None) -> HubSource:
     if revision and not _REVISION.fullmatch(revision):
         raise UsageError(f"the revision {visible(revision)!r} in {visible(url)} must be a commit of 40 hex digits")
     if file and split:
-        raise UsageError(f"{visible(url)} names one file; leave out the split {visible(split)!r}")
+        raise UsageError(f"{visible(url)} is a single file; remove the split {visible(split)!r}")
     return HubSource(kind="hub", id=name, revision=revision, split=split or "train", files=(file,) if file else ())
 
 
@@ -91,7 +91,7 @@ def read(source: HubSource, *, long_fields: bool, images: Sequence[str] = ()) ->
         (archive,) = _paths(source, listing, [source.documents])
         rows = with_documents(rows, archive, f"{source.id}:{source.documents}")
     if source.revision is None:
-        notes.append(f"{source.id} is read at revision {listing.revision}, which the card does not pin")
+        notes.append(f"the card does not pin a revision of {source.id}; this run uses {listing.revision}")
     return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
 
 
@@ -141,11 +141,11 @@ def _listing(source: HubSource, notes: list[str]) -> _Listing:
     except NoNetworkError as error:
         if saved is None:
             raise
-        notes.append(f"{error.why}; the copy of revision {saved.revision} in the cache is used")
+        notes.append(f"{error.why}; the cached copy of revision {saved.revision} is used")
         return saved
     # The commit becomes part of paths in the cache, so nothing else may stand there.
     if not _REVISION.fullmatch(listing.revision):
-        raise UsageError(f"{host()} states no commit of {source.id}; is HF_ENDPOINT the address of a hub?")
+        raise UsageError(f"{host()} reports no commit for {source.id}; check that HF_ENDPOINT is the address of a hub")
     # The newest listing is stored under its commit too: a card that pins this commit later needs no network.
     for name in {listing.revision, source.revision or "newest"}:
         write_atomically(_record(source, name), codec.encode(listing))
@@ -178,7 +178,7 @@ def _files_to_read(source: HubSource, listing: _Listing) -> list[tuple[str | Non
     missing = [file for _, file in files if split_path(file)[0] not in listing.files]
     if missing:
         held = ", ".join(visible(f, 100) for f in sorted(listing.files)[:20])
-        raise UsageError(f"{source.id} has no file {visible(missing[0])!r}; it holds {held}")
+        raise UsageError(f"{source.id} has no file {visible(missing[0])!r}; it contains {held}")
     return files
 
 
@@ -231,7 +231,7 @@ def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]
 def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path:
     """The path of a data file in the cache. Raises `UsageError` if its name, which the hub chose, leads out of it."""
     if ".." in Path(file).parts or Path(file).is_absolute() or "\0" in file:
-        raise UsageError(f"{source.id} has a file {visible(file, 100)!r}, whose name leads out of the cache")
+        raise UsageError(f"{source.id} has a file {visible(file, 100)!r}, whose path leads outside the cache")
     return repository_folder(source) / "snapshots" / listing.revision / file
 
 
@@ -245,8 +245,8 @@ class NoNetworkError(UsageError):
         self.why = why
         copy = copy or f"copy {repository_folder(source)} from a machine that has it"
         super().__init__(
-            f"{source.id} is not in the cache and {why}; {copy}; or set HF_ENDPOINT to a mirror, or give a local "
-            "file with `data`"
+            f"{source.id} is not in the cache and {why}; {copy}; or set HF_ENDPOINT to a mirror, or pass a local "
+            "file as `data`"
         )
 
 
@@ -269,17 +269,17 @@ def _asking(source: HubSource) -> Iterator[Any]:
         raise NoNetworkError(source, f"{host()} cannot be reached") from error
     except (errors.RevisionNotFoundError, errors.EntryNotFoundError) as error:
         pin = source.revision or "newest"
-        raise UsageError(f"{source.id} no longer has the revision {pin}, or a file of it: look at {page}") from error
+        raise UsageError(f"{source.id} no longer has the revision {pin} or one of its files: see {page}") from error
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
         if isinstance(error, errors.GatedRepoError) or status == 403:
-            todo = f"accept its terms at {page} and give your token in HF_TOKEN (or `hf auth login`)"
+            todo = f"accept its terms at {page} and set HF_TOKEN to your token (or run `hf auth login`)"
             raise UsageError(f"{source.id} is gated: {todo}") from error
         # The hub answers 401 for a private data set and for one that does not exist.
         if isinstance(error, errors.RepositoryNotFoundError) or status == 401:
-            why = "or it is private: check the name, or give a token in HF_TOKEN"
+            why = "or it is private: check the name, or set HF_TOKEN to a token with access"
             raise UsageError(f"{host()} has no data set {source.id}, {why}") from error
-        raise UsageError(f"{host()} answered {status} for {source.id}; try again later") from error
+        raise UsageError(f"{host()} returned HTTP {status} for {source.id}; try again later") from error
     except UsageError:
         raise
     except Exception as error:  # which HTTP library raises them is the hub library's choice
@@ -357,7 +357,7 @@ def read_member(archive: Path, member: str, shown: str) -> list[Row]:
     """
     with _opened_archive(archive, shown) as opened:
         if member not in opened.namelist():
-            raise UsageError(f"{visible(shown)}: the archive holds no {visible(member, 200)!r}")
+            raise UsageError(f"{visible(shown)}: the archive has no file {visible(member, 200)!r}")
         data = unpack(opened, opened.getinfo(member), visible(shown))
     # Where the bytes do not tell the form, the name does: a compressed table has two endings (.csv.gz).
     with tempfile.NamedTemporaryFile(suffix="".join(PurePosixPath(member).suffixes[-2:])) as file:
@@ -399,14 +399,14 @@ def _texts(row: Row, opened: zipfile.ZipFile, members: Members, shown: str) -> l
         files = members.get(_name(f"{category}/{group}/{name}"), [])
         if len(files) != 1:
             problem = f"{len(files)} documents {path!r}, in different folders" if files else f"no document {path!r}"
-            raise UsageError(f"{row.where}: {visible(shown)} holds {problem}")
+            raise UsageError(f"{row.where}: {visible(shown)} has {problem}")
         data = unpack(opened, files[0], f"{visible(shown)}: {visible(name, 200)}")
         texts.append(data.decode("utf-8", "replace"))
         n_chars += len(texts[-1])
         if n_chars > tables.MAX_FIELD_CHARS:
-            raise UsageError(f"{row.where}: its documents have more than {tables.MAX_FIELD_CHARS} characters together")
+            raise UsageError(f"{row.where}: its documents have more than {tables.MAX_FIELD_CHARS} characters in total")
     if not texts:
-        raise UsageError(f"{row.where} names no documents in {', '.join(DOCUMENT_COLUMNS)}")
+        raise UsageError(f"{row.where} lists no documents in {', '.join(DOCUMENT_COLUMNS)}")
     return texts
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 
-_NAME_ONE = "by the address of a file, or by `config` in a card"
+_NAME_ONE = "by a file's address, or with `config` in a card"
 """How to name a configuration, for messages."""
 _ENDINGS = {
     suffix: (suffix, f"{suffix}.gz", f"{suffix}.zst")
@@ -40,16 +40,16 @@ def choose(files: list[str], configs: list[dict[str, Any]], config: str | None, 
     inside = files if config is None else [f for f in files if _in_config(f, config)]
     if not inside:
         if not files:
-            raise UsageError(f"{name} holds no data files that can be read (Parquet, JSONL, JSON, CSV)")
-        raise UsageError(f"{name} has no configuration {visible(str(config))!r}; it holds {_show_files(files)}")
+            raise UsageError(f"{name} has no data files of a supported format (Parquet, JSONL, JSON, CSV)")
+        raise UsageError(f"{name} has no configuration {visible(str(config))!r}; it contains {_show_files(files)}")
     paths = [f for f in inside if _split_of(f) == _SPLITS.get(split, split)]
     if not paths and split == "train" and not any(_split_of(f) for f in inside):
         paths = inside
     if not paths:
-        raise UsageError(f"{name} has no split {visible(split)!r}; it holds {_show_files(inside)}")
+        raise UsageError(f"{name} has no split {visible(split)!r}; it contains {_show_files(inside)}")
     paths = _one_format(paths)
     if config is None and len({f.rpartition("/")[0] for f in paths}) > 1:
-        raise UsageError(f"{name} has several configurations; name one ({_NAME_ONE}). It holds {_show_files(inside)}")
+        raise UsageError(f"{name} has several configurations; choose one ({_NAME_ONE}): {_show_files(inside)}")
     return paths
 
 
@@ -68,7 +68,7 @@ def _choose_described(
     if config not in by_name:
         which = f"no configuration {config!r}" if config else "several configurations"
         listing = f"{', '.join(map(visible, by_name))}.{near_names(config, by_name)}"
-        raise UsageError(f"{name} has {which}; name one ({_NAME_ONE}) of {listing}")
+        raise UsageError(f"{name} has {which}; choose one ({_NAME_ONE}): {listing}")
     splits: dict[str, list[str]] = {}
     data_files = by_name[config]["data_files"]
     # The hub allows a text, a mapping, or a list of either.
@@ -82,7 +82,7 @@ def _choose_described(
         raise UsageError(f"{name} has no split {visible(split)!r}; it has {', '.join(map(visible, splits))}")
     paths_of_split = [f for f in files if any(_matches(f, str(pattern)) for pattern in splits[split])]
     if not paths_of_split:
-        raise UsageError(f"{name} holds no file of its split {split!r}; it holds {_show_files(files)}")
+        raise UsageError(f"{name} has no file of its split {split!r}; it contains {_show_files(files)}")
     return paths_of_split
 
 

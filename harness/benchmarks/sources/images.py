@@ -67,27 +67,27 @@ def _checksum(cell: Any, images: ImageFolder, folder: Path | None) -> str | None
             return name
         cell = cell.get("path") if cell.keys() == {"bytes", "path"} and cell["bytes"] is None else cell
     if not isinstance(cell, str):
-        raise ValueError(f"must be bytes, a data URL or the path of a file, found {quoted(repr(cell))}")
+        raise ValueError(f"must be bytes, a data URL or a file path, found {quoted(repr(cell))}")
     if (head := _DATA_URL.match(cell)) is None:
         return images.add(_file(cell, folder))
     try:
         return images.add(base64.b64decode(cell[head.end() :], validate=True))
     except binascii.Error as error:
-        raise ValueError(f"is no valid base64: {error}") from error
+        raise ValueError(f"is not valid base64: {error}") from error
 
 
 def _file(name: str, folder: Path | None) -> bytes:
     """The bytes of the file that a cell names. Raises `ValueError` with the end of a sentence."""
     shown, path = quoted(name), PurePosixPath(name)
     if "://" in name:
-        raise ValueError(f"is {shown}, and nothing is fetched: download it, and name the file")
+        raise ValueError(f"is {shown}, but URLs are not fetched: download the image, and give the path of the file")
     if folder is None:
-        raise ValueError(f"is {shown}, no data URL; only a data file on this machine may name files")
+        raise ValueError(f"is {shown}, which is not a data URL; only a local data file may refer to image files")
     if path.is_absolute() or ".." in path.parts or "\0" in name:
-        raise ValueError(f"is {shown}; a path must lead into the folder of the data file, without `..`")
+        raise ValueError(f"is {shown}; a path must be inside the folder of the data file, without `..`")
     file = folder / path
     if not file.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f"is {shown}, a link that leads out of the folder of the data file")
+        raise ValueError(f"is {shown}, a link that leads outside the folder of the data file")
     try:
         return read_named(file, MAX_IMAGE_BYTES)
     except OSError as error:
@@ -112,7 +112,7 @@ def placed(text: str, images: Sequence[str | None], mark: str, *, first: bool) -
         number = int(match[1]) if match.re.groups else number
         image = images[number - 1] if 1 <= number <= len(images) else None
         if image is None:
-            raise ValueError(f"has the mark {match[0]!r} in its text, and no image {number}")
+            raise ValueError(f"has the mark {match[0]!r} in its text but no image {number}")
         named.add(number)
         parts.append(ImagePart(sha256=image, start=match.start(), end=match.end()))
     rest = [image for number, image in enumerate(images, 1) if image and number not in named]

@@ -131,7 +131,7 @@ def stream(
     refuse_unread(path, shown)
     with _opened(path, shown) as (file, form):
         if form != "json":
-            _refuse_split(split, f"{shown} is one file")
+            _refuse_split(split, f"{shown} is a single file")
         if form in _COLUMNAR:
             rows = _columnar_rows(file, form, shown, images)
         elif form in ("csv", "tsv"):
@@ -202,9 +202,7 @@ def _form_of(file: BinaryIO, suffix: str, shown: str) -> str:
     if text.startswith(b"{"):
         return "jsonl"
     if b"\0" in head[:_BINARY_BYTES] and named not in _COLUMNAR:
-        raise UsageError(
-            f"{shown} is neither text in UTF-8 nor Parquet, Arrow, gzip or zstd; save it as UTF-8, or as one of these"
-        )
+        raise UsageError(f"{shown} is not UTF-8 text, Parquet, Arrow, gzip or zstd; convert it to one of these")
     return named or ("tsv" if header and b"\t" in header[0] else "csv" if header else "jsonl")
 
 
@@ -270,7 +268,7 @@ def rows_of_values(values: Iterable[Any], shown: str) -> Iterator[Row]:
         for number, value in enumerate(values, 1):
             where = f"{shown}:{number}"
             if not isinstance(value, dict):
-                raise UsageError(f"{where} is no row but {type(value).__name__}; expected a mapping of columns")
+                raise UsageError(f"{where}: expected a row as a mapping of columns, found {type(value).__name__}")
             yield Row(where, {str(name): cell for name, cell in value.items()})
 
     return _check_rows(rows(), shown, responses=False)
@@ -290,7 +288,7 @@ def _check_rows(rows: Iterator[Row], shown: str, responses: bool) -> Iterator[Ro
                 raise UsageError(f"{row.where}: the column {visible(column, 100)!r} {problem}")
         yield row
     if not number:
-        raise UsageError(f"{shown} holds no rows")
+        raise UsageError(f"{shown} has no rows")
 
 
 _COMPRESSED = (".gz", ".gzip", ".zst", ".zstd")
@@ -304,7 +302,7 @@ _CONVERTED = (".xz", ".bz2", ".zip", ".7z", ".xlsx", ".xls", ".ods")
 def refuse_unread(path: Path, shown: str) -> None:
     """Raise `UsageError` for a file in a format that another program must convert first."""
     if path.suffix.lower() in _CONVERTED:
-        raise UsageError(f"{shown}: {path.suffix} is not read: unpack an archive, save a sheet as CSV in UTF-8")
+        raise UsageError(f"{shown}: {path.suffix} is not supported: unpack an archive; save a sheet as UTF-8 CSV")
 
 
 def is_named_as_data(path: Path) -> bool:
@@ -331,7 +329,7 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
     if any(p.suffix == ".arrow" for p in files):  # the `datasets` library describes them in JSON files
         files = [p for p in files if p.suffix != ".json"]
     if not files:
-        raise UsageError(f"the folder {folder} holds no data files; expected one of {', '.join(_KNOWN[:-1])} in it")
+        raise UsageError(f"the folder {folder} has no data files; expected one of {', '.join(_KNOWN[:-1])}")
     begins = {p: p.name.split(".")[0].split("-")[0] for p in files}
     if split is None and len({(p.parent, begin) for p, begin in begins.items()}) == 1:
         return [folder / p for p in files]
@@ -340,8 +338,8 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
         names = ", ".join(visible(str(p)) for p in files[:20])
         problem = f"no file for the split {visible(split)!r}" if split else "several data files"
         raise UsageError(
-            f"{folder} has {problem}; it holds {names}. Name one of these files, or a split with `split` (the "
-            "beginning of a file's name, up to its first - or ., or the name of its folder)"
+            f"{folder} has {problem}; it contains {names}. Give one of these files, or choose a split with `split` "
+            "(the start of a file name, up to the first - or ., or the name of a subfolder)"
         )
     return of_split
 
@@ -376,24 +374,24 @@ def _json_rows(file: BinaryIO, shown: str, split: str | None) -> Iterator[Row]:
 def _refuse_split(split: str | None, what: str) -> None:
     """Raise `UsageError` if a split is named. what: the file that has none, as the beginning of a sentence."""
     if split is not None:
-        raise UsageError(f"{what} and has no splits; leave out the split {visible(split)!r}")
+        raise UsageError(f"{what} and has no splits; remove the split {visible(split)!r}")
 
 
 def _list_in(value: Any, split: str | None, shown: str) -> list[Any]:
     """The list of rows in a mapping: the only one, or that of the split. Raises `UsageError`."""
     if not isinstance(value, dict):
-        raise UsageError(f"{shown} must hold a list of objects, found {quoted(repr(value))}")
+        raise UsageError(f"{shown} must contain a list of objects, found {quoted(repr(value))}")
     lists = {key: item for key, item in value.items() if isinstance(item, list)}
     if not lists:
         by_name = {key: _named_rows(item) for key, item in value.items()}
         lists = {key: rows for key, rows in by_name.items() if rows}
     if not lists:
-        raise UsageError(f"{shown} is a mapping without a list of rows; expected a list of objects")
+        raise UsageError(f"{shown} is a mapping that contains no list of rows; expected a list of objects")
     name = next(iter(lists)) if split is None and len(lists) == 1 else split
     if name not in lists:
         near = near_names(split, lists) if split else ""
         names = ", ".join(map(visible, lists))
-        raise UsageError(f"{shown} is a mapping; its lists of rows are: {names}. Name one with `split`.{near}")
+        raise UsageError(f"{shown} is a mapping with these lists of rows: {names}. Choose one with `split`.{near}")
     return lists[name]
 
 
@@ -421,7 +419,7 @@ def _csv_rows(text: str, shown: str, signs: str, damaged_rows: int) -> Iterator[
         header = [name.strip() for name in next(reader, [])]
         repeated = {name for name in header if header.count(name) > 1}
         if repeated:
-            raise UsageError(f"{shown}:1 names the column {visible(min(repeated))!r} twice")
+            raise UsageError(f"{shown}:1: the column {visible(min(repeated))!r} occurs twice in the header")
         read_to = reader.line_num
         for cells in reader:
             where, read_to = f"{shown}:{read_to + 1}", reader.line_num
@@ -432,12 +430,12 @@ def _csv_rows(text: str, shown: str, signs: str, damaged_rows: int) -> Iterator[
                 continue
             if len(cells) != len(header):
                 names = count_noun(len(header), "column")
-                raise UsageError(f"{where} has {count_noun(len(cells), 'cell')}, but the first line names {names}")
+                raise UsageError(f"{where} has {count_noun(len(cells), 'cell')}, but the header has {names}")
             yield Row(where, dict(zip(header, cells, strict=True)))
         if damaged < damaged_rows:
-            raise UsageError(f"{shown} has {damaged} damaged rows, but the card says {damaged_rows}")
+            raise UsageError(f"{shown} has {damaged} damaged rows, but the card specifies {damaged_rows}")
     except csv.Error as error:
-        raise UsageError(f"{shown}:{read_to + 1} is no valid CSV: {quoted(str(error))}") from error
+        raise UsageError(f"{shown}:{read_to + 1} is not valid CSV: {quoted(str(error))}") from error
 
 
 def _columnar_rows(file: BinaryIO, form: str, shown: str, images: Sequence[str]) -> Iterator[Row]:
@@ -468,9 +466,9 @@ def parse_json(text: str, where: str, hook: Callable[[list[tuple[str, Any]]], An
         return json.loads(text, object_pairs_hook=hook)
     except json.JSONDecodeError as error:
         line = f" (line {error.lineno})" if error.lineno > 1 else ""
-        raise UsageError(f"{where}{line} is broken JSON: {error.msg} at column {error.colno}") from error
+        raise UsageError(f"{where}{line} is not valid JSON: {error.msg} at column {error.colno}") from error
     except ValueError as error:  # an integer over Python's limit of 4,300 digits
-        raise UsageError(f"{where} holds a number that is too long: {quoted(str(error))}") from error
+        raise UsageError(f"{where} contains a number that is too long: {quoted(str(error))}") from error
     except RecursionError as error:
         raise UsageError(f"{where} is nested too deeply") from error
 
@@ -501,11 +499,11 @@ def _problem_of(value: Any, depth: int, longest: int, responses: bool) -> str:
         return "is nested too deeply"
     if isinstance(value, str):
         if len(value) > longest:
-            return f"has {len(value)} characters; at most {longest} are read"
+            return f"has {len(value)} characters; the limit is {longest}"
         if not responses and not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
-            return "holds half a surrogate pair"
+            return "contains an unpaired surrogate"
     elif isinstance(value, float):
-        return "" if responses or math.isfinite(value) else "holds a number that is not finite"
+        return "" if responses or math.isfinite(value) else "contains a number that is not finite"
     elif isinstance(value, dict | list):
         items = value.values() if isinstance(value, dict) else value
         return next(filter(None, (_problem_of(item, depth + 1, longest, responses) for item in items)), "")
@@ -542,12 +540,12 @@ def refuse_picture(row: Row, shown: Container[str] = (), mark: re.Pattern[str] =
             what = f" ({sign})" if sign else ""
             if row.images and _PICTURE_MARK.fullmatch(sign):
                 raise UsageError(
-                    f"{row.where}: the column {visible(column, 100)!r} has the mark {sign}; write marks as <image 1>, "
-                    "or in the form that a card sets in `image_mark`"
+                    f"{row.where}: the column {visible(column, 100)!r} contains the mark {sign}; write marks as "
+                    "<image 1>, or set their form with `image_mark` in a card"
                 )
             raise UsageError(
-                f"{row.where}: the column {visible(column, 100)!r} holds a picture{what}, and images are read from the "
-                "columns `images` of a card only: name it there, or leave out these rows, or this column"
+                f"{row.where}: the column {visible(column, 100)!r} contains an image{what}, but images are read only "
+                "from the `images` columns of a card: add it there, or remove these rows or this column"
             )
 
 
@@ -569,7 +567,7 @@ def _picture_sign(cell: Any, mark: re.Pattern[str]) -> str:
         return "`bytes` and `path`"
     kind = cell.get("type")
     if isinstance(kind, str) and _PICTURE_PART.fullmatch(kind) and len(cell) > 1:
-        return f"a part of the type {kind}"
+        return f"a part of type {kind}"
     return _picture_sign([*cell.values()], mark)
 
 

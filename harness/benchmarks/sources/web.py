@@ -38,7 +38,7 @@ def read(source: UrlSource) -> Rows:
         data = _download(source)
         stated = hashlib.sha256(data).hexdigest()
         if stated != source.sha256:
-            raise UsageError(f"{source.url} has the checksum {stated}, but the card says {source.sha256}")
+            raise UsageError(f"{source.url} has the checksum {stated}, but the card specifies {source.sha256}")
         write_atomically(path, data)
     rows = tables.stream(path, source.split, source.url, damaged_rows=source.damaged_rows)
     return Rows(rows, source.url)
@@ -67,12 +67,12 @@ def _download(source: UrlSource) -> bytes:
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
         raise UsageError(
             f"{source.url} is not in the cache and cannot be reached ({quoted(str(error))}); copy "
-            f"{cached_path(source)} from a machine that has it, or give a local file with `data`"
+            f"{cached_path(source)} from a machine that has it, or pass a local file as `data`"
         ) from error
     if page.status != 200:
-        raise UsageError(f"{host} answered {page.status} for {source.url}; is the file still there?")
+        raise UsageError(f"{host} returned HTTP {page.status} for {source.url}; check that the file still exists")
     if not page.whole:
-        raise UsageError(f"{source.url}: over {MAX_DOWNLOAD_BYTES} bytes, or over {MAX_DOWNLOAD_SECONDS:g} s")
+        raise UsageError(f"{source.url} exceeds {MAX_DOWNLOAD_BYTES} bytes, or {MAX_DOWNLOAD_SECONDS:g} s to download")
     return page.body
 
 
