@@ -394,7 +394,7 @@ def test_what_a_prompt_draws_from_is_part_of_a_run_and_must_be_enough(hub: Hub) 
     assert len(digests) == 2
     for rows, reason in (
         (texts[:2], "someone/more has 2 rows, too few for 3 examples"),
-        (ROWS, "no question or answer"),
+        (ROWS, "needs text as question and as answer"),
     ):
         hub.datasets["someone/more"] = Dataset({FIRST: {"train.jsonl": jsonl(rows)}})
         shutil.rmtree(hub_cache(), ignore_errors=True)
