@@ -140,7 +140,7 @@ def test_a_fetched_set_is_one_file_that_another_machine_reads(
     with pytest.raises(UsageError, match=rf"runs use the copy {re.escape(str(there))}; to replace it, {by_hand}"):
         card_data.fetch(pinned)
     damaged = {
-        "holds rows with checksum [^;]*;": content.replace(b"What is 2", b"What is 5"),
+        "has rows with checksum [^;]*;": content.replace(b"What is 2", b"What is 5"),
         r"jsonl:4 is not valid JSON.*": content[:-9],
         "jsonl has no rows": b"",
         "jsonl:1 has no column 'problem'.*": b'{"task": "Another set"}',

@@ -40,7 +40,7 @@ def test_the_file_is_a_known_edition_and_asks_its_instruction_once(shared_data: 
     assert not any("does not know" in note for note in built.notes)
     texts = [question.last_turn for question in built.questions]
     assert all(text.count(r"\boxed{}") == 1 and text.endswith("\n" + BOXED) for text in texts)
-    assert any("carry the instruction" in note for note in built.notes) == (file in WITH_INSTRUCTION)
+    assert any("contain the prompt's instruction" in note for note in built.notes) == (file in WITH_INSTRUCTION)
     if file in WITH_INSTRUCTION:
         as_they_are = questions.build(card.with_data(str(path)), prompt="none").questions
         rows = map(json.loads, path.read_text("utf-8").splitlines())
