@@ -100,7 +100,10 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
     "gap": ({"images": [data_url(PNG), None]}, "has the mark '<image 2>' in its text but no image 2"),
     "zero": ({"images": data_url(PNG), "question": "<image 0>"}, "but no image 0"),
     "in a text": ({"question": f"![]({data_url(PNG)})?", "images": []}, "the column 'question' contains an image"),
-    "another mark": ({"question": "<Image 1>", "images": [data_url(PNG)]}, "contains the mark <Image 1>; write marks as"),
+    "another mark": (
+        {"question": "<Image 1>", "images": [data_url(PNG)]},
+        "contains the mark <Image 1>; write marks as",
+    ),
     "other column": ({"question": "?", "images": [], "photo": data_url(PNG)}, "the column 'photo' contains an image"),
 }
 
