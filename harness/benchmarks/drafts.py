@@ -277,7 +277,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
             f"whether that number counts from 0 or {reading}: write letters instead (A for the first option)"
         )
     if missing and card.address is not None:
-        raise _no_column(first, missing[0], "any question (no other row has it)")
+        raise _no_column(first, missing[0], "any question, and no other row has it")
 
 
 _FROM_ONE, _AS_TEXT = "from 1", "is the option's own text"

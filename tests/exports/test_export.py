@@ -346,7 +346,7 @@ def test_each_solution_becomes_the_reply_to_its_question_in_llama_factory_s_form
     [
         (
             {"to": "alpaca", "solution_key": "proof"},
-            "has no column 'proof' for any question (no other row has it); it has question, solution, answer, note",
+            "has no column 'proof' for any question, and no other row has it; it has question, solution, answer, note",
         ),
         ({"to": "alpaca", "solution_key": "note"}, "no question of mine has a text in the column 'note'"),
         ({"to": "parquet", "solution_key": "solution"}, "parquet holds samples"),
