@@ -1,6 +1,6 @@
 """Prompts of random words: seeded, different from the beginning on, and graded by the code that each hides.
 
-For: harness.benchmarks.sources.random_words.
+For: harness.benchmarks.sources.chooser.
 """
 
 from __future__ import annotations
@@ -10,20 +10,23 @@ from pathlib import Path
 
 import harness
 from harness.benchmarks.card import RandomSource
-from harness.benchmarks.sources.random_words import read
+from harness.benchmarks.sources.chooser import random_prompts
 from harness.testing import FakeServer, Request, Said, serving
 
 
 def test_prompts_are_seeded_and_share_no_beginning() -> None:
-    rows = [[row.value for row in read(RandomSource(kind="random", words=100, size=n, seed=1)).rows] for n in (20, 50)]
+    rows = [
+        [row.value for row in random_prompts(RandomSource(kind="random", words=100, size=n, seed=1)).rows]
+        for n in (20, 50)
+    ]
     assert rows[0] == rows[1][:20], "a larger size changes no prompt"
     assert len({" ".join(row["question"].split()[:10]) for row in rows[1]}) == 50
     for row in rows[1]:
         assert re.findall(r"\(the code is (\d{7})\)", row["question"]) == row["answer"]
         assert 90 <= len(row["question"].split()) <= 110
-    other = next(iter(read(RandomSource(kind="random", words=100, size=1, seed=2)).rows)).value
+    other = next(iter(random_prompts(RandomSource(kind="random", words=100, size=1, seed=2)).rows)).value
     assert other["question"] != rows[0][0]["question"]
-    assert read(RandomSource(kind="random", words=1, size=1)).rows, "the shortest has its code, too"
+    assert random_prompts(RandomSource(kind="random", words=1, size=1)).rows, "the shortest has its code, too"
 
 
 def test_a_reply_of_a_fixed_length_is_right_if_it_names_the_code(tmp_path: Path) -> None:
