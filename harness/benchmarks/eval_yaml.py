@@ -16,7 +16,7 @@ import pydantic
 from harness.benchmarks import card, prompts
 from harness.benchmarks.card import Card
 from harness.benchmarks.drafts import LETTERS
-from harness.benchmarks.placeholders import placeholders
+from harness.benchmarks.prompts import placeholders
 from harness.benchmarks.sources import hub
 from harness.core import yaml_file
 from harness.core.errors import UsageError, near_names

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import Field, model_validator
 
-from harness.benchmarks.placeholders import placeholders
+from harness.benchmarks.prompts import placeholders
 from harness.core import codec, files, yaml_file
 from harness.core.codec import digest
 from harness.core.errors import UsageError, near_names

@@ -15,7 +15,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from harness.benchmarks.placeholders import placeholders
 from harness.core import plugins, yaml_file
 from harness.core.choices import ApiName
 from harness.core.codec import digest
@@ -23,6 +22,23 @@ from harness.core.errors import UsageError, near_names
 from harness.core.inert import check_text
 from harness.core.part import Part
 from harness.core.records import Message, Question
+
+# Matched first, so that its groups are passed over; several groups in a row belong to one command (`\frac{a}{b}`).
+_LATEX = r"(?:\\[A-Za-z]+\*?\s*(?:\[[^\[\]{}]*\]\s*)?|[\\_^}])(?:\{[^{}]*\})+"
+# The class holds the space, so no `\s*` follows it: two that overlap would take a time quadratic in the spaces.
+_NAME = r"[^\W\d][\w .\-]*(?:[!:\[][^{}\s]*)?"
+_BRACED = re.compile(rf"{_LATEX}|(?P<placeholder>\{{\{{\s*[^\W\d][^{{}}]*\}}\}}|\{{\s*{_NAME}\}})")
+
+
+def placeholders(text: str) -> list[str]:
+    r"""The distinct placeholders of a text as they are written, in their order.
+
+    A placeholder is a name in braces: `{answer}`, `{ reference answer }`, `{doc.answer}`, `{answer:>10}`, and anything
+    that begins with a letter in double braces, `{{ item.answer | trim }}`. Braces are LaTeX, no placeholder, behind a
+    command (`\frac{a}{b}`, `\sqrt[n]{ab}`), behind `\`, `_`, `^`, and behind the closing brace of another group.
+    """
+    return list(dict.fromkeys(match["placeholder"] for match in _BRACED.finditer(text) if match["placeholder"]))
+
 
 _SUBSTITUTED = re.compile(r"\{(?:question|choices)\}")
 """The fields of a template."""

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from harness.benchmarks.placeholders import placeholders
+from harness.benchmarks.prompts import placeholders
 
 
 @pytest.mark.parametrize(
