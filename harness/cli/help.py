@@ -1,19 +1,19 @@
 """The help of commands, and the errors for words that a command does not take.
 
 A command with many options shows, for `--help`, those that most people use; `--help-all` shows all of them under
-headings (`under`). A flag of another tool is answered with its name here.
+headings (`under`). A flag of another tool is answered with its name here, a command line of one with our commands.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NoReturn
 
 import click
 
 from harness.cli.spelling import as_typed, typed_in
-from harness.core.errors import UsageError, misspelt, near_names
+from harness.core.errors import EXIT_COMPLETE, UsageError, misspelt, near_names
 from harness.core.inert import visible
 from harness.options.commands import refuse_flag
 
@@ -305,3 +305,28 @@ class NumberType(click.types.StringParamType):
         except ValueError:
             expected = f"a {'whole number in digits' if self.kind is int else 'number'}, such as {self.example}"
             self.fail(f"{value!r}: expected {expected}{', or `none`' if self.or_none else ''}.", param, ctx)
+
+
+def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> int | None:
+    """Print our commands on standard output, and what is left out on standard error; return the exit code.
+
+    None if the words are no command line of a known tool. group: our commands.
+    """
+    from harness.cli.foreign.command_line import translations
+
+    def takes(words: Sequence[str]) -> Collection[str]:
+        """The flags and arguments of a command of ours."""
+        command: click.Command | None = group
+        for word in words:
+            command = command.get_command(ctx, word) if isinstance(command, click.Group) else command
+        assert command is not None
+        return taken_by(command)
+
+    lines = []
+    for translation in translations(args, takes):
+        lines.append(translation.line())
+        click.echo(lines[-1] or "# no command: it names no benchmark or model that is known here", err=not lines[-1])
+        for reason in dict.fromkeys(translation.notes.values()):
+            flags = ", ".join(flag for flag, why in translation.notes.items() if why == reason)
+            click.echo(f"# {flags}: {reason}.", err=True)
+    return (EXIT_COMPLETE if all(lines) else UsageError.exit_code) if lines else None

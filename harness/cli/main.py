@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import click
 
 from harness.cli import terminal
-from harness.cli.help import help_all
+from harness.cli.help import help_all, translate
 from harness.core import channel
 from harness.core.about import __version__, commit, give_home
 from harness.core.errors import HarnessError, Signalled, StoreError, UsageError, misspelt, stopped_by
@@ -57,7 +57,6 @@ class LazyGroup(click.Group):
         """
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from harness.cli.foreign.tables import COMMON, tables  # few words are no command
-            from harness.cli.pasted import translate
 
             if (code := translate(self, ctx, args)) is not None:
                 ctx.exit(code)

@@ -2,7 +2,7 @@
 
 The lines are made from the tables and from docs/moving.md.
 
-For: harness.cli.foreign.command_line, harness.cli.pasted.
+For: harness.cli.foreign.command_line, harness.cli.help.
 """
 
 from __future__ import annotations
