@@ -1,6 +1,6 @@
 """Samples with a tool: how each conversation ends, what of it is stored, counted and billed, and what no kill loses.
 
-For: harness.generation.network.steps, harness.generation.network.joining, harness.tools,
+For: harness.generation.network.steps, harness.generation.network.continuing, harness.tools,
 harness.scoring.observed, harness.core.reply_notes.
 """
 
@@ -37,7 +37,7 @@ from harness.core.records import NOTHING_TOLD, Sample, Timing, Usage
 from harness.core.reply_notes import LOST_CALL
 from harness.extensions.answers.program import bubblewrap
 from harness.extensions.answers.program.interpreters import LOST, Interpreters
-from harness.generation.network.joining import joined
+from harness.generation.network.continuing import joined
 from harness.generation.runner import Outcome
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling

@@ -35,7 +35,7 @@ from harness.core.reply_notes import CONTEXT, LOST_CALL, MAX_STEPS, limit_of, lo
 from harness.generation.context import MIN_ROOM, turn_tokens
 from harness.generation.dispatch.budget import OutOfBudget
 from harness.generation.dispatch.flight import Flight
-from harness.generation.network.joining import joined
+from harness.generation.network.continuing import joined
 from harness.generation.network.requests import OneByOne, SampleRequest
 from harness.generation.network.tool_turns import MEMORY_SHARE, Turns
 from harness.generation.settings import RunSettings
