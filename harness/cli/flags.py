@@ -21,8 +21,8 @@ from harness.cli.json_output import schema_flag
 from harness.core.errors import UsageError, misspelt
 from harness.core.inert import visible
 from harness.core.options import COMMAS, POINTS, SEED, Option, Options, options_of
+from harness.options.command import ORDER
 from harness.options.commands import options_class
-from harness.options.headings import ORDER
 from harness.options.judge import ADDRESSED, JUDGE_KEYS, JudgeOptions
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The base of the classes of options that a command has, and options that several commands have."""
+"""The base of the classes of options that a command has, their headings, and options that several commands have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,24 @@ from typing import Annotated, ClassVar
 
 from harness.core.errors import UsageError
 from harness.core.options import Option, Options
-from harness.options.headings import JUDGE
+from harness.presets import grading, sampling
+
+# The headings under which a command's help shows its options.
+ASKED = "Questions"
+WHOM = "Server"
+SAMPLING = sampling.HEADING
+REQUEST = "Requests"
+BATCH = "Batch API"
+LIMITS = "Limits"
+MONEY = "Prices"
+RESUMING = "Resuming"
+OUTPUTS = "Outputs of another tool"
+GRADING = grading.HEADING
+JUDGE = "Judge"
+OUTPUT = "Output"
+
+ORDER = (ASKED, WHOM, SAMPLING, REQUEST, BATCH, LIMITS, MONEY, RESUMING, OUTPUTS, GRADING, JUDGE, OUTPUT)
+"""The headings in order."""
 
 
 class CommandOptions(Options):

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from harness.core.errors import UsageError
 from harness.core.options import Option, options_of
-from harness.options.headings import JUDGE
+from harness.options.command import JUDGE
 from harness.options.whom import WhichServer
 
 NO_KEY = ("base_url", "provider", "header")

@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar
 from harness.core.choices import ApiName
 from harness.core.errors import UsageError
 from harness.core.options import COMMAS, Option, Options
-from harness.options.command import CommandOptions, prints
-from harness.options.headings import WHOM
+from harness.options.command import WHOM, CommandOptions, prints
 from harness.options.whom import HowWritten, WhichServer
 from harness.presets.sampling import SERVER_FILLED, sampling_fields
 

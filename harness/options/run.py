@@ -10,9 +10,21 @@ from harness.core.choices import ApiName, Thinking, ToolChoice, TransportName
 from harness.core.errors import UsageError
 from harness.core.options import ADDRESS, COMMAS, POINTS, PRICES, SEED, Kind, Option, options_of
 from harness.core.records import MAX_SAMPLES
-from harness.options.command import CommandOptions, JudgeFlag, prints
+from harness.options.command import (
+    ASKED,
+    BATCH,
+    LIMITS,
+    MONEY,
+    OUTPUT,
+    REQUEST,
+    RESUMING,
+    SAMPLING,
+    WHOM,
+    CommandOptions,
+    JudgeFlag,
+    prints,
+)
 from harness.options.deciding import RaceRules
-from harness.options.headings import ASKED, BATCH, LIMITS, MONEY, OUTPUT, REQUEST, RESUMING, SAMPLING, WHOM
 from harness.options.whom import HowWritten, WhichServer
 from harness.presets.sampling import SamplingOptions
 from harness.tools.table import TOOL

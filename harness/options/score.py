@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from harness.core.errors import UsageError
 from harness.core.options import PRICES, Kind, Option, Options, options_of
-from harness.options.command import CommandOptions, JudgeFlag, prints
-from harness.options.headings import GRADING, JUDGE, MONEY, OUTPUT, OUTPUTS
+from harness.options.command import GRADING, JUDGE, MONEY, OUTPUT, OUTPUTS, CommandOptions, JudgeFlag, prints
 from harness.presets.grading import GradingOptions
 
 TOOL = Kind("OutputsFormat", lambda value: value)

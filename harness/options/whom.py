@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 from harness.core.errors import UsageError
 from harness.core.options import JSON, Kind, Option, Options
 from harness.core.secret import Secret, reveal_secrets, seal_secrets
-from harness.options.headings import LIMITS, REQUEST, WHOM
+from harness.options.command import LIMITS, REQUEST, WHOM
 
 
 def _headers(value: Any) -> Any:
