@@ -1,6 +1,6 @@
 # InferenceX (https://github.com/SemiAnalysisAI/InferenceX): source this file after `benchmarks/benchmark_lib.sh`.
 # `run_eval` then samples with the harness, once for each concurrency. The suffix `_concN` of the results, `meta_env.json`
-# and `validate_scores.py` stay theirs. Runs are kept in `harness_runs`.
+# and `validate_scores.py` do not change. The run folders are in `harness_runs`.
 #
 #     source benchmarks/benchmark_lib.sh && source inferencex_run_lm_eval.sh
 #     run_eval --port "$PORT" && append_lm_eval_summary
@@ -20,7 +20,7 @@ run_lm_eval() {
   done
   export EVAL_RESULT_DIR=$out
   local benchmark run prompt=()
-  benchmark=$(basename "$task" .yaml) # theirs is a file, such as utils/evals/gsm8k.yaml
+  benchmark=$(basename "$task" .yaml) # InferenceX passes a file, such as utils/evals/gsm8k.yaml
   case $benchmark in gsm8k | gpqa_diamond) prompt=(--prompt inferencex) ;; esac
   run="$PWD/harness_runs/${benchmark}_conc$concurrency"
   harness run "$benchmark" "${prompt[@]}" --base-url "http://127.0.0.1:$port" --model "${MODEL_NAME:-$MODEL}" \

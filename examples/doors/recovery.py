@@ -1,7 +1,7 @@
-"""How much of a model's accuracy a quantised copy keeps: `python recovery.py results/base results/gptq-4bit`.
+"""Print how much of a model's accuracy a quantized copy keeps: `python recovery.py results/base results/gptq-4bit`.
 
-Recovery is the copy's accuracy over the base's, the number of the tables of GPTQModel and llm-compressor, with its
-interval for the same questions, asked again.
+Recovery is the copy's accuracy divided by the base's, as in the tables of GPTQModel and llm-compressor. Its interval is
+for the same questions, asked again.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import harness
 
 
 def lines(base: str, copy: str) -> list[str]:
-    """A line for each benchmark that both scored runs have."""
+    """Return a line for each benchmark that is in both scored runs."""
     found = []
     for comparison in harness.compare([base, copy]):
         paired = comparison.decision.paired
         if (ratio := paired.recovery) is None or ratio.sampling is None:
-            continue  # the base may have no right answer
+            continue  # the base may have no correct answer
         low, high = (100 * end for end in ratio.sampling)
         found.append(
             f"{paired.benchmark}: recovery {100 * ratio.value:.1f}% ({low:.1f} to {high:.1f}): "

@@ -1,9 +1,9 @@
 """A benchmark of srt-slurm (https://github.com/NVIDIA/srt-slurm): copy this file into its `src/srtctl/benchmarks`,
-import it in the `__init__.py` there, and write into a recipe
+import it in the `__init__.py` there, and add this to a recipe:
 
     benchmark: {type: reasoning-harness, env: {BENCHMARKS: "gpqa_diamond:4,aime25:16"}}
 
-The container needs `harness` on its path. Runs, scores and `report.html` are in `OUT`; the job's second try goes on.
+The container needs `harness` on its PATH. Runs, scores and `report.html` are in `OUT`. A retried job resumes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ harness report "$OUT"
 
 @register_benchmark("reasoning-harness")
 class HarnessRunner(BenchmarkRunner):
-    """Accuracies of the served model, with intervals."""
+    """Measures accuracies of the served model, with intervals."""
 
     @property
     def name(self) -> str:

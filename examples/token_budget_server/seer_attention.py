@@ -1,9 +1,9 @@
-"""SeerAttention's models (https://github.com/microsoft/SeerAttention) behind the arguments of `server.py`.
+"""SeerAttention's models (https://github.com/microsoft/SeerAttention) for `server.py`.
 
     python server.py SeerAttention/SeerAttention-Decode-Qwen3-4B-AttnGates --class seer_attention.py:Seer \
         --token-budget 2048 --max-batch 15
 
-Needs its package `seer_attn` and a CUDA GPU. For full attention serve the base model by any engine.
+Needs the package `seer_attn` and a CUDA GPU. For full attention, serve the base model with any engine.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import torch
 
 
 class Seer:
-    """The class that its `eval_hf.py` takes for a model's name, with its settings for a token budget."""
+    """The class that SeerAttention's `eval_hf.py` uses for a model name, with its settings for a token budget."""
 
     @classmethod
     def from_pretrained(cls, path: str, *, token_budget: int, dtype: str = "auto") -> Any:
-        """The weights. dtype: bfloat16 all the same, as the gates were trained."""
+        """Load the weights. dtype is ignored: always bfloat16, in which the gates were trained."""
         del dtype
         kind = "Qwen3" if "qwen3" in path.lower() else "Qwen2"
         model_class = getattr(seer_attn, f"SeerDecoding{kind}ForCausalLM")
 
         class OnePosition(model_class):  # type: ignore[misc,valid-type]
-            """All rows of a batch have the same positions, as in its own loop: its rotary kernel takes no other."""
+            """Gives all rows of a batch the same positions, because SeerAttention's rotary kernel requires this."""
 
             def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
                 return {**super().prepare_inputs_for_generation(*args, **kwargs), "position_ids": None}

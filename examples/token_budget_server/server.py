@@ -1,11 +1,11 @@
-"""An OpenAI-compatible server for a Hugging Face model behind a class of your own, with a token budget.
+"""An OpenAI-compatible server for a Hugging Face model with your own class and a token budget.
 
     python server.py MODEL --class sparse_llama.py:SparseLlama --token-budget 512 --port 8000
 
-Needs torch and transformers, and nothing of the harness. One reply at a time: further requests wait in line, and a seed
-gives the same reply whatever else is asked. With `--max-batch N` up to N replies are generated together, and seeds are
-ignored. Answers /health, /v1/models and /v1/chat/completions, streamed or whole; and /tokenize, /detokenize and the
-log-probabilities of given token ids (/v1/completions with `prompt_logprobs`), in vLLM's form.
+Needs only torch and transformers. It generates one reply at a time while other requests wait, so a seed always gives
+the same reply. With `--max-batch N` up to N replies are generated together, and seeds are ignored. Serves /health,
+/v1/models and /v1/chat/completions, streamed or whole; and /tokenize, /detokenize and the log-probabilities of given
+token ids (/v1/completions with `prompt_logprobs`), in vLLM's format.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from transformers import AutoTokenizer, StoppingCriteria, StoppingCriteriaList
 MAX_BODY_BYTES = 16 * 1024 * 1024
 IGNORED = ("user", "stream", "stream_options", "model", "messages", "chat_template_kwargs")
 WINDOW = 16
-"""Tokens at the end of a reply that are decoded again with the next one."""
+"""The number of tokens at the end of a reply that are decoded again with the next token."""
 
 GATHER_SECONDS = 0.05
-"""A batch waits so long for further requests."""
+"""The time that a batch waits for further requests."""
 
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 
 
 class Refused(Exception):
-    """A request that is answered by an error. status: of HTTP."""
+    """A request that gets an error response. status: the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 class Job:
-    """A request in line. prompt: its tokens. bound: most new tokens. pieces: text as it comes, at last (finish reason,
+    """A waiting request. prompt: its tokens. bound: most new tokens. pieces: generated text; last: (finish reason,
     new tokens) or an error. left: the client has gone.
     """
 
@@ -62,14 +62,14 @@ class Job:
         self._sent = ""
 
     def put(self, token: int, tokenizer: Any, ends: set[int]) -> None:
-        """One new token: its text is sent as soon as it is whole characters."""
+        """Add one new token. Its text is sent as soon as it consists of whole characters."""
         self.n_new += 1
         self._window.append(token)
         text = tokenizer.decode(self._window, skip_special_tokens=True)
         self.done = token in ends or self.n_new >= self.bound or self.left.is_set()
-        if self.done or not text.endswith("\N{REPLACEMENT CHARACTER}"):  # else a character is not whole yet
+        if self.done or not text.endswith("\N{REPLACEMENT CHARACTER}"):  # otherwise a character is incomplete
             self.pieces.put(text[len(self._sent) :])
-            # Only the last tokens are decoded again: a long reply would take time that grows with its square.
+            # Only the last tokens are decoded again; otherwise the time would grow with the square of the length.
             self._window = self._window[-WINDOW:]
             self._sent = tokenizer.decode(self._window, skip_special_tokens=True)
         if self.done:
@@ -77,14 +77,14 @@ class Job:
 
 
 class Batch(StoppingCriteria):
-    """Several jobs in one generation: hands each its tokens, and ends those that are done. A streamer, too."""
+    """Several jobs in one generation: passes each job its tokens, and ends finished jobs. Also a streamer."""
 
     def __init__(self, jobs: list[Job], tokenizer: Any, ends: set[int]) -> None:
         self.jobs, self._tokenizer, self._ends = jobs, tokenizer, ends
         self._prompt_is_next = True
 
     def put(self, value: torch.Tensor) -> None:
-        """The prompts once, then one new token of each job at a time."""
+        """Receive the prompts once, then one new token of each job at a time."""
         if self._prompt_is_next:
             self._prompt_is_next = False
             return
@@ -93,7 +93,7 @@ class Batch(StoppingCriteria):
                 job.put(token, self._tokenizer, self._ends)
 
     def end(self) -> None:
-        """Nothing is left: each job's end was told with its last token."""
+        """Do nothing: each job ended with its last token."""
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **_: Any) -> torch.Tensor:
         del scores
@@ -101,14 +101,14 @@ class Batch(StoppingCriteria):
 
 
 class Engine:
-    """The model, and one generation at a time, of as many waiting requests of equal settings as fit a batch."""
+    """The model, with one generation at a time: as many waiting requests with equal settings as fit in a batch."""
 
     def __init__(self, cls: type, given: argparse.Namespace) -> None:
         self.name, self.token_budget = given.served_model_name or given.model, given.token_budget
-        # A class of transformers itself knows no budget; one that is asked for a budget must take it.
+        # Classes of transformers have no budget; if a budget is set, the class must accept it.
         budget = {} if self.token_budget is None else {"token_budget": self.token_budget}
         self.model = cls.from_pretrained(given.model, dtype="auto", **budget).to(given.device).eval()
-        # A checkpoint of gates alone names the model that it belongs to.
+        # A checkpoint that contains only gates names its base model.
         self.tokenizer = AutoTokenizer.from_pretrained(getattr(self.model.config, "base_model", given.model))
         self.context: int = self.model.config.max_position_embeddings
         ends = self.model.generation_config.eos_token_id
@@ -119,7 +119,7 @@ class Engine:
         threading.Thread(target=self._work, daemon=True).start()
 
     def job(self, body: dict[str, Any]) -> Job:
-        """Put a request in line. Raises `Refused`."""
+        """Add a request to the queue. Raises `Refused`."""
         prompt = self.prompt_of(body)
         bound = body.get("max_completion_tokens") or body.get("max_tokens") or self.context - len(prompt)
         if len(prompt) + bound > self.context:
@@ -133,7 +133,7 @@ class Engine:
         if not settings["do_sample"]:
             settings = {"do_sample": False}
         elif "top_k" in settings:
-            settings["top_k"] = max(0, settings["top_k"])  # -1 is off, too
+            settings["top_k"] = max(0, settings["top_k"])  # -1 also disables it
         job = Job(prompt, bound, settings, body.get("seed") if self._max_batch == 1 else None)
         self._line.put(job)
         return job
@@ -147,13 +147,13 @@ class Engine:
                 tokenize=False,
                 **body.get("chat_template_kwargs", {}),
             )
-        except Exception as error:  # whatever a template makes of foreign messages
+        except Exception as error:  # a template can raise any error on unknown messages
             raise Refused(400, f"the messages do not fit the chat template: {error}") from error
         ids: list[int] = self.tokenizer(text, add_special_tokens=False).input_ids
         return ids
 
     def read(self, ids: list[int], n_top: int) -> list[dict[str, Any] | None]:
-        """The log-probabilities of each token and of the likeliest ones there, by token id; None of the first.
+        """The log-probabilities of each token and of the most likely tokens, by token id; None for the first token.
 
         One token at a time, as a reply is written: some attention is sparse only then.
         """
@@ -204,7 +204,7 @@ class Engine:
 
 
 def pieces_of(job: Job) -> Iterator[str | tuple[str, int]]:
-    """Pieces of text as they come; at last (finish reason, new tokens)."""
+    """Yield pieces of text as they are generated; finally (finish reason, new tokens)."""
     while True:
         piece = job.pieces.get()
         if isinstance(piece, Exception):
@@ -252,13 +252,13 @@ PAGES = {"/tokenize": tokenized, "/detokenize": detokenized, "/v1/completions": 
 
 
 class Handler(BaseHTTPRequestHandler):
-    """The protocol."""
+    """The HTTP handler."""
 
     protocol_version = "HTTP/1.1"
     engine: Engine
 
     def do_GET(self) -> None:
-        """Health and the list of models."""
+        """Send the health page or the list of models."""
         if self.path == "/health":
             self._json(200, {"status": "ok"})
         elif self.path == "/v1/models":
@@ -269,7 +269,7 @@ class Handler(BaseHTTPRequestHandler):
             self._json(404, _error(f"there is no {self.path}"))
 
     def do_POST(self) -> None:
-        """A chat completion, or what stands in `PAGES`."""
+        """Send a chat completion, or another page of `PAGES`."""
         try:
             if self.path in PAGES:
                 self._json(200, PAGES[self.path](self.engine, self._object()))
@@ -280,7 +280,7 @@ class Handler(BaseHTTPRequestHandler):
             job = self.engine.job(body)
             reply = pieces_of(job)
             head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": self.engine.name}
-            first = next(reply)  # what is refused is refused before a stream begins
+            first = next(reply)  # reject bad requests before the stream starts
             if body.get("stream"):
                 self._stream(first, reply, head, job, body)
             else:
@@ -338,7 +338,7 @@ class Handler(BaseHTTPRequestHandler):
         except OSError:
             job.left.set()
             raise
-        except Exception as error:  # noqa: BLE001 - the stream has begun: it ends with an error event
+        except Exception as error:  # noqa: BLE001 - the stream has started, so it ends with an error event
             self._chunk(f"data: {json.dumps(_error(str(error)))}\n\n")
             self._chunk("")
 

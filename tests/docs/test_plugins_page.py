@@ -38,12 +38,12 @@ def example(heading: str) -> dict[str, Any]:
 
 def test_the_tables_name_every_attribute_and_no_other() -> None:
     own = {name for name in vars(ExportedBenchmark) if not name.startswith("_")}
-    assert named("What an exporter gets") == own | set(ExportedBenchmark.__dataclass_fields__)
-    assert named("What a provider states") == set(Provider.model_fields)
+    assert named("Exporters") == own | set(ExportedBenchmark.__dataclass_fields__)
+    assert named("Providers") == set(Provider.model_fields)
 
 
 def test_the_page_s_provider_is_one() -> None:
-    provider = Provider.model_validate(example("What a provider states")["PROVIDER"])
+    provider = Provider.model_validate(example("Providers")["PROVIDER"])
     assert provider.endpoint(None, "key").base_url == "https://api.example.com/v1"
 
 
@@ -52,6 +52,6 @@ def test_the_page_s_exporter_writes_the_shortest_right_reply_of_each_question(tm
     samples = [sample(number, index, text) for index, (number, text) in enumerate(replies)]
     folder = write_run(tmp_path / "run", samples, of_each=len(samples))
     benchmark = ExportedBenchmark(folder, Manifest.load(folder), "own", SampleChoice())
-    (path,) = example("What an exporter gets")["best"]([benchmark], tmp_path / "out")
+    (path,) = example("Exporters")["best"]([benchmark], tmp_path / "out")
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     assert lines == [{"id": "q0", "reply": r"\boxed{1}"}, {"id": "q2", "reply": r"I say \boxed{3}"}]

@@ -1,4 +1,4 @@
-"""open-r1's GRPO with the grader of the scores behind its reward names: `accuracy`, `format`, `tag_count` and others.
+"""open-r1's GRPO, with rewards from the harness's grader under open-r1's names (`accuracy`, `format`, `tag_count` …).
 
     accelerate launch --config_file zero3.yaml open_r1_grpo.py --config open_r1.yaml
 
@@ -23,7 +23,7 @@ for name in (
 
 
 def questions(arguments):
-    """The export as open-r1 takes it: the question as one text, in the column `problem`."""
+    """Return the export in open-r1's format: the question as one text, in the column `problem`."""
     rows = datasets.load_dataset("json", data_files=arguments.dataset_name)
     return rows.map(
         lambda row: {"problem": row["prompt"][-1]["content"]}, remove_columns=["prompt", "completion"]

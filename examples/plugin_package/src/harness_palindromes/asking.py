@@ -1,4 +1,4 @@
-"""A prompt, as a mapping, and a source: rows at an address of its own."""
+"""A prompt, as a mapping, and a source with its own address scheme."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROMPT = {
 
 
 def rows(address: str, split: str | None) -> Iterator[dict[str, object]]:
-    """`palindromes://lengths?up_to=5`: a question for each length from 3. It has no splits."""
+    """Return the rows of `palindromes://lengths?up_to=5`: a question for each length from 3. There are no splits."""
     if split is not None:
         raise ValueError(f"palindromes have no split {split!r}")
     up_to = int(parse_qs(urlsplit(address).query).get("up_to", ["5"])[0])

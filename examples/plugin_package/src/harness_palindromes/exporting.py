@@ -1,4 +1,4 @@
-"""An exporter: a function of the run's benchmarks and a folder, which returns the files that it wrote."""
+"""An exporter: a function of the run's benchmarks and a folder that returns the files it has written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lengths(benchmarks: Sequence[Any], folder: Path) -> list[Path]:
-    """A CSV file a benchmark: question, sample, verdict, characters of the reply."""
+    """Write a CSV file per benchmark: question, sample, verdict, characters of the reply."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for number, one in enumerate(benchmarks):

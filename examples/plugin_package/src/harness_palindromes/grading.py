@@ -1,4 +1,4 @@
-"""A grader: a function of the answer that was found, and the question."""
+"""A grader: a function of the extracted answer and the question."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from typing import Any
 
 
 def is_palindrome(answer: str, question: Any) -> bool:
-    """Right is any palindrome of the length that the reference names. What the model wrote is never evaluated."""
+    """Return whether the answer is a palindrome of the reference's length. The model's text is never evaluated."""
     word = answer.strip()
     return len(word) == int(question.references[0]) and word == word[::-1]

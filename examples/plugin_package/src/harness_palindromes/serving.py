@@ -1,4 +1,4 @@
-"""A launcher: the words of a command that ends up speaking the OpenAI protocol; the command itself; a provider."""
+"""A launcher (the command line of a server with the OpenAI API), the server itself, and a provider."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROVIDER = {
 
 
 def command(model: str) -> list[str]:
-    """How a server of `model` is started; the harness fills `{port}` in."""
+    """Return the command line of a server for `model`. The harness replaces `{port}`."""
     return [sys.executable, "-P", "-m", "harness_palindromes.serving", model or "palindromes", "{port}"]
 
 
@@ -66,7 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing of each request."""
+        """Do not log requests."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A tracker: a function of a scored run, which sends it somewhere and says where it can be seen."""
+"""A tracker: a function that sends a scored run to a tracker and returns where to see it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def lines(run: Any) -> str:
-    """A line a run, appended to a file of this folder."""
+    """Append one line per run to a file in the current folder."""
     path = Path("tracked.jsonl")
     told = {"key": run.key, "name": run.name, **run.facts, **run.scores}
     with path.open("a") as file:
