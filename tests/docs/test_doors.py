@@ -63,7 +63,7 @@ def test_the_recovery_of_a_copy_has_its_interval(tmp_path: Path) -> None:
     for name, accuracy in (("base", 0.6), ("copy", 0.57)):
         made_up(tmp_path, name, accuracy, 7)
     done = run([sys.executable, str(DOORS / "recovery.py"), "base", "copy"], tmp_path)
-    recovery, low, high, copy, of_base = map(float, re.findall(r"[\d.]+(?= %| to|\))", done.stdout))
+    recovery, low, high, copy, of_base = map(float, re.findall(r"[\d.]+(?=%| to|\))", done.stdout))
     assert low < recovery < high
     assert recovery == pytest.approx(100 * copy / of_base, abs=0.2)
 
