@@ -91,9 +91,9 @@ def length(lengths: Lengths, task: Task) -> int:
 
 
 def makespan(
-    lengths: Lengths, servers: Sequence[Server], policy: Policy, clock: Clock, n_owed: int | None = None
+    lengths: Lengths, servers: Sequence[Server], policy: Policy, clock: Clock, n_missing: int | None = None
 ) -> float:
-    """Simulate a run; return the seconds until the last sample has finished. Checks that each sample (or n_owed of
+    """Simulate a run; return the seconds until the last sample has finished. Checks that each sample (or n_missing of
     them) was asked for exactly once.
     """
     requested: set[Task] = set()
@@ -126,7 +126,7 @@ def makespan(
         clock.now += wait
         policy.done(task, length(lengths, task))
         fill()
-    assert len(requested) == (sum(map(len, lengths)) if n_owed is None else n_owed), "samples were left out"
+    assert len(requested) == (sum(map(len, lengths)) if n_missing is None else n_missing), "samples were left out"
     return clock.now
 
 

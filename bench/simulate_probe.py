@@ -137,9 +137,9 @@ def play(
     """Make the trials that the log lacks, server by server, and write each to the log at once."""
     trials = kept(log) if log else []
     done = {(each.kind, each.n) for each in trials}
-    owed = [(kind, n) for n in range(repeats) for kind in kinds if (kind, n) not in done]
+    missing = [(kind, n) for n in range(repeats) for kind in kinds if (kind, n) not in done]
     with ProcessPoolExecutor(processes) as pool:
-        for each in pool.map(partial(trial, checks=checks), *zip(*owed, strict=True)) if owed else ():
+        for each in pool.map(partial(trial, checks=checks), *zip(*missing, strict=True)) if missing else ():
             trials.append(each)
             if log:
                 with log.open("ab") as file:

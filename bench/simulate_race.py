@@ -106,8 +106,8 @@ class Run:
             self.stored.add(Key(task.question_id, task.sample_index))
 
         servers = [Server(0.012 * pace, 0.00004 * pace, SLOTS) for pace in (1.0, SLOWER)]
-        n_owed = n * n_questions - len(self.stored)
-        makespan(self.lengths, servers, Policy(policy.pick, finished), self.clock, n_owed)
+        n_missing = n * n_questions - len(self.stored)
+        makespan(self.lengths, servers, Policy(policy.pick, finished), self.clock, n_missing)
         per_round = np.zeros(len(self.right), dtype=int)
         for key in self.stored:
             per_round[key.sample_index] += 1

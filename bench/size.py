@@ -53,9 +53,9 @@ def fill(folder: RunFolder, benchmark: str, n_left: int, reply_bytes: int) -> No
     with Journal.open(scratch) as journal:
         on_disk = {(sample.question_id, sample.sample_index) for sample in read_samples(scratch)}
         question_list = [*stored.read(scratch)]
-        owed = ((q, i) for i in range(plan.samples) for q in question_list if (q.question_id, i) not in on_disk)
+        missing = ((q, i) for i in range(plan.samples) for q in question_list if (q.question_id, i) not in on_disk)
         n_stored = plan.samples * len(question_list) - len(on_disk) - n_left
-        for number, (question, index) in enumerate(islice(owed, n_stored)):
+        for number, (question, index) in enumerate(islice(missing, n_stored)):
             journal.append(made_up(benchmark, question, index, number, reply_bytes))
 
 
@@ -70,14 +70,14 @@ def pour(folder: RunFolder, benchmark: str, part: int, n_parts: int, reply_bytes
     file = os.open(scratch.samples, os.O_WRONLY | os.O_APPEND)
     for index in range(part, plan.samples, n_parts):
         for first in range(0, len(question_list), 1000):
-            owed = (
+            missing = (
                 (n, q)
                 for n, q in enumerate(question_list[first : first + 1000], first)
                 if (q.question_id, index) not in on_disk
             )
             lines = b"".join(
                 record.encode(made_up(benchmark, q, index, index * len(question_list) + n, reply_bytes))
-                for n, q in owed
+                for n, q in missing
             )
             if os.write(file, lines) != len(lines):
                 sys.exit("the disk is full")
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument(
         "--only-score", action="store_true", help="fill the journal, score and report it, and nothing else"
     )
-    parser.add_argument("--only-complete", action="store_true", help="fill the journal and resume it with nothing owed")
+    parser.add_argument("--only-complete", action="store_true", help="fill the journal and resume the complete run")
     parser.add_argument("--keep", action="store_true", help="leave the folder where it is")
     parser.add_argument("--folder", type=Path, help="where to write; a temporary folder by default")
     arguments = parser.parse_args()

@@ -148,7 +148,7 @@ def score(
         for grader in score_options.second_graders
     }
     reports = () if scored.judged is None else tuple(scored.judged.reports)
-    return Scores(scored.folder.source.name, tuple(scored.scores), reports, scored.owed, agreements)
+    return Scores(scored.folder.source.name, tuple(scored.scores), reports, scored.missing, agreements)
 
 
 @takes(AuditOptions)

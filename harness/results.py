@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Run:
     """The result of `harness.run`: the run, and how its last session ended. It is accepted wherever a path is.
 
-    outcome: counts of the session (samples done and owed, causes of failures, tokens, seconds), and with a target error
-    whether it was reached. warnings: sentences to read beside the run's scores.
+    outcome: counts of the session (samples done and missing, causes of failures, tokens, seconds), and with a target
+    error whether it was reached. warnings: sentences to read beside the run's scores.
     """
 
     outcome: Outcome = field(repr=False)
@@ -76,7 +76,7 @@ class Run:
         state = (
             self.reached
             or self.missed
-            or ("complete" if self.complete else f"{self.outcome.n_owed} missing; run again for them")
+            or ("complete" if self.complete else f"{self.outcome.n_missing} missing; run again for them")
         )
         return f"<Run {self.path}: {self.model}, {done} of {count_noun(expected, 'sample')}, {state}>"
 
@@ -87,7 +87,7 @@ class Scores(Sequence[Score]):
 
     `scores["aime24"]` is one benchmark's score.
 
-    judge: for each benchmark, what a judge model decided; empty without a judge. owed: why replies of the judge are
+    judge: for each benchmark, what a judge model decided; empty without a judge. missing: why replies of the judge are
     missing; the same call asks for them. agreements: how far each second grader agrees, by the grader's name and then
     by benchmark: `scores.agreements["sympy"]["aime24"]`.
     """
@@ -95,7 +95,7 @@ class Scores(Sequence[Score]):
     label: str
     scores: tuple[Score, ...]
     judge: tuple[JudgeReport, ...] = ()
-    owed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     agreements: Mapping[str, Mapping[str, Agreement]] = field(default_factory=dict)
 
     def __len__(self) -> int:

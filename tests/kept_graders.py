@@ -78,7 +78,7 @@ class KeptWorkers:
     def leave(self, ended: Pool) -> None:
         """End a pool as `Pool.__exit__` does, but keep the workers that owe nothing."""
         for worker in list(ended.workers) if self.on else ():
-            sound = worker.ready and not worker.owed and not worker.buffer and worker.process.poll() is None
+            sound = worker.ready and not worker.assigned and not worker.buffer and worker.process.poll() is None
             if sound and worker in self.started_with and len(self.idle) < MAX_KEPT:
                 self.idle.append((self.started_with[worker], worker))
                 ended.workers.remove(worker)

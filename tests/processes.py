@@ -56,11 +56,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass(eq=False)
 class Child:
-    """A forked process. owed: numbers of the tests that were handed to it and are not through."""
+    """A forked process. assigned: numbers of the tests that were handed to it and are not through."""
 
     pid: int
     channel: socket.socket
-    owed: deque[int] = field(default_factory=deque)
+    assigned: deque[int] = field(default_factory=deque)
     unread: bytes = b""
     error: str = ""
 
@@ -121,12 +121,12 @@ class Processes:
                 case {"report": data}:
                     _log(session, data)
                 case {"through": _}:
-                    child.owed.popleft()
+                    child.assigned.popleft()
                 case {"error": text}:
                     child.error = text
                 case {"asks": _}:
                     unit = self.units.popleft() if self.units else END
-                    child.owed.extend(unit)
+                    child.assigned.extend(unit)
                     child.channel.sendall(json.dumps(unit).encode() + b"\n")
 
     def _bury(self, session: pytest.Session, child: Child) -> None:
@@ -136,13 +136,13 @@ class Processes:
         self.children.remove(child)
         code = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
         how = child.error or f"the process of this test ended with {'signal' if code < 0 else 'status'} {abs(code)}"
-        if child.owed:
-            item = session.items[child.owed.popleft()]
+        if child.assigned:
+            item = session.items[child.assigned.popleft()]
             report = pytest.TestReport(item.nodeid, item.location, {}, "failed", how, "call")
             item.ihook.pytest_runtest_logreport(report=report)
             _stop_if_asked(session)
-            if child.owed:
-                self.units.appendleft([*child.owed])
+            if child.assigned:
+                self.units.appendleft([*child.assigned])
             self._fork(session)
         elif code:
             session.shouldfail = f"after its last test, {how}"  # what pytest prints at the end

@@ -14,7 +14,7 @@ from harness.cli import terminal
 from harness.cli.json_output import say
 from harness.commands.compare import RunComparison, compare
 from harness.commands.imported_runs import open_scored
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.deciding.comparison import MeanComparison, PairedComparison
@@ -60,7 +60,7 @@ def _margin_code(decisions: Sequence[Decision], uncompared: Sequence[str]) -> in
     verdicts = {"open" if decision.margin is None else decision.margin.verdict for decision in decisions}
     if "worse" in verdicts:
         return StoppedByRule.exit_code
-    return EXIT_OWED if uncompared or "open" in verdicts else EXIT_COMPLETE
+    return EXIT_INCOMPLETE if uncompared or "open" in verdicts else EXIT_COMPLETE
 
 
 def _print(pair: RunComparison, *, with_others: bool) -> None:

@@ -13,7 +13,7 @@ import click
 
 from harness.cli import terminal
 from harness.core import plugins
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, HarnessError, StoreError, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, HarnessError, StoreError, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import are, count_noun
 from harness.grading.elsewhere import is_elsewhere, require_extension
@@ -44,13 +44,13 @@ def carry_out(options: DoctorCommand) -> int:
     if options.cards:
         passed, needed = _cards(options.cards)
         _conditions(needed)
-        return EXIT_COMPLETE if passed else EXIT_OWED
+        return EXIT_COMPLETE if passed else EXIT_INCOMPLETE
     click.echo(f"Python {platform.python_version()} on {platform.platform()}")
     for name in PACKAGES:
         click.echo(f"  {name} {_version(name)}")
     _conditions(plugins.extensions("answer"))
     usable = _plugins()
-    return EXIT_COMPLETE if _cards(())[0] and usable else EXIT_OWED
+    return EXIT_COMPLETE if _cards(())[0] and usable else EXIT_INCOMPLETE
 
 
 def _plugins() -> bool:

@@ -10,7 +10,7 @@ import click
 from harness.cli import terminal
 from harness.cli.json_output import say
 from harness.cli.plan import forecast_lines
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent
 from harness.gates import policy as policies
@@ -100,4 +100,4 @@ def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, b
     for sentence, finds in lines:
         click.echo(f"{visible(sentence)}{'' if finds else f'; its loss is not found in {power:g}%'}")
     found = all(finds for _, finds in lines) and not any(each.mend for each in benchmarks)
-    return EXIT_COMPLETE if found else EXIT_OWED
+    return EXIT_COMPLETE if found else EXIT_INCOMPLETE

@@ -11,7 +11,7 @@ from harness.cli import terminal
 from harness.cli.flags import judge_of
 from harness.commands import score as scoring
 from harness.commands.imported_runs import open_scored
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import Prices, are, count_noun, in_percent, in_points
 from harness.generation.outcome import Outcome
@@ -54,8 +54,8 @@ def _show_sessions(outcomes: Iterable[Outcome]) -> None:
             click.echo(f"harness: judge: {cause}", err=True)
         if not outcome.complete:
             click.echo(
-                f"harness: {outcome.n_owed} of the judge's {count_noun(outcome.n_expected, 'reply', 'replies')} "
-                f"{are(outcome.n_owed)} missing; these answers keep "
+                f"harness: {outcome.n_missing} of the judge's {count_noun(outcome.n_expected, 'reply', 'replies')} "
+                f"{are(outcome.n_missing)} missing; these answers keep "
                 "the verdict without the judge, and the same command given again asks again",
                 err=True,
             )
@@ -124,8 +124,8 @@ def _lines(report: JudgeReport) -> Iterator[str]:
         yield f"  spread of the judges, no interval: {means}%; {takes}"
     yield from matrix_lines(report.agreement, "judge", report.first_grader)
     parts = [count_noun(report.n_answers, "distinct answer")]
-    if report.n_owed:
-        parts.append(f"{report.n_owed} not yet judged")
+    if report.n_missing:
+        parts.append(f"{report.n_missing} not yet judged")
     yield f"  {', '.join(parts)}; {count_noun(report.n_decided, 'sample')} decided by the judge"
     yield f"  cost in all sessions: {report.cost.words}"
     if judge.override:
@@ -153,7 +153,7 @@ def measure(labels: Path, options: AuditCommand) -> int:
         click.echo(line)
     _show_sessions(measurement.requests.outcomes)
     is_mute = measured.n_unruled == len(measurement.pairs)
-    return EXIT_OWED if measured.owed or is_mute else EXIT_COMPLETE
+    return EXIT_INCOMPLETE if measured.missing or is_mute else EXIT_COMPLETE
 
 
 def _lines_of_measured(measurement: Measurement, measured: MeasuredJudge) -> Iterator[str]:

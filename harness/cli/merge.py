@@ -6,7 +6,7 @@ import shlex
 
 from harness.cli import terminal
 from harness.commands.merge import merge
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.options.finished import MergeCommand
@@ -22,9 +22,10 @@ def carry_out(options: MergeCommand) -> int:
             terminal.warn(note)
         terminal.note(
             f"{visible(benchmark.name, 80)}: {count_noun(benchmark.n_samples, 'sample')}, {benchmark.n_added} of "
-            "them new" + (f"; {benchmark.n_owed} of {benchmark.n_expected} are missing" if benchmark.n_owed else "")
+            "them new"
+            + (f"; {benchmark.n_missing} of {benchmark.n_expected} are missing" if benchmark.n_missing else "")
         )
     if not merged.complete:
-        return EXIT_OWED
+        return EXIT_INCOMPLETE
     terminal.note(f"score them with: harness score {shlex.quote(str(options.out))}")
     return EXIT_COMPLETE

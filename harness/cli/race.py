@@ -13,7 +13,7 @@ from harness.cli.flags import run_given
 from harness.cli.json_output import say
 from harness.cli.printed.scores import RaceEnd
 from harness.core import codec
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, UsageError
 from harness.core.inert import quoted, visible
 from harness.core.nouns import count_noun, in_points
 from harness.deciding.race import RaceStanding
@@ -30,11 +30,11 @@ def carry_out(options: RaceCommand) -> int:
 
 
 def _race(options: RaceCommand) -> int:
-    """Race, and print the result on standard output, warnings and owed samples on standard error."""
+    """Race, and print the result on standard output, warnings and missing samples on standard error."""
     entrants = candidates_of([_name_and_options(text) for text in options.candidates], run_given(options))
     with terminal.Terminal() as watcher:
         raced = race(entrants, options.narrowed(RaceRules), watcher, _print_look)
-    code = EXIT_COMPLETE if raced.decided else EXIT_OWED
+    code = EXIT_COMPLETE if raced.decided else EXIT_INCOMPLETE
     if options.as_json:
         say(_record(raced, code))
     else:
@@ -42,8 +42,8 @@ def _race(options: RaceCommand) -> int:
     for name, warnings in raced.warnings.items():
         for warning in warnings:
             terminal.warn(f"{visible(name)} against {visible(raced.baseline)}: {warning}")
-    if raced.owed:
-        click.echo(f"harness: {raced.owed}; give the same command again to request them", err=True)
+    if raced.missing:
+        click.echo(f"harness: {raced.missing}; give the same command again to request them", err=True)
     return code
 
 

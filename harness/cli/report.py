@@ -7,7 +7,7 @@ import click
 from harness.cli import terminal
 from harness.commands.report import default_folder, report
 from harness.core.about import install_line
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoreError
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, StoreError
 from harness.core.inert import visible
 from harness.options.finished import ReportCommand
 from harness.reports.plots.plot import EXTRA, makes_png, write_plots
@@ -19,7 +19,7 @@ _PRINTED_SUMMARIES = ("-repeats", "-samples")
 
 
 def carry_out(options: ReportCommand) -> int:
-    """Print the report and write it. Returns the exit code: `EXIT_OWED` if none of the runs is scored."""
+    """Print the report and write it. Returns the exit code: `EXIT_INCOMPLETE` if none of the runs is scored."""
     table = report(options.runs)
     if options.plots is not None:
         plots = list(table.plots())
@@ -41,5 +41,5 @@ def carry_out(options: ReportCommand) -> int:
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
     if not table.scores:
         click.echo("harness: no run is scored, so the report has no numbers; run `harness score` first", err=True)
-        return EXIT_OWED
+        return EXIT_INCOMPLETE
     return EXIT_COMPLETE

@@ -15,7 +15,7 @@ from harness.cli.printed.ends import SampleCounts, SessionEnd
 from harness.cli.spelling import as_typed
 from harness.commands.run import run_at
 from harness.core import yaml_file
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, StoppedByRule, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun, duration
 from harness.core.secret import command_words
@@ -99,8 +99,8 @@ def _record(outcome: Outcome, code: int) -> SessionEnd:
         samples=SampleCounts(
             expected=outcome.n_expected,
             done=outcome.n_done,
-            owed=outcome.n_owed,
-            accepted_as_missing=outcome.n_missing,
+            missing=outcome.n_missing,
+            accepted_as_missing=outcome.n_impossible,
             this_session=outcome.tally.finished,
             truncated_this_session=outcome.tally.truncated,
         ),
@@ -144,12 +144,14 @@ def _print_outcome(outcome: Outcome, options: RunCommand) -> int:
     for cause in outcome.causes[:SHOWN_CAUSES]:
         click.echo(as_typed(f"harness: {cause}"), err=True)
     if outcome.complete:
-        missing = f" ({outcome.n_missing} can never succeed and are accepted as missing)" if outcome.n_missing else ""
+        missing = (
+            f" ({outcome.n_impossible} can never succeed and are accepted as missing)" if outcome.n_impossible else ""
+        )
         what = "complete" if outcome.tally.finished else "no sample is missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
         _say_score(outcome.folder, options)
         return EXIT_COMPLETE
     why = f" ({outcome.stopped})" if outcome.stopped else ""
-    owed = f"{outcome.n_owed} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_owed)} missing{why}"
-    click.echo(f"harness: {owed}{outcome.advice and f'; {outcome.advice}'}", err=True)
-    return EXIT_OWED
+    missing = f"{outcome.n_missing} of {count_noun(outcome.n_expected, 'sample')} {are(outcome.n_missing)} missing{why}"
+    click.echo(f"harness: {missing}{outcome.advice and f'; {outcome.advice}'}", err=True)
+    return EXIT_INCOMPLETE

@@ -16,7 +16,7 @@ from harness.cli import judge as judges
 from harness.cli import terminal
 from harness.cli.flags import judge_of
 from harness.cli.json_output import say
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, NotWritable, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, EXIT_UNJUDGED, NotWritable, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.options.score import JudgingCosts, ScoreCommand, ScoreOptions
@@ -81,7 +81,7 @@ def carry_out(options: ScoreCommand) -> int:
         _print_more(label if len(named) > 1 else "", source, grading, trackers, stderr=options.as_json)
     codes = {source.exit_code for source in scored}
     # Missing replies of a judge come before samples without a verifier's verdict.
-    return next((code for code in (EXIT_OWED, EXIT_UNJUDGED) if code in codes), EXIT_COMPLETE)
+    return next((code for code in (EXIT_INCOMPLETE, EXIT_UNJUDGED) if code in codes), EXIT_COMPLETE)
 
 
 def _score_each(

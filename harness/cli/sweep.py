@@ -15,7 +15,7 @@ from harness.cli.json_output import say
 from harness.cli.printed.ends import SweepEnd
 from harness.cli.terminal import Terminal
 from harness.core import codec
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, HarnessError, StoppedByRule, UsageError, stopped_by
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, HarnessError, StoppedByRule, UsageError, stopped_by
 from harness.core.inert import visible
 from harness.core.nouns import are, count_noun
 from harness.options.run import SweepCommand
@@ -43,7 +43,7 @@ def carry_out(options: SweepCommand) -> int:
         return _follow(options, 60 * options.follow)
     planned = _plan(options)
     if options.dry_run:
-        return EXIT_OWED if show(planned) else EXIT_COMPLETE
+        return EXIT_INCOMPLETE if show(planned) else EXIT_COMPLETE
     with _says_how_to_go_on():
         return _run(planned, options)
 
@@ -138,7 +138,7 @@ def _run_shown(planned: Sweep, warned: set[str]) -> Results:
 def _code(swept: Results, options: SweepCommand) -> int:
     """The exit code of a sweep."""
     if swept.lost:
-        return EXIT_OWED
+        return EXIT_INCOMPLETE
     return StoppedByRule.exit_code if options.verify and swept.disagreeing else EXIT_COMPLETE
 
 

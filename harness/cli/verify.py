@@ -9,7 +9,7 @@ import click
 
 from harness.cli.json_output import say
 from harness.commands.compare import Verified, verify
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, StoppedByRule
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, StoppedByRule
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, in_percent
 from harness.deciding.comparison_published import PublishedComparison
@@ -20,7 +20,7 @@ from harness.scoring.stats import Z_95
 MAX_DECIDING = 2
 """The headline names at most this many scores that decided; the lines below mark all."""
 
-_CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_OWED, "not compatible": StoppedByRule.exit_code}
+_CODES = {"compatible": EXIT_COMPLETE, "cannot say": EXIT_INCOMPLETE, "not compatible": StoppedByRule.exit_code}
 """How a benchmark stands beside its published scores → the exit code; the largest of all benchmarks counts."""
 
 

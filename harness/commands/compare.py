@@ -26,7 +26,14 @@ from harness.deciding.published import PublishedScore, load_published
 from harness.deciding.stats_differences import question_difference
 from harness.deciding.verdicts import Decision, RunPair, decide
 from harness.options.deciding import CompareOptions, VerifyOptions
-from harness.reports.comparisons import beside, look_warnings, other_questions, owed_samples, published_of, reported_by
+from harness.reports.comparisons import (
+    beside,
+    look_warnings,
+    n_missing_samples,
+    other_questions,
+    published_of,
+    reported_by,
+)
 from harness.reports.figures import ticks_of
 from harness.reports.plots.pictures import Labelled, accuracy_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
@@ -188,7 +195,7 @@ def _run_pair(pair: BenchmarkPair) -> RunPair:
         warnings=(*comparison_warnings(ours, baseline, paired), *look_warnings(*ours, *baseline)),
         sides=(ours.run.row(ours.benchmark.name), baseline.run.row(baseline.benchmark.name)),
         imported=any(side.record.imported for side in pair),
-        n_owed=sum(owed_samples(side.benchmark) for side in pair),
+        n_missing=sum(n_missing_samples(side.benchmark) for side in pair),
         judge=judge_shift(ours.benchmark.score, baseline.benchmark.score) or msgspec.UNSET,
         **_changes(baseline.benchmark, ours.benchmark),
     )

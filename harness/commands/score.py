@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.commands.imported_runs import check_file, is_outputs, make_run
-from harness.core.errors import EXIT_COMPLETE, EXIT_OWED, EXIT_UNJUDGED, StoreError, UsageError
+from harness.core.errors import EXIT_COMPLETE, EXIT_INCOMPLETE, EXIT_UNJUDGED, StoreError, UsageError
 from harness.core.inert import visible
 from harness.core.nouns import Prices, prices_in
 from harness.core.records import Key
@@ -51,7 +51,7 @@ class Scored:
     judged: Judged | None = None
 
     @property
-    def owed(self) -> tuple[str, ...]:
+    def missing(self) -> tuple[str, ...]:
         """The reasons why replies of the judge are missing; empty if none are. The same call requests them again."""
         outcome = None if self.judged is None else self.judged.outcome
         if outcome is None or outcome.complete:
@@ -80,8 +80,8 @@ class Scored:
         """0, or the exit code for missing replies of the judge, for a judge without a single verdict, or for samples
         that a verifier could not judge.
         """
-        if self.owed:
-            return EXIT_OWED
+        if self.missing:
+            return EXIT_INCOMPLETE
         mute = self.judged is not None and self.judged.mute
         return EXIT_UNJUDGED if mute or self.verifier_errors else EXIT_COMPLETE
 

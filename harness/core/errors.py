@@ -11,7 +11,7 @@ Each exception class names the boundary that failed; each carries its exit code.
     └── Interrupted   (128+n)    signal n ended the run
 
 A failed request is data, not an exception of this tree: see `harness.client`. A run that ends while samples are missing
-raises nothing, and the command exits with `EXIT_OWED`.
+raises nothing, and the command exits with `EXIT_INCOMPLETE`.
 
 A message names an option by its field's name, as Python and a sweep's file write it: `max_tokens`, `canary=False`. The
 command line takes `--max_tokens` and `--max-tokens` alike.
@@ -51,7 +51,7 @@ def as_keyword(name: str, value: object) -> str:
 EXIT_COMPLETE = 0
 """Exit code of a command that did all of its work."""
 
-EXIT_OWED = 1
+EXIT_INCOMPLETE = 1
 """Exit code of a run that ended while samples are missing; the same command goes on with them."""
 
 EXIT_UNJUDGED = 1

@@ -85,7 +85,7 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     """
     imported: bool = False
     """Whether samples of run or baseline were read from a file, so that `harness run` cannot add any."""
-    n_owed: int = 0
+    n_missing: int = 0
     """Planned samples that are missing and that the same `harness run` commands would add; if above 0, complete the
     runs first.
     """

@@ -49,7 +49,7 @@ _NUMBER = re.compile(r"\d[\d,.]*")
 class Raced:
     """How a race ended.
 
-    standings: by candidate, without the baseline. folders, n_rounds: by candidate, with the baseline. owed: which
+    standings: by candidate, without the baseline. folders, n_rounds: by candidate, with the baseline. missing: which
     candidate misses how many samples, so that the race ended early and can be continued; empty if none does. warnings:
     by candidate, what its comparison with the baseline must allow for.
     """
@@ -58,13 +58,13 @@ class Raced:
     standings: Mapping[str, RaceStanding]
     folders: Mapping[str, Path]
     n_rounds: Mapping[str, int]
-    owed: str = ""
+    missing: str = ""
     warnings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def decided(self) -> bool:
         """Whether every candidate is known to be better or worse than the baseline, or equal within the margin."""
-        return not self.owed and all(state.verdict != "undecided" for state in self.standings.values())
+        return not self.missing and all(state.verdict != "undecided" for state in self.standings.values())
 
 
 def candidates(entrants: Sequence[tuple[str, Mapping[str, Any]]], common: Mapping[str, Any]) -> dict[str, RunOptions]:
@@ -201,7 +201,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
     settle_plan(path, plan, "race", begun=any(len(rounds) for rounds in stored.values()))
     margin, step = rules.margin / 100, rules.step
     standings, rounds_of, incomplete = play(stored, sample_to, most=most, margin=margin, step=step, on_look=on_look)
-    n_owed = (last[incomplete].n_owed or last[incomplete].n_missing) if incomplete else 0
+    n_missing = (last[incomplete].n_missing or last[incomplete].n_impossible) if incomplete else 0
     cautious = _cautions({name: entered[name].folder for name, rounds in rounds_of.items() if len(rounds)})
     return Raced(
         baseline=baseline,
@@ -209,7 +209,7 @@ def _run(entered: Mapping[str, Prepared], rules: RaceRules, watcher: Watcher | N
         warnings={name: caution.warnings for name, caution in cautious.items()},
         folders={name: prepared.folder.path for name, prepared in entered.items()},
         n_rounds={name: len(rounds) for name, rounds in rounds_of.items()},
-        owed=f"{visible(incomplete, 80)} misses {count_noun(n_owed, 'sample')}" if incomplete else "",
+        missing=f"{visible(incomplete, 80)} misses {count_noun(n_missing, 'sample')}" if incomplete else "",
     )
 
 

@@ -30,7 +30,7 @@ class Outcome:
     """The result of a session.
 
     folder: the run folder. n_done of n_expected samples are on disk; n_missing of the others can never succeed,
-    which `accept_missing` accepts. causes: why samples are owed. advice: what to do about them; "" if nothing is
+    which `accept_missing` accepts. causes: why samples are missing. advice: what to do about them; "" if nothing is
     known. tally: the counts of this session. spent_before: tokens that the run's earlier sessions were billed for,
     without killed ones. stopped: why the session ended early; "" if it did not. caught: number of the signal that
     came while the last of its samples were awaited; None without one. prices: of tokens; None if unknown. reached,
@@ -43,7 +43,7 @@ class Outcome:
     model: str
     n_expected: int
     n_done: int
-    n_missing: int
+    n_impossible: int
     elapsed_s: float
     warnings: list[str]
     tally: Tally = field(default_factory=Tally)
@@ -58,14 +58,14 @@ class Outcome:
     progress: Progress | None = None
 
     @property
-    def n_owed(self) -> int:
+    def n_missing(self) -> int:
         """Samples that are not on disk."""
         return self.n_expected - self.n_done
 
     @property
     def complete(self) -> bool:
-        """Whether no sample is owed, except those that can never succeed."""
-        return self.n_owed == self.n_missing
+        """Whether no sample is missing, except those that can never succeed."""
+        return self.n_missing == self.n_impossible
 
     @property
     def spent(self) -> Spent:

@@ -1,13 +1,13 @@
 """Runs one session: from settings to samples on disk. `generate` goes through these steps:
 
     open     signals, lock, log, session   a second writer of the folder is refused here
-    plan     which samples are owed        if none is, the session is complete and contacts no server
+    plan     which samples are missing        if none is, the session is complete and contacts no server
     accept   room, fingerprints            only then does a run with samples take on the plan of this session
     ask      network thread                the main thread shows progress and takes signals; the journals write
-    finish   the outcome                   or, as an exception, why the session ended with samples owed
+    finish   the outcome                   or, as an exception, why the session ended with samples missing
     close    in the opposite order         also after an exception
 
-The same call again continues the run: it asks for the samples that are owed, and for nothing else.
+The same call again continues the run: it asks for the samples that are missing, and for nothing else.
 """
 
 from __future__ import annotations
@@ -122,13 +122,13 @@ def generate(
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
-    """Ask for every owed sample of `question_sets` and store it in the run folder `settings.out`.
+    """Ask for every missing sample of `question_sets` and store it in the run folder `settings.out`.
 
     answered: says whether a reply gives an answer, for the canary (the check of the first replies). transport_factory:
     makes another transport than `settings.transport`, for tests. loop_factory: makes the network thread's loop.
     account: what the command has used of its budget. taken_over: samples that another tool made, each time they are
-    iterated; those that are owed are stored before the first request. clock: seconds; tests replace it. A session that
-    ends with samples owed is an `Outcome` that is not complete. Raises `UsageError`, `ServerError` (unreachable,
+    iterated; missing ones are stored before the first request. clock: seconds; tests replace it. A session that
+    ends with samples missing is an `Outcome` that is not complete. Raises `UsageError`, `ServerError` (unreachable,
     refusing, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget, another model
     answers), `Interrupted`.
     """
@@ -147,7 +147,7 @@ def generate(
             session.warn(run.warning)
         with session:
             plan = session.plan(servers.contexts, servers.down)
-            if not plan.owed:
+            if not plan.missing:
                 session.adopt()
                 return session.outcome(plan.total, plan.done)
             opener = transport_factory or _opener(settings)
@@ -420,7 +420,7 @@ def _opener(settings: RunSettings) -> Callable[[], Transport]:
     """Return a function that opens the transport that `settings` name."""
 
     def opened() -> Transport:
-        from harness.client.transport import open_transport  # not needed where nothing is owed
+        from harness.client.transport import open_transport  # not needed where nothing is missing
 
         return open_transport(settings.transport, secrets=settings.spelling.secrets)
 

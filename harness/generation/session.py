@@ -1,4 +1,4 @@
-"""A session's part in the run folder: it checks the run's identity, plans what is owed, and records the result.
+"""A session's part in the run folder: it checks the run's identity, plans what is missing, and records the result.
 
 `plan` runs before the first request, `finish` after the last. In between the runner calls the methods that note what is
 learned of the servers. Nothing here sends a request for a sample.
@@ -47,7 +47,7 @@ from harness.runs.layout import RunFolder, RunLog
 from harness.runs.log_events import spent_so_far
 from harness.runs.manifest import BenchmarkRecord, Manifest, Provenance, changes_of, servers_refusal
 from harness.runs.merging import joined_manifest, refuse_doubled
-from harness.runs.missing import KeySet, Owed, missing_samples, n_planned
+from harness.runs.missing import KeySet, Missing, missing_samples, n_planned
 
 _MISSING = "never_succeeds"
 """Field of a benchmark's record: questions that can never succeed, each with the server's words."""
@@ -133,13 +133,13 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
     def plan(self, contexts: Iterable[int], down: Sequence[ServerError]) -> SessionPlan:
         """Prepare the session, and return what it starts from.
 
-        In this order: compare identities, open the journals, find the owed samples, check the servers and their
+        In this order: compare identities, open the journals, find the missing samples, check the servers and their
         context. `adopt` then writes manifest and questions; a run without any sample has nothing to lose, and adopts
         its plan here. Raises `StoreError`, `ServerError`. contexts: those that the endpoints state, in tokens. down:
         why each endpoint that did not answer could not be asked.
         """
         refuse_doubled(self._folder)
-        rows: list[Owed] = []
+        rows: list[Missing] = []
         done: dict[str, int] = {}
         total: dict[str, int] = {}
         self._forget_empty()
@@ -183,7 +183,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         later = {"stage": n} if (n := self._settings.stage) else {}
         self._log.write(
             "session_started",
-            owed=sum(len(o.indices) for o in rows),
+            missing=sum(len(o.indices) for o in rows),
             done=sum(done.values()),
             version=__version__,
             **later,
@@ -192,7 +192,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._under_way = True
         server_model = self._manifest.environment.get("server_model")
         return SessionPlan(
-            owed=rows,
+            missing=rows,
             done=done,
             total=total,
             prompt_bytes=self._prompt_bytes(rows),
@@ -210,7 +210,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             stored_questions.write(self._folder.benchmark(name), self._question_sets[name].selection)
         self._unwritten = []
 
-    def _prompt_bytes(self, rows: Sequence[Owed]) -> dict[tuple[str, str], int]:
+    def _prompt_bytes(self, rows: Sequence[Missing]) -> dict[tuple[str, str], int]:
         """By question, the bytes of its prompt in a request; empty without prices, since only money counts prompts."""
         if self._settings.prices is None:
             return {}
@@ -225,7 +225,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
 
     def keeper(self, plan: SessionPlan) -> Keeper:
         """Open the store of half-written samples, with the parts that earlier sessions wrote of samples in `plan`."""
-        keeper = self._keeper = Keeper(self._folder, plan.owed, self._log.write, self._clock)
+        keeper = self._keeper = Keeper(self._folder, plan.missing, self._log.write, self._clock)
         if keeper.damage:
             self.warn(f"half-written answers do not count: {keeper.damage}")
         return keeper
@@ -533,7 +533,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             )
         for doubt in doubts(dispatcher):
             self.warn(doubt)
-        causes = dispatcher.causes.listed(outcome.n_owed, ending.why)
+        causes = dispatcher.causes.listed(outcome.n_missing, ending.why)
         return replace(outcome, causes=causes, advice=dispatcher.advice(causes))
 
     def _log_end(self, done: int, *, stopped: str, **counts: Any) -> None:
@@ -561,7 +561,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         total, done: by benchmark, the numbers of planned and of stored samples. elapsed_s is 0; `finish` sets it.
         """
         # A question that can never succeed may have stored samples: only its others are missing.
-        n_missing = sum(
+        n_impossible = sum(
             len(row.indices)
             for name in self.journals
             for row in missing_samples(
@@ -574,7 +574,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             prices=self._settings.prices,
             n_expected=sum(total.values()),
             n_done=sum(done.values()),
-            n_missing=n_missing,
+            n_impossible=n_impossible,
             elapsed_s=0.0,
             warnings=self._warnings,
             spent_before=Spent.of_all(spent_so_far(self._folder)),

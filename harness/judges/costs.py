@@ -42,13 +42,15 @@ class ExpectedRequests(NamedTuple):
     @classmethod
     def of(cls, requests: JudgeRequests) -> ExpectedRequests:
         """What would be asked now; nothing is sent."""
-        judge, owed = requests.judge, requests.owed
+        judge, missing = requests.judge, requests.missing
         template, n_repeats = Asker(model=judge.model).template(judge.sampling.sent()), judge.prompt.requests - 1
-        sizes = [prompt_bytes(codec.decode(template.body(question))) for question in owed]
+        sizes = [prompt_bytes(codec.decode(template.body(question))) for question in missing]
         prompts = (most_prompt_tokens(n) + n_repeats * most_prompt_tokens(n + REMINDER_BYTES) for n in sizes)
         n_answers = sum(len(cases.questions) for cases in requests.cases)
-        new_tokens = len(owed) * (1 + n_repeats) * judge.max_tokens
-        return cls(judge, n_answers, len(judge.members) * n_answers - len(owed), len(owed), sum(prompts), new_tokens)
+        new_tokens = len(missing) * (1 + n_repeats) * judge.max_tokens
+        return cls(
+            judge, n_answers, len(judge.members) * n_answers - len(missing), len(missing), sum(prompts), new_tokens
+        )
 
     def most(self, prices: Prices | None) -> str:
         """The most tokens, and the most money at these prices, in words."""

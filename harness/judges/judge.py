@@ -327,7 +327,7 @@ class JudgeReport:
 
     agreement: rules against judge, over the samples for which the judge's replies are complete; its disagreements leave
     out samples that the rules left undecided or the judge had no opinion of. n_answers: distinct answers in scope.
-    n_owed: answers with replies missing. n_decided: samples whose verdict is now the judge's. cost: of all replies.
+    n_missing: answers with replies missing. n_decided: samples whose verdict is now the judge's. cost: of all replies.
     first_grader: who graded before the judge, the rules or a function of the user's own. judge: with the benchmark's
     form. by_juror: the models of a jury, each with the mean of its rulings, a fraction; empty without a jury.
     """
@@ -338,7 +338,7 @@ class JudgeReport:
     first_grader: str
     agreement: Agreement
     n_answers: int
-    n_owed: int
+    n_missing: int
     n_decided: int
     cost: JudgeCost
 
@@ -426,23 +426,23 @@ class JudgeRequests:
         return [_of_all(self.judge.prompt, cases, replies) for cases, replies in pairs]
 
     @property
-    def owed(self) -> list[Question]:
+    def missing(self) -> list[Question]:
         """The requests whose replies are missing."""
         pairs = ((cases, replies) for of in self.of_each for cases, replies in zip(self.cases, of, strict=True))
         return [
             replies.again.get(case, question)
             for cases, replies in pairs
             for case, question in cases.questions.items()
-            if case in replies.owed
+            if case in replies.missing
         ]
 
     def ask(self, watcher: Watcher) -> None:
         """Ask for the missing replies, and once more for those that are empty or not in the form asked for; one judge
         after the other, also if a server rejects some requests, until a session is stopped."""
         for number, time in product(range(len(self.members)), range(HELPERS["judge is silent"].attempts)):
-            # The second time only what is asked again: a case too long for the judge's context is owed for good.
+            # The second time only what is asked again: a case too long for the judge's context is missing for good.
             member, stored, folder = self.members[number], self.of_each[number], self.folders[number]
-            if not any(replies.owed & replies.again.keys() if time else replies.owed for replies in stored):
+            if not any(replies.missing & replies.again.keys() if time else replies.missing for replies in stored):
                 continue
             for path in (self.run.path, self.run.path / "judge", folder.path):
                 make_folder(path)
@@ -473,7 +473,7 @@ def _of_all(form: JudgeForm, cases: Cases, of_each: Sequence[Replies]) -> Replie
     }
     return Replies(
         {case: jury_ruling(form, of, cases.about[case][0]) for case, of in rulings.items()},
-        frozenset().union(*(replies.owed for replies in of_each)),
+        frozenset().union(*(replies.missing for replies in of_each)),
         {case: question for replies in of_each for case, question in replies.again.items()},
         {server: None for replies in of_each for server in replies.servers},
     )
@@ -491,7 +491,7 @@ class _Judging(JudgeRequests):
         """A sentence if the judge gave no verdict on any answer; else empty. It names no folder: a score may move."""
         n_answers = sum(len(cases.questions) for cases in self.cases)
         stored = self.stored
-        if not n_answers or any(replies.owed for replies in stored) or not _all_mute(stored):
+        if not n_answers or any(replies.missing for replies in stored) or not _all_mute(stored):
             return ""
         return (
             f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the "
@@ -515,7 +515,7 @@ class _Judging(JudgeRequests):
             for each, of in zip(self.members, self.folders, strict=True)
             for doubt in reply_doubts(of)
         ]
-        outcome = next((each for each in self.outcomes if each.n_owed), None)
+        outcome = next((each for each in self.outcomes if each.n_missing), None)
         of_each = zip(*self.of_each, strict=True)
         for benchmark, cases, replies, own in zip(self.graded, self.cases, stored, of_each, strict=True):
             after, report = _apply(benchmark, cases, replies, self.judge, self.cost(cases.benchmark), own)
@@ -558,11 +558,11 @@ def _silent_warning(grades: Iterable[Grade], cases: Cases, replies: Replies) -> 
 
 def _missing_warning(replies: Replies, n_answers: int, outcome: Outcome | None) -> str:
     """A warning if replies of the judge are missing, with the cause; else empty. outcome: of the judge's session."""
-    if not replies.owed:
+    if not replies.missing:
         return ""
     why = "" if outcome is None else f" ({_why_unanswered(outcome)})"
     return (
-        f"the judge has not replied about {len(replies.owed):,} of {count_noun(n_answers, 'answer')}{why}: the "
+        f"the judge has not replied about {len(replies.missing):,} of {count_noun(n_answers, 'answer')}{why}: the "
         "verdict without the judge stays, and the same command asks again"
     )
 
@@ -642,13 +642,13 @@ def cases_of(graded: GradedBenchmark, judge: JudgeSettings) -> Cases:
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """The judge's replies for one benchmark. rulings: case → its ruling, None without one. owed: the cases without a
+    """The judge's replies for one benchmark. rulings: case → its ruling, None without one. missing: the cases without a
     reply. again: the second request about each case whose reply is empty or not in the form asked for. servers:
     addresses of the servers that replied.
     """
 
     rulings: Mapping[str, JudgeRuling | None]
-    owed: frozenset[str]
+    missing: frozenset[str]
     again: Mapping[str, Question]
     servers: Mapping[str, None]
 
@@ -666,15 +666,15 @@ def _replies(folder: RunFolder, cases: Cases, judge: JudgeSettings) -> Replies:
             if ruling is None and (judge.prompt.requests > 1 or not (sample.text or "").strip()):
                 unread.append(sample.question_id)
     again = {case: judge_question(judge.prompt, *cases.about[case], again=True) for case in unread}
-    owed = {*cases.questions.keys() - rulings.keys()}
+    missing = {*cases.questions.keys() - rulings.keys()}
     if again:
         case_of = {Key(question.question_id, 0): case for case, question in again.items()}
-        owed |= again.keys()
+        missing |= again.keys()
         for reply in read_samples(folder.benchmark(cases.benchmark), keys={*case_of}):
             case = case_of[reply.key]
-            owed.discard(case)
+            missing.discard(case)
             rulings[case] = vote(reply, judge.prompt, cases.about[case][0])
-    return Replies(rulings, frozenset(owed), again, servers)
+    return Replies(rulings, frozenset(missing), again, servers)
 
 
 def _all_mute(stored: Sequence[Replies]) -> bool:
@@ -830,7 +830,7 @@ def _apply(
         first_grader=verifier.RULES if by_rules else "own grader",
         agreement=msgspec.structs.replace(compared, disagreements=decided),
         n_answers=len(cases.questions),
-        n_owed=len(replies.owed),
+        n_missing=len(replies.missing),
         n_decided=sum(grade.rule == JUDGE_RULE for grade in grades),
         cost=cost,
     )
@@ -840,7 +840,7 @@ def _apply(
         grades=grades,
         from_reasoning=None,
         judge_errors=_errors(compared, report.n_decided, len(grades), judge, replies),
-        judging=judge.judging(ended=not replies.owed, mute=_all_mute([replies]), cost=cost),
+        judging=judge.judging(ended=not replies.missing, mute=_all_mute([replies]), cost=cost),
         judged_failures=failures,
     )
     return judged, report

@@ -113,7 +113,7 @@ class MeasuredJudge:
     n_unruled: pairs without a ruling, which no share counts. shares: by what the judge does; right is a reply labelled
     correct, or with all points. kappa: Cohen's, of points with squared distances; None where labels and rulings are all
     one. error: of points the mean of ruling minus label with its interval, fractions of all; else None. persuasive: the
-    hostile answers called correct or given points. cost: of all replies. owed: whether replies are missing.
+    hostile answers called correct or given points. cost: of all replies. missing: whether replies are missing.
     """
 
     n_unruled: int
@@ -122,7 +122,7 @@ class MeasuredJudge:
     error: tuple[float, Interval | None] | None
     persuasive: tuple[str, ...]
     cost: JudgeCost
-    owed: bool
+    missing: bool
 
 
 class Measurement:
@@ -162,7 +162,7 @@ class Measurement:
         ruled = [(label, ruling, question) for label, question, ruling, _ in both if ruling is not None]
         twice = [(one[:2] != other[:2], question) for _, question, one, other in both if one and other]
         # A hostile answer without a ruling talks nobody round; one whose reply is missing is not known.
-        n_hostile = len(hostile) - len(self.requests.stored[2].owed)
+        n_hostile = len(hostile) - len(self.requests.stored[2].missing)
         # Of verdicts the share is 1 for "correct" alone.
         persuasive = tuple(
             key.question_id for key, ruling in hostile.items() if ruling is not None and ruling.share > 0
@@ -190,7 +190,7 @@ class Measurement:
             error=_mean_error((rulings - labels)[:, 0], [of for *_, of in ruled]) if has_points else None,
             persuasive=persuasive,
             cost=reduce(JudgeCost.plus, map(self.requests.cost, (PAIRS, AGAIN, HOSTILE))),
-            owed=bool(self.requests.owed),
+            missing=bool(self.requests.missing),
         )
 
 

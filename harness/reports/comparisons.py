@@ -130,7 +130,7 @@ def reported_by(comparisons: Sequence[PublishedComparison], suite: str = "", sam
 # ---- what restricts a comparison
 
 
-def owed_samples(benchmark: ScoredBenchmark) -> int:
+def n_missing_samples(benchmark: ScoredBenchmark) -> int:
     """Number of planned samples that the score lacks and that the same `harness run` command adds before a comparison.
 
     0 for a file, which gets no more samples.
@@ -203,9 +203,9 @@ def open_points(decision: Decision) -> list[str]:
         lines.append(f"this does not mean equal: {missed}")
     n_missing, effect = decision.paired.n_missing, "the intervals allow for any result of them"
     if not n_missing:
-        n_missing, effect = decision.n_owed, "their rounds are left out"
+        n_missing, effect = decision.n_missing, "their rounds are left out"
     if n_missing:
-        advice = f": {COMPLETE_FIRST}" if decision.n_owed else ""
+        advice = f": {COMPLETE_FIRST}" if decision.n_missing else ""
         return [*lines, f"{count_noun(n_missing, 'sample')} {are(n_missing)} missing, and {effect}{advice}"]
     if is_open or (decision.margin is not None and decision.margin.verdict == "open"):
         lines.append(ANSWERED_ONCE if decision.imported else "`harness plan` says how large two new runs must be")

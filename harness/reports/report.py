@@ -21,8 +21,8 @@ from harness.deciding.verdicts import RunPair
 from harness.reports.comparisons import (
     beside,
     look_warnings,
+    n_missing_samples,
     other_questions,
-    owed_samples,
     paired_table,
     published_of,
     published_table,
@@ -259,7 +259,7 @@ def _pair(
             *look_warnings(run, benchmark, baseline, of_baseline),
         ),
         imported=benchmark.record.imported or of_baseline.record.imported,
-        n_owed=owed_samples(benchmark) + owed_samples(of_baseline),
+        n_missing=n_missing_samples(benchmark) + n_missing_samples(of_baseline),
     )
 
 

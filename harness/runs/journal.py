@@ -14,7 +14,7 @@ A reader changes nothing in the file and needs no lock: a run may be writing.
 
     a line                               counts as
     intact: checksum, decodes            a sample; of a key that came before, a repeat that is reported
-    damaged, too long, foreign           nothing: its key is owed, its number is reported
+    damaged, too long, foreign           nothing: its key is missing, its number is reported
     blank                                nothing
     of a newer schema                    a refusal of the whole file
     the last, neither newline nor intact the torn tail, which the journal cuts off

@@ -57,15 +57,15 @@ class Joined:
     """The result of a merge for one benchmark.
 
     n_samples: samples in the joined folder; n_added: those of them that this call added. n_expected: planned samples;
-    n_owed: those of them that are not stored. n_again: samples that an earlier folder has, too. n_damaged: lines that
-    do not count, in all folders.
+    n_missing: those of them that are not stored. n_again: samples that an earlier folder has, too. n_damaged: lines
+    that do not count, in all folders.
     """
 
     name: str
     n_samples: int
     n_added: int
     n_expected: int
-    n_owed: int
+    n_missing: int
     n_again: int
     n_damaged: int
 
@@ -99,7 +99,7 @@ class Merged:
     @property
     def complete(self) -> bool:
         """Whether no sample is missing."""
-        return not any(joined.n_owed for joined in self.benchmarks)
+        return not any(joined.n_missing for joined in self.benchmarks)
 
 
 def merge(folders: Sequence[RunFolder], out: RunFolder, *, accept_server_change: bool = False) -> Merged:
@@ -366,7 +366,7 @@ def _join(
         n_samples=len(keys),
         n_added=n_added,
         n_expected=n_expected,
-        n_owed=n_expected - record.plan.n_stored(keys, ids),
+        n_missing=n_expected - record.plan.n_stored(keys, ids),
         n_again=n_again,
         n_damaged=n_damaged,
     )

@@ -115,7 +115,7 @@ class Task(NamedTuple):
     sample_index: int
 
 
-class Owed(NamedTuple):
+class Missing(NamedTuple):
     """The samples of one question that are still to be asked. indices: ascending, at least one."""
 
     benchmark: str
@@ -123,7 +123,7 @@ class Owed(NamedTuple):
     indices: tuple[int, ...]
 
 
-def missing_samples(benchmark: str, question_ids: Iterable[str], samples: float, on_disk: Set[Key]) -> list[Owed]:
+def missing_samples(benchmark: str, question_ids: Iterable[str], samples: float, on_disk: Set[Key]) -> list[Missing]:
     """Return the samples 0 … `n_planned`-1 of each question that are not in `on_disk`, in the order of `question_ids`.
 
     Other keys in `on_disk` (of other questions, with higher indices) change nothing.
@@ -131,7 +131,7 @@ def missing_samples(benchmark: str, question_ids: Iterable[str], samples: float,
     keys = on_disk if isinstance(on_disk, KeySet) else KeySet(on_disk)
     all_indices = tuple(range(int(samples)))  # One tuple for all questions without a stored sample, to save memory.
     return [
-        Owed(benchmark, question_id, all_indices if indices == all_indices else indices)
+        Missing(benchmark, question_id, all_indices if indices == all_indices else indices)
         for question_id in question_ids
         if (indices := keys.lacks(question_id, samples))
     ]

@@ -25,7 +25,7 @@ from harness.commands.run import end_if_signalled, sample
 from harness.commands.score import second_opinions
 from harness.core.codec import digest
 from harness.core.errors import (
-    EXIT_OWED,
+    EXIT_INCOMPLETE,
     EXIT_UNJUDGED,
     HarnessError,
     Interrupted,
@@ -88,10 +88,10 @@ def owing(sweep: Sweep) -> list[list[Cell]]:
     """
     reads = sweep.read_cells
     groups = sorted(sweep.groups.values(), key=lambda group: all(reads.get(cell.name) != cell.name for cell in group))
-    return [group for group in groups if any(is_owed(sweep, cell) and not sweep.is_held(cell) for cell in group)]
+    return [group for group in groups if any(is_incomplete(sweep, cell) and not sweep.is_held(cell) for cell in group)]
 
 
-def is_owed(sweep: Sweep, cell: Cell) -> bool:
+def is_incomplete(sweep: Sweep, cell: Cell) -> bool:
     """Whether the cell is left to sample, score or send to a tracker.
 
     Only a running server can say whether it still serves the same model, where the cell's options name none.
@@ -145,9 +145,9 @@ def run_group(
     Raises only `Interrupted` and KeyboardInterrupt; every other failure is recorded.
     """
     work = _Cells(sweep, score, watcher or Watcher(), on_cell)
-    owed = [cell for cell in group if is_owed(sweep, cell)]
+    missing = [cell for cell in group if is_incomplete(sweep, cell)]
     # The cells that need no server to be started end here: complete ones are scored, hopeless ones recorded.
-    waiting = [(cell, spec) for cell in owed if (spec := work.spec_unless_ended(cell)) is not None]
+    waiting = [(cell, spec) for cell in missing if (spec := work.spec_unless_ended(cell)) is not None]
     # Cells of one spec share a server. If the server dies, the next pass starts a new one for the remaining cells. The
     # loop ends, since each pass ends at least its first cell.
     while waiting:
@@ -215,7 +215,9 @@ class _Cells:
                 self.scored(cell, **lost)
             elif starts and cell.checkpoint and gone:
                 deleted = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
-                self.ended(cell, f"{deleted}, and the file asks for more or other samples now than it has", EXIT_OWED)
+                self.ended(
+                    cell, f"{deleted}, and the file asks for more or other samples now than it has", EXIT_INCOMPLETE
+                )
             elif starts:
                 return checked_spec(questions, self._watcher)
             else:
@@ -276,9 +278,9 @@ class _Cells:
                 self._watcher.warn_of(cell.name, warning, in_common(warning, outcome, prepared.settings))
             # A target error that was reached makes missing samples superfluous, one that was missed is a reason.
             if outcome.missed:
-                reason, code = outcome.missed, EXIT_OWED
+                reason, code = outcome.missed, EXIT_INCOMPLETE
             elif not outcome.reached and not outcome.complete:
-                reason, code = _owed(outcome.n_owed, outcome.n_expected, outcome.causes), EXIT_OWED
+                reason, code = _missing(outcome.n_missing, outcome.n_expected, outcome.causes), EXIT_INCOMPLETE
         except Interrupted:
             raise
         except OtherModel as error:
@@ -393,7 +395,7 @@ def score_cell(folder: Path, options: ScoreOptions, judge: JudgeOptions | None, 
         return CellScore(code=1, reason=quoted(f"{type(error).__name__}: {error}"))
     mute = [scored.judged.mute] if scored.judged is not None and scored.judged.mute else []
     # An incomplete score is made anew by the same sweep, and sent once it is complete.
-    if reasons := [*scored.owed, *mute, *scored.verifier_errors]:
+    if reasons := [*scored.missing, *mute, *scored.verifier_errors]:
         return CellScore(code=EXIT_UNJUDGED, reason=reasons[0])
     failures: dict[str, HarnessError] = {}
     for name in options.track:
@@ -434,10 +436,10 @@ def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
     return _whole_sentences(f"its samples are of other settings: {_in_one_line(error.other_settings)}") + remedy
 
 
-def _owed(n_owed: int, n_expected: int, causes: Sequence[object]) -> str:
+def _missing(n_missing: int, n_expected: int, causes: Sequence[object]) -> str:
     """The reason of a cell with missing samples, with their first cause."""
     why = f": {causes[0]}" if causes else ""
-    return f"{n_owed} of {count_noun(n_expected, 'sample')} {are(n_owed)} missing{why}"
+    return f"{n_missing} of {count_noun(n_expected, 'sample')} {are(n_missing)} missing{why}"
 
 
 # ---- when a cell has nothing left to do

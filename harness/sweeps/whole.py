@@ -142,7 +142,7 @@ def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> 
     options = cell.options
     card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
-    done = not running.is_owed(sweep, cell)
+    done = not running.is_incomplete(sweep, cell)
     questions: RunQuestions | None = None
     preset = presets.load(options.preset) if options.preset is not None else None
     tool = named_tool(options, preset, card.tool if card is not None else None)

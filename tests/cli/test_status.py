@@ -172,7 +172,7 @@ def test_a_killed_run_of_a_sweep_goes_on_by_the_sweep(tmp_path: Path, name: str,
     path = tmp_path / "results" / "s" / name
     write(path, [sampled(0, 0)], n_questions=2, planned=1)
     with RunLog(RunFolder(path)) as log:
-        log.write("session_started", owed=2, done=0)
+        log.write("session_started", missing=2, done=0)
     if held:
         with locked(RunFolder(path.parent)):
             pass

@@ -246,7 +246,7 @@ def test_a_connection_whose_framing_leaves_a_doubt_carries_no_other_request(head
 @pytest.mark.parametrize("end", [b"0\r\n\r\n", b"0\r\nX-A: b\r\n\r\n", b"0\n\n"])
 def test_an_end_in_any_pieces_is_read_when_it_comes(end: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """No timer helps here: a reply whose last bytes waited for one would never end."""
-    monkeypatch.setattr(http_transport, "LOOK_S", 1e6)
+    monkeypatch.setattr(http_transport, "CHECK_S", 1e6)
     head, *chunks, _ = event_stream(*EVENTS[:3])
     tail = b"".join(chunks) + end
 

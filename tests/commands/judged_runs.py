@@ -99,7 +99,7 @@ def serve(server: FakeServer, engine: str | None = None) -> Serve:
 
 def nobody() -> JudgeServer:
     """A server that must not be needed."""
-    raise AssertionError("a server was asked though nothing is owed")
+    raise AssertionError("a server was asked though nothing is missing")
 
 
 def judge_run(folder: RunFolder, served: Serve, **settings: Any) -> Judged:

@@ -304,7 +304,7 @@ def test_a_judge_is_asked_once_and_an_answer_without_a_verdict_stays_undecided(f
     why = r"HTTP 400: not this one( \(given up after 5 attempts\))?"
     assert re.search(rf"not replied about 1 of 4 answers \({why}\): ", " ".join(first.scores[0].sentences))
     assert "gave no verdict on them" in " ".join(first.scores[0].sentences)
-    assert first.reports[0].n_owed == 1
+    assert first.reports[0].n_missing == 1
     # A judge that cannot be asked is an error as long as a reply is missing; with all replies nobody is asked.
     with FakeServer(refusing) as server, pytest.raises(ServerError, match="no such key"):
         judge_run(four, serve(server))
@@ -312,7 +312,7 @@ def test_a_judge_is_asked_once_and_an_answer_without_a_verdict_stays_undecided(f
     with FakeServer(ruling_by({"sugar": True, **RULED})) as server:
         judge_run(four, serve(server))
     assert kinds_asked(server) == ["burning"]
-    assert judge_run(four, nobody).reports[0].n_owed == 0
+    assert judge_run(four, nobody).reports[0].n_missing == 0
     assert len(list(read_samples(RunFolder(next((four.path / "judge").iterdir())).benchmark("prose")))) == 4
 
 
@@ -323,8 +323,8 @@ def test_an_empty_reply_of_a_judge_is_no_opinion_and_is_asked_for_again(four: Ru
     with FakeServer(judging(silent)) as server:
         first = judge_run(four, serve(server))
     assert kinds_asked(server) == sorted([*KINDS, "burning"]), "once more, and a stated doubt is kept"
-    assert first.reports[0].n_owed == 0
-    assert judge_run(four, nobody).reports[0].n_owed == 0
+    assert first.reports[0].n_missing == 0
+    assert judge_run(four, nobody).reports[0].n_missing == 0
     answers = iter([completion("")])
 
     def recovers(request: Request) -> Iterator[Step]:

@@ -197,7 +197,7 @@ def run(tmp_path: Path) -> RunFolder:
 
 
 def asked_by(folder: Path, **given: Any) -> int:
-    """Requests of a session that ends with nothing owed."""
+    """Requests of a session that ends with nothing missing."""
     with FakeServer(scripted(r"\boxed{1}", model="m")) as server:
         with prepare(options(folder, base_url=(server.base_url,), fingerprint=False, **given)) as prepared:
             assert sample(prepared).complete

@@ -228,7 +228,7 @@ def test_the_cells_of_a_series_are_steps_of_one_tracker_run(tmp_path: Path, monk
 
         assert sent("notes") == [("notes",)]
         assert sent("notes") == sent() == [], "sent once, and not scored again without a tracker"
-        assert sent("notes", "good", "bad", failing=("bad",)) == [("good", "bad")], "only what is owed is sent"
+        assert sent("notes", "good", "bad", failing=("bad",)) == [("good", "bad")], "only what is missing is sent"
         assert sent("notes", "good", "bad") == [("bad",)], "a failure of one tracker does not forget what another has"
         assert sum(request.path.endswith("/completions") for request in server.requests) == 1, "nothing is asked again"
 

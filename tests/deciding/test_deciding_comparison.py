@@ -100,14 +100,14 @@ def test_there_is_no_recovery_of_what_may_be_nothing(base: str) -> None:
 
 
 @pytest.mark.parametrize("imported", [False, True])
-@pytest.mark.parametrize(("n", "n_owed"), [(40, 0), (1, 0), (40, 2)])
-def test_what_a_comparison_leaves_open_has_one_advice(n: int, n_owed: int, imported: bool) -> None:
+@pytest.mark.parametrize(("n", "n_missing"), [(40, 0), (1, 0), (40, 2)])
+def test_what_a_comparison_leaves_open_has_one_advice(n: int, n_missing: int, imported: bool) -> None:
     half = dict.fromkeys((f"q{number}" for number in range(30)), "c" * max(1, n // 2) + "w" * (n // 2))
     paired = compare_runs(tallied(**half), tallied(**half))
-    (decision,) = decide([RunPair(run="a", baseline="b", paired=paired, imported=imported, n_owed=n_owed)])
+    (decision,) = decide([RunPair(run="a", baseline="b", paired=paired, imported=imported, n_missing=n_missing)])
     first, advice = open_points(decision)
     assert first.startswith("this does not mean equal: a true difference of ")
-    expected = COMPLETE_FIRST if n_owed else ANSWERED_ONCE if imported else "`harness plan` says how large"
+    expected = COMPLETE_FIRST if n_missing else ANSWERED_ONCE if imported else "`harness plan` says how large"
     assert expected in advice
 
 

@@ -97,7 +97,7 @@ def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FakeServer) 
     alone = harness.run(**asked(tmp_path, server), out=tmp_path / "alone")
     run = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")
     assert (run.path, run.model, run.complete) == (tmp_path / "run", "test-model", True)
-    assert (run.outcome.n_expected, run.outcome.n_done, run.outcome.n_owed) == (N * M, N * M, 0)
+    assert (run.outcome.n_expected, run.outcome.n_done, run.outcome.n_missing) == (N * M, N * M, 0)
     n_lost = N * M - run.outcome.tally.finished
     assert n_lost > 0, "the first task was lost"
     assert f"{n_lost} samples of this session are of tasks that were lost later" in "".join(run.outcome.warnings)
@@ -109,9 +109,9 @@ def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FakeServer) 
     assert sorted(path.name for path in (tmp_path / "run/shards").iterdir()) == ["1-of-3", "2-of-3", "3-of-3"]
 
 
-@pytest.mark.parametrize(("first", "n_owed"), [({"limit": 3, "samples": 4}, 3), ({"samples": 4}, 0)])
+@pytest.mark.parametrize(("first", "n_missing"), [({"limit": 3, "samples": 4}, 3), ({"samples": 4}, 0)])
 def test_only_what_this_session_plans_counts(
-    tmp_path: Path, server: FakeServer, first: dict[str, Any], n_owed: int
+    tmp_path: Path, server: FakeServer, first: dict[str, Any], n_missing: int
 ) -> None:
     """Samples of an earlier session beyond the plan stand for no missing one, and lack of none."""
     given = asked(tmp_path, server) | {"out": tmp_path / "run", "on": "ray"}
@@ -119,7 +119,7 @@ def test_only_what_this_session_plans_counts(
     model = server.answer
     server.answer = lambda request: model(request) if request.method == "GET" else [http(400, b"no")]
     run = harness.run(**given | {"samples": 1})
-    assert (run.outcome.n_expected, run.outcome.n_owed, run.complete) == (N, n_owed, not n_owed)
+    assert (run.outcome.n_expected, run.outcome.n_missing, run.complete) == (N, n_missing, not n_missing)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Small runs against a scripted server: the settings, the questions, and what stands on disk afterwards.
 
 As a program it is a run to be killed: `-m tests.generation.small_runs FOLDER QUESTIONS SAMPLES GRACE URL...`. Exit
-code: 0 complete, 1 owed, else that of the harness's exception, as the command line has it.
+code: 0 complete, 1 missing, else that of the harness's exception, as the command line has it.
 """
 
 from __future__ import annotations

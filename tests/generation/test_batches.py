@@ -244,7 +244,7 @@ def test_samples_come_from_a_batch_and_are_as_those_of_streams(asked: dict[str, 
         again = harness.run(base_url=server.base_url, **asked)
     assert run.complete
     assert set(times(provider).values()) == {1}
-    assert len(provider.batches) == 1, "all in one batch, and nothing more when nothing is owed"
+    assert len(provider.batches) == 1, "all in one batch, and nothing more when nothing is missing"
     assert (again.complete, again.outcome.tally.finished) == (True, 0)
     stored = list(run.samples())
     assert {one.key for one in stored} == KEYS
@@ -298,7 +298,7 @@ def test_what_failed_or_expired_is_asked_again_and_what_is_refused_is_not(asked:
     provider = BatchProvider(outcome)
     run = run_on(provider, asked)
     assert not run.complete
-    assert run.outcome.n_owed == 1
+    assert run.outcome.n_missing == 1
     assert [(one.kind, one.count) for one in run.outcome.causes] == [("rejected", 1)]
     assert "no such thing" in run.outcome.causes[0].example
     assert len(texts(run.path)) == 5
@@ -311,7 +311,7 @@ def test_what_failed_or_expired_is_asked_again_and_what_is_refused_is_not(asked:
 def test_what_always_fails_is_given_up_after_so_many_attempts(asked: dict[str, Any]) -> None:
     provider = BatchProvider(lambda lines, _: Outcome(errors=[expired(line) for line in lines]))
     run = run_on(provider, asked, attempts=2)
-    assert run.outcome.n_owed == N * M
+    assert run.outcome.n_missing == N * M
     assert set(times(provider).values()) == {2}
     assert "batch_expired" in run.outcome.causes[0].example
 

@@ -26,7 +26,7 @@ from harness.generation.settings import BenchmarkSettings, RunSettings, Salvage
 from harness.presets.sampling import Sampling
 from harness.runs.layout import RunFolder, RunLog
 from harness.runs.log_events import spent_so_far
-from harness.runs.missing import Owed, Task
+from harness.runs.missing import Missing, Task
 from harness.testing import FakeServer, Request, delta, event_stream
 from tests.generation.small_runs import question_set, run, run_settings, samples_of, well
 from tests.runs import recorded
@@ -38,9 +38,9 @@ PROMPT_BYTES = 36
 class Limits(Budget):
     """The budget of a session of ten questions, and what its replies are billed."""
 
-    def __init__(self, settings: RunSettings, rows: list[Owed]) -> None:
+    def __init__(self, settings: RunSettings, rows: list[Missing]) -> None:
         prompts = dict.fromkeys(((row.benchmark, row.question_id) for row in rows), PROMPT_BYTES)
-        self.billing = Billing(settings, SessionPlan(owed=rows, done={}, total={}, prompt_bytes=prompts))
+        self.billing = Billing(settings, SessionPlan(missing=rows, done={}, total={}, prompt_bytes=prompts))
         self.flights: set[Task] = set()
         super().__init__(settings, rows, self.billing, Account(), self.flights)
 
@@ -52,7 +52,7 @@ def budget(*max_tokens: int | None, rounds: int = 4, **limits: object) -> Limits
         for name, most in zip(("sums", "done"), max_tokens, strict=False)
     }
     settings: RunSettings = replace(run_settings(Path("nowhere")), benchmarks=benchmarks, **limits)  # type: ignore[arg-type]
-    return Limits(settings, [Owed("sums", f"q{n}", tuple(range(rounds))) for n in range(10)])
+    return Limits(settings, [Missing("sums", f"q{n}", tuple(range(rounds))) for n in range(10)])
 
 
 def send(limits: Limits, n: int, index: int = 0) -> list[Task]:

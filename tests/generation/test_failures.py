@@ -252,7 +252,7 @@ def test_a_prompt_over_the_context_costs_its_question_one_request(tmp_path: Path
         assert words in outcome.causes[0].example
         assert sum(question_of(r) == "q1" for r in server.requests) == 1
         accepted = run(replace(settings, accept_missing=True), question_set(tmp_path, 4))
-        assert (accepted.complete, accepted.n_owed, accepted.n_missing, accepted.tally.finished) == (True, 6, 6, 0)
+        assert (accepted.complete, accepted.n_missing, accepted.n_missing, accepted.tally.finished) == (True, 6, 6, 0)
         server.answer = well
         again = run(settings, question_set(tmp_path, 4))
     assert (again.complete, again.n_missing) == (True, 0), "it is asked again without `accept_missing`"
@@ -371,7 +371,7 @@ def test_a_bug_in_any_stage_is_a_listed_sample_or_a_stop_and_never_a_missing_row
             except (ZeroDivisionError, StoreError) as error:
                 assert "a bug" in str(error)  # noqa: PT017 - either end is right
             else:
-                assert outcome.n_owed == 1
+                assert outcome.n_missing == 1
                 assert [(c.kind, c.count) for c in outcome.causes] == [("internal", 1)]
         assert run(settings, question_set(tmp_path, 5)).complete
     assert keys_of(settings) == expected_keys(5, 3)

@@ -26,7 +26,7 @@ from harness.generation.run_progress import Progress, Spent
 from harness.generation.settings import BenchmarkSettings
 from harness.presets.sampling import Sampling
 from harness.progress.lines import line, percent
-from harness.runs.missing import Owed, Task
+from harness.runs.missing import Missing, Task
 from tests.generation.small_runs import changed, run_settings
 from tests.runs import recorded
 
@@ -62,7 +62,7 @@ class Play:
         self.dispatcher = Dispatcher(
             changed(run_settings(Path("nowhere")), benchmarks=benchmarks, canary=False, **more),
             SessionPlan(
-                owed=[Owed("sums", f"q{n}", tuple(range(samples))) for n in range(questions)],
+                missing=[Missing("sums", f"q{n}", tuple(range(samples))) for n in range(questions)],
                 done={"sums": 0},
                 total={"sums": samples * questions},
             ),

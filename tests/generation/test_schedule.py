@@ -1,4 +1,4 @@
-"""The scheduler as a state machine: every owed sample once, rounds that wait, short work for slow endpoints."""
+"""The scheduler as a state machine: every missing sample once, rounds that wait, short work for slow endpoints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.core.choices import Order
 from harness.generation.dispatch.flight import Lane, Work
 from harness.generation.dispatch.schedule import UNKNOWN_LENGTH, Scheduler
 from harness.generation.dispatch.too_many_requests import Pace
-from harness.runs.missing import Owed, Task, missing_samples
+from harness.runs.missing import Missing, Task, missing_samples
 
 
 def endpoint(seconds: float = 0.0, tokens: float = 0.0, n: int = 0) -> Lane:
@@ -25,12 +25,12 @@ def endpoint(seconds: float = 0.0, tokens: float = 0.0, n: int = 0) -> Lane:
     return lane
 
 
-def plan(questions: int, samples: int) -> list[Owed]:
+def plan(questions: int, samples: int) -> list[Missing]:
     return missing_samples("b", [f"q{i}" for i in range(questions)], samples, set())
 
 
 rows = st.lists(st.sets(st.integers(0, 5), min_size=1), max_size=6).map(
-    lambda indices: [Owed(f"b{i % 2}", f"q{i}", tuple(sorted(s))) for i, s in enumerate(indices)]
+    lambda indices: [Missing(f"b{i % 2}", f"q{i}", tuple(sorted(s))) for i, s in enumerate(indices)]
 )
 moves = st.lists(
     st.tuples(st.sampled_from(["next", "next", "probe", "finish", "finish", "give back", "drop"]), st.integers(0, 99)),
@@ -40,11 +40,11 @@ moves = st.lists(
 
 @given(rows=rows, order=st.sampled_from(["longest", "rounds"]), moves=moves, n=st.integers(1, 3), n_away=st.integers(0))
 def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
-    rows: list[Owed], order: Order, moves: list[tuple[str, int]], n: int, n_away: int
+    rows: list[Missing], order: Order, moves: list[tuple[str, int]], n: int, n_away: int
 ) -> None:
     now = 0.0
     scheduler = Scheduler(rows, order=order)
-    owed = {Task(o.benchmark, o.question_id, i) for o in rows for i in o.indices}
+    missing = {Task(o.benchmark, o.question_id, i) for o in rows for i in o.indices}
     endpoints = [endpoint() for _ in range(n)]
     at_work = endpoints[n_away:]
     running: list[Work] = []
@@ -73,7 +73,7 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
                     work.failed_at = endpoints[number % n]
                 scheduler.give_back(work, now + (0 if number % 3 else number))
                 returned[work.task] += 1
-        assert scheduler.n_waiting == len(owed) + returned.total() - handed.total()
+        assert scheduler.n_waiting == len(missing) + returned.total() - handed.total()
         assert scheduler.tokens_left >= -1e-6
     scheduler.advance(now + 100)
     while scheduler.n_waiting:
@@ -83,7 +83,7 @@ def test_every_owed_sample_is_handed_out_exactly_once_whatever_happens(
         if running:
             scheduler.finish(running.pop(), 50)
         assert scheduler.n_waiting < n_waiting or running or scheduler.n_waiting == 0
-    assert {task: n - returned[task] for task, n in handed.items()} == dict.fromkeys(owed, 1)
+    assert {task: n - returned[task] for task, n in handed.items()} == dict.fromkeys(missing, 1)
     assert all(scheduler.next(lane) is None for lane in endpoints)
 
 

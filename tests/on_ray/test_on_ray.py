@@ -131,4 +131,4 @@ def test_ctrl_c_ends_the_shards_in_order_and_the_same_command_goes_on(
     assert code == 0, stderr
     assert len(stored(tmp_path / "run")) == N * M
     posts = [one for one in server.requests[n_asked:] if one.method == "POST" and "max_tokens" not in one.json]
-    assert len(posts) <= N * M - begun, "only what was owed is asked"
+    assert len(posts) <= N * M - begun, "only what was missing is asked"

@@ -51,7 +51,7 @@ def test_the_job_of_the_guide_ends_in_order_at_its_signal_and_goes_on(tmp_path: 
         first.send_signal(signal.SIGTERM)  # as `--signal=B:TERM@180` has it: to the shell alone
         log = first.communicate(timeout=PATIENCE_SECONDS)[0]
         assert "stopped by SIGTERM" in log
-        assert "samples owed" in log or "of 32" in log, "the score says how much is missing"
+        assert "samples missing" in log or "of 32" in log, "the score says how much is missing"
         assert 3 <= stored() < 32
         log = submitted().communicate(timeout=PATIENCE_SECONDS)[0]
     assert stored() == 32

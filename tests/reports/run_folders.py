@@ -108,7 +108,7 @@ def _write_run(
         environment=environment or {},
     ).save(folder)
     with RunLog(folder) as log:
-        log.write("session_started", owed=1, done=0)
+        log.write("session_started", missing=1, done=0)
         for number in range(n_failures):
             log.write(
                 "request_failed",

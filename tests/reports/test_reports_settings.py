@@ -132,7 +132,7 @@ def test_what_no_run_has_set_is_left_out(tmp_path: Path) -> None:
 def test_a_chosen_set_of_questions_and_one_without_an_end_are_said(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", n_failures=4)
     with RunLog(folder) as log:
-        log.write("session_started", owed=1, done=0)
+        log.write("session_started", missing=1, done=0)
     (run,) = read_runs([folder])
     rows = {row[0]: row[1] for row in run_table([run]).rows}
     assert rows["sessions"] == "2, 1 without an end"

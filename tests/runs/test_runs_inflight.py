@@ -24,7 +24,7 @@ from harness.generation.network import keeping
 from harness.generation.network.keeping import Keeper, Partial
 from harness.runs import record
 from harness.runs.layout import RunFolder
-from harness.runs.missing import Owed, Task
+from harness.runs.missing import Missing, Task
 
 
 def at(text: str, reasoning: str | None = None) -> Partial:
@@ -114,8 +114,8 @@ class Streams:
         self.now, self.events = 0.0, list[str]()
         self.folder = RunFolder(folder)
         self.folder.path.mkdir(exist_ok=True)
-        owed = [Owed("b", "q", (0, 1))]
-        self.keeper = Keeper(self.folder, owed, self.log, lambda: self.now)
+        missing = [Missing("b", "q", (0, 1))]
+        self.keeper = Keeper(self.folder, missing, self.log, lambda: self.now)
 
     def log(self, event: str, **_: Any) -> None:
         self.events.append(event)

@@ -1,4 +1,4 @@
-"""The journal: what counts after a resume, what is owed, and what a disk that fails leaves.
+"""The journal: what counts after a resume, what is missing, and what a disk that fails leaves.
 
 `test_runs_state` plays cuts, damage, kills and repeats in any order; here stands what it cannot see.
 

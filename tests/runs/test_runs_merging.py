@@ -55,7 +55,7 @@ def test_a_missing_shard_is_said_and_its_samples_are_owed(quick_path: Path) -> N
     merged = merge(shards(quick_path, 3, without=2), out)
     (joined,) = merged.benchmarks
     assert not merged.complete
-    assert (joined.n_samples, joined.n_owed, joined.n_expected) == (9, 6, 15)
+    assert (joined.n_samples, joined.n_missing, joined.n_expected) == (9, 6, 15)
     again = merge(shards(quick_path / "late", 3)[1:2], out)
     assert again.complete
     assert again.benchmarks[0].n_added == 6

@@ -41,7 +41,7 @@ class JournalLife(RuleBasedStateMachine):
     def data(self) -> bytes:
         return self.folder.samples.read_bytes()
 
-    def owed(self) -> list[Key]:
+    def missing(self) -> list[Key]:
         assert self.journal is not None
         expected = [Key(f"q{q}", i) for q in range(4) for i in range(self.samples_a_question)]
         return [key for key in expected if key not in self.journal.keys]
@@ -62,9 +62,9 @@ class JournalLife(RuleBasedStateMachine):
 
     @precondition(lambda self: self.journal is not None)
     @rule(n=st.integers(1, 5), text=st.text(st.characters(exclude_categories=()), max_size=20))
-    def append_what_is_owed(self, n: int, text: str) -> None:
+    def append_what_is_missing(self, n: int, text: str) -> None:
         assert self.journal is not None
-        for key in self.owed()[:n]:
+        for key in self.missing()[:n]:
             self.serial += 1
             record = sample(
                 *key, text=f"{self.serial} {text}".encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -83,13 +83,13 @@ class JournalLife(RuleBasedStateMachine):
         self.journal.close()
         self.journal = None
 
-    @precondition(lambda self: self.journal is not None and self.owed())
+    @precondition(lambda self: self.journal is not None and self.missing())
     @rule(data=st.data())
     def lose_power_with_unsynced_records(self, data: st.DataObject) -> None:
         """Records that were not synced reach the disk in part."""
         assert self.journal is not None
         durable = len(self.data)
-        for key in self.owed()[:3]:
+        for key in self.missing()[:3]:
             self.journal.append(sample(*key, text="not synced"))
         self.close()
         os.truncate(self.folder.samples, data.draw(st.integers(durable, len(self.data))))
@@ -111,7 +111,7 @@ class JournalLife(RuleBasedStateMachine):
     @precondition(lambda self: self.journal is None and self.data)
     @rule(data=st.data())
     def damage_a_byte(self, data: st.DataObject) -> None:
-        """What the disk did behind our back is found by reading everything, as `score` does; then it is owed."""
+        """What the disk did behind our back is found by reading everything, as `score` does; then it is missing."""
         content = bytearray(self.data)
         content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.sampled_from([1, 2, 4, 64, 128]))
         self.folder.samples.write_bytes(content)

@@ -183,13 +183,15 @@ class Rules:
         "sums", "touched", "unasked", "waiting", "world",
     )  # fmt: skip
 
-    def __init__(self, world: World, settings: RunSettings, owed: set[Task], present: set[str], dispatcher: Dispatcher):
+    def __init__(
+        self, world: World, settings: RunSettings, missing: set[Task], present: set[str], dispatcher: Dispatcher
+    ):
         now = world.now
         self.world, self.settings, self.dispatcher = world, settings, dispatcher
         self.concurrency = settings.concurrency
-        self.samples = {task: Asked() for task in owed}
+        self.samples = {task: Asked() for task in missing}
         self.waiting = dict(self.samples)
-        self.unasked = set(owed)
+        self.unasked = set(missing)
         self.touched: set[tuple[str, str]] = set()
         self.in_flight: dict[Task, Request] = {}
         self.endpoints = {e.base_url: Endpoint() for e in settings.endpoints}
@@ -200,15 +202,15 @@ class Rules:
         self.hope_at = self.sign_at = now
         self.anybody_answered = False
         samples = {name: benchmark.samples for name, benchmark in world.settings.benchmarks.items()}
-        planned = {task[:2]: n_planned(task.question_id, samples[task.benchmark]) for task in owed}
-        n_owed = Counter(task[:2] for task in owed)
-        self.careful = Careful(world.attempts, {question for question, n in planned.items() if n_owed[question] < n})
+        planned = {task[:2]: n_planned(task.question_id, samples[task.benchmark]) for task in missing}
+        n_missing = Counter(task[:2] for task in missing)
+        self.careful = Careful(world.attempts, {question for question, n in planned.items() if n_missing[question] < n})
         self.model = world.model
         self.requests = settings.requests_per_minute and Level.of(settings.requests_per_minute, now)
         self.bill = world.bill
         self.n_done = 0
         self.longest_stated = 0
-        self.questions = {task[:2] for task in owed}
+        self.questions = {task[:2] for task in missing}
         self.round = -1
         self.any_probe = False
         self.first: set[Task] = set()
@@ -611,9 +613,9 @@ class Rules:
         if not any(f"stopped by the budget: {one}" in rule for one in reasons):
             raise Broken("budget", f"the end says {rule!r}, and {' and '.join(reasons)}")
         # A budget that still allows the next sample, and the next round as a whole, ends nothing.
-        owed = self._not_given_up(list(self.waiting))
-        if owed and not self._exceeds(1, known=False):
-            number = min(task.sample_index for task in owed)
+        missing = self._not_given_up(list(self.waiting))
+        if missing and not self._exceeds(1, known=False):
+            number = min(task.sample_index for task in missing)
             if not self._exceeds(sum(task.sample_index == number for task in self.samples), known=self._is_known()):
                 raise Broken("budget", f"the end says {rule!r}, and round {number} fits")
 

@@ -1,10 +1,10 @@
 """One session of a simulated run: the real dispatcher and network thread, on an event loop whose time jumps.
 
 What is checked, at every step or at the session's end, each as one sentence in `Broken`:
-- a request goes to an endpoint of the list, for a sample that is owed, not in flight, not given up, not stored;
+- a request goes to an endpoint of the list, for a sample that is missing, not in flight, not given up, not stored;
 - in flight ≤ concurrency;
 - attempts at one sample ≤ their bound;
-- each owed sample is in exactly one place: waiting, in flight, on the disk, or given up;
+- each missing sample is in exactly one place: waiting, in flight, on the disk, or given up;
 - an endpoint set aside is probed again, whoever waits has something to wait for, and nobody wakes late;
 - the session ends; then the books agree with the disk, and who was given up was given up for what befell it;
 """
@@ -36,7 +36,7 @@ from harness.generation.network.control import Orders
 from harness.generation.network.keeping import CONTINUABLE, Trust
 from harness.generation.network.thread import Network
 from harness.generation.run_progress import Account, Progress
-from harness.runs.missing import Owed, Task
+from harness.runs.missing import Missing, Task
 from harness.runs.record import RecordRefused
 from tests.runs import recorded
 from tests.simulation.rules import EPS, Broken, Rules, name
@@ -139,11 +139,11 @@ class _Request(msgspec.Struct, eq=False):
 class Session:
     """One session: what the network thread, the user and the system do in virtual time."""
 
-    def __init__(self, world: World, rows: list[Owed], *, faults: bool) -> None:
+    def __init__(self, world: World, rows: list[Missing], *, faults: bool) -> None:
         chance = world.chance
         self.world = world
         self.quiet = not faults
-        self.owed = {Task(r.benchmark, r.question_id, i) for r in rows for i in r.indices}
+        self.missing = {Task(r.benchmark, r.question_id, i) for r in rows for i in r.indices}
         self.flights: dict[Task, _Request] = {}
         self.events: list[tuple[float, Callable[[], None]]] = []
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -165,7 +165,7 @@ class Session:
         self.grace_ends: float | None = None
         self.stops = False
         """Somebody or something has ended the requests in flight."""
-        done = {name: world.total[name] - n for name, n in world.of_each(self.owed).items()}
+        done = {name: world.total[name] - n for name, n in world.of_each(self.missing).items()}
         settings = world.settings
         if self.quiet and (settings.budget_tokens or settings.budget_usd):
             settings = replace(settings, budget_tokens=None, budget_usd=None)
@@ -173,7 +173,7 @@ class Session:
         self.dispatcher = _Watched(
             settings,
             SessionPlan(
-                owed=rows,
+                missing=rows,
                 done=done,
                 total=world.total,
                 server_model=world.model,
@@ -196,13 +196,13 @@ class Session:
             clock=lambda: world.now,
             keeper=self.keeper(),
         )
-        self.rules = Rules(world, settings, self.owed, self.present, self.dispatcher)
+        self.rules = Rules(world, settings, self.missing, self.present, self.dispatcher)
         if faults:
             for _ in range(chance.choice((0, 0, 1, 2, 4))):
                 self._later(chance.uniform(0.0, 60.0), self._command)
             if chance.random() < 0.3:
                 self._later(chance.expovariate(1 / 20.0), self._kill)
-        self._say(f"session: {len(self.owed)} owed, concurrency {self.concurrency}, {sorted(self.present)}")
+        self._say(f"session: {len(self.missing)} missing, concurrency {self.concurrency}, {sorted(self.present)}")
 
     def play(self) -> None:
         world = self.world
@@ -281,8 +281,8 @@ class Session:
         self._say(f"ask {name(task)} of {url}, attempt {asked.attempt}")
         if task in flights:
             raise Broken("one request a sample", f"{name(task)} is asked twice at a time")
-        if task not in self.owed or task in disk.stored:
-            raise Broken("owed", f"{name(task)} is asked, and not owed")
+        if task not in self.missing or task in disk.stored:
+            raise Broken("missing", f"{name(task)} is asked, and not missing")
         if url not in self.present:
             raise Broken("list of endpoints", f"{url} is asked, and has left")
         if self.paused or self.ending.phase != "asking":
@@ -558,13 +558,13 @@ class Session:
         stored = world.of_each(world.disk.stored)
         if dispatcher.done != stored and dispatcher.ending.error is None:
             raise Broken("places", f"the books say that {dispatcher.done} are stored, the disk holds {stored}")
-        forgotten = [t for t in self.owed if t not in world.disk.stored and t not in given_up]
+        forgotten = [t for t in self.missing if t not in world.disk.stored and t not in given_up]
         if forgotten and not why:
             raise Broken("causes", f"{name(forgotten[0])} is neither stored nor among the causes, and nothing says why")
-        n_owed = facts.total - facts.done
-        causes = dispatcher.causes.listed(n_owed, why)
-        if sum(cause.count for cause in causes) != n_owed:
-            raise Broken("causes", f"{n_owed} are owed, the causes are {causes}")
+        n_missing = facts.total - facts.done
+        causes = dispatcher.causes.listed(n_missing, why)
+        if sum(cause.count for cause in causes) != n_missing:
+            raise Broken("causes", f"{n_missing} are missing, the causes are {causes}")
         endpoints = [*self.rules.endpoints.values()]
         downs: set[Sequence[RequestFailed | None] | None] = {*product(*(each.last for each in endpoints))}
         if world.disk.stored and not self.gave_up:
@@ -589,10 +589,10 @@ def play(seed: int, trace: list[str] | None = None) -> None:
         one.calm(world.model or one.model)
     for _ in range(1 if world.part_fails is None else 4):  # what a session finds out about parts, the next one knows
         _session(world, faults=False)
-    missing = {row[:2] for row in world.owed()}
+    missing = {row[:2] for row in world.missing()}
     if not missing <= world.natures.keys():
         raise Broken(
-            "all answered", f"{sorted(missing - world.natures.keys())} is owed after a session in which nothing failed"
+            "all answered", f"{sorted(missing - world.natures.keys())} missing after a session in which nothing failed"
         )
     if len(set(world.disk.stored.values())) > 1:
         raise Broken("one model", "samples of two models are on one disk")
@@ -600,7 +600,7 @@ def play(seed: int, trace: list[str] | None = None) -> None:
 
 def _session(world: World, *, faults: bool) -> str:
     """Why the session ended early; empty if it did not."""
-    if rows := world.owed():
+    if rows := world.missing():
         world.disk.open(faults=faults)
         session = Session(world, rows, faults=faults)
         session.play()

@@ -18,7 +18,7 @@ from harness.core.nouns import Prices
 from harness.generation.run_progress import Account
 from harness.generation.settings import BenchmarkSettings, RunSettings
 from harness.presets.sampling import Sampling
-from harness.runs.missing import Owed, Task, n_planned
+from harness.runs.missing import Missing, Task, n_planned
 from harness.runs.record import RecordRefused
 
 if TYPE_CHECKING:
@@ -387,11 +387,11 @@ class World:
         n_odd = [task.benchmark for task in tasks].count("odd")
         return {"odd": n_odd, "even": len(tasks) - n_odd}
 
-    def owed(self) -> list[Owed]:
+    def missing(self) -> list[Missing]:
         """What is not on the disk."""
         left: dict[tuple[str, str], list[int]] = {}
         stored = self.disk.stored
         for task in self.keys:
             if task not in stored:
                 left.setdefault(task[:2], []).append(task.sample_index)
-        return [Owed(*question, tuple(indices)) for question, indices in left.items()]
+        return [Missing(*question, tuple(indices)) for question, indices in left.items()]

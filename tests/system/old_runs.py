@@ -1,7 +1,7 @@
 """Interrupted runs as an older version left them, and the commands that made them.
 
 Each folder of `run_folders/VERSION/` was written by that version of `harness run` with the words below, against
-a server that rejected every odd seed (`half`), so that about half of the run is owed. To add the folders of
+a server that rejected every odd seed (`half`), so that about half of the run is missing. To add the folders of
 the present version: `python -m tests.system.old_runs`.
 """
 

@@ -90,7 +90,7 @@ def serve() -> Iterator[Callable[[Answer], FakeServer]]:
 
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A run of one question in one folder; tests ask for more samples with each call, so that something is owed."""
+    """A run of one question in one folder; tests ask for more samples with each call, so that something is missing."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     path = tmp_path / "sums.jsonl"

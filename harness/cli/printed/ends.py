@@ -17,7 +17,7 @@ class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Samples that the run plans."""
     done: int
     """Samples on disk."""
-    owed: int
+    missing: int
     """Samples that are missing."""
     accepted_as_missing: int
     """Samples that are not on disk because they can never succeed."""

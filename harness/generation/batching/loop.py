@@ -97,7 +97,7 @@ class BatchLoop(NetworkThread):
     # ---- the thread
 
     def _run(self) -> None:
-        """Make batches and collect their results until nothing is owed or `stop` is called; the thread's program.
+        """Make batches and collect their results until nothing is missing or `stop` is called; the thread's program.
 
         What fails goes to the dispatcher, which ends the session; nothing is raised.
         """

@@ -47,7 +47,7 @@ from harness.generation.dispatch.schedule import UNKNOWN_LENGTH
 from harness.generation.run_progress import Account, RunCosts, Spent, completion_tokens, tokens_before
 from harness.generation.settings import RunSettings
 from harness.runs.log_events import STOPPED_BY_BUDGET
-from harness.runs.missing import Owed, Task
+from harness.runs.missing import Missing, Task
 
 # ---- the phase of a session
 
@@ -275,7 +275,7 @@ class Budget:
     """
 
     def __init__(
-        self, settings: RunSettings, rows: Sequence[Owed], billing: Billing, account: Account, flights: Sized
+        self, settings: RunSettings, rows: Sequence[Missing], billing: Billing, account: Account, flights: Sized
     ) -> None:
         """rows: the samples that the session asks for. billing: knows the prompts. account: of the command.
 

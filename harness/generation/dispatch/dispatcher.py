@@ -104,12 +104,12 @@ class Dispatcher:
             clock,
             jitter,
             batches=settings.batching is not None,
-            n_questions=len(plan.owed),
+            n_questions=len(plan.missing),
         )
         self.listed = self._lanes.listed
         # Questions of which a sample was answered, in this session or an earlier one.
         samples = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
-        self._proven = {o[:2] for o in plan.owed if len(o.indices) < n_planned(o.question_id, samples[o.benchmark])}
+        self._proven = {o[:2] for o in plan.missing if len(o.indices) < n_planned(o.question_id, samples[o.benchmark])}
         self._canary = Canary(answered, on=settings.canary)
         self.done, self.total = dict(plan.done), plan.total
         """Samples by benchmark: on disk, earlier sessions included, and expected."""
@@ -122,7 +122,7 @@ class Dispatcher:
         self.model_name = ModelName(plan.server_model)
         self.ending = Ending()
         self._billing = Billing(settings, plan)
-        self._budget = Budget(settings, plan.owed, self._billing, account or Account(), self._flights)
+        self._budget = Budget(settings, plan.missing, self._billing, account or Account(), self._flights)
         if any(benchmark.tools for benchmark in settings.benchmarks.values()):  # the sum is over all in flight
             flights = self._flights.values()
             self._budget.billed_for_steps = lambda: sum(each.work.billed.completion_tokens for each in flights)
@@ -132,7 +132,7 @@ class Dispatcher:
         """The state of the tool's calls."""
         self._arrivals = Arrivals(clock, self._flights)
         self._scheduler = Scheduler(
-            plan.owed,
+            plan.missing,
             order="rounds" if self._budget else settings.order,
             may_start_round=self._budget.may_start if self._budget else None,
         )

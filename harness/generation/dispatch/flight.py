@@ -18,7 +18,7 @@ from harness.client.interface import Arriving
 from harness.client.protocol.failures import RequestFailed
 from harness.generation.dispatch.too_many_requests import Pace
 from harness.generation.run_progress import EndpointState, OldestInFlight, Spent
-from harness.runs.missing import Owed, Task
+from harness.runs.missing import Missing, Task
 
 # ---- what one endpoint has answered lately, and what each question has met there
 
@@ -123,13 +123,13 @@ class History(msgspec.Struct, eq=False):
 class SessionPlan:
     """The state from which one session starts.
 
-    owed: the samples to ask for. done, total: samples by benchmark, on disk before the session and expected in the end.
-    prompt_bytes: (benchmark, question_id) of each question with owed samples → bytes of its prompt in a request; empty
-    if no prices are given. server_model: the model's name in the first reply of the run, in any session; None before
-    that.
+    missing: the samples to ask for. done, total: samples by benchmark, on disk before the session and expected in the
+    end. prompt_bytes: (benchmark, question_id) of each question with missing samples → bytes of its prompt in a
+    request; empty if no prices are given. server_model: the model's name in the first reply of the run, in any session;
+    None before that.
     """
 
-    owed: Sequence[Owed]
+    missing: Sequence[Missing]
     done: Mapping[str, int]
     total: Mapping[str, int]
     prompt_bytes: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
     n_waits: int = 0
     opens_at: float = float("-inf")
     retry_after_ends: float = float("-inf")
-    try_owed: bool = False
+    try_due: bool = False
     set_aside: bool = False
     down_at: float = float("-inf")
     lists: bool = False

@@ -184,7 +184,7 @@ class Lanes:
             lane.last_failure = failure
         # A request that was sent before the pause ended is not the try that the endpoint is owed after the pause.
         if flight.sent_at >= lane.retry_after_ends:
-            lane.try_owed = False
+            lane.try_due = False
         if failure.retry_after is not None:
             self._pause(lane, now, failure.retry_after)
         if failure.kind == "rate_limited" and counts:
@@ -210,7 +210,7 @@ class Lanes:
         lane.retry_after_ends = max(lane.retry_after_ends, until)
         lane.opens_at = max(lane.opens_at, until)
         # `gave_up` waits for a try after the pause; once the patience is over, a new pause earns no new try.
-        lane.try_owed = self._down_since is None or now - self._down_since < self.patience
+        lane.try_due = self._down_since is None or now - self._down_since < self.patience
 
     def _set_aside(self, lane: Lane, now: float) -> None:
         """Send this endpoint one request at a time from now on, each after a pause that doubles until it answers."""
@@ -274,7 +274,7 @@ class Lanes:
         if self._down_since is None:
             return None
         now, present = self._clock(), self._present()
-        if now - self._down_since < self.patience or any(lane.try_owed or lane.in_flight for lane in present):
+        if now - self._down_since < self.patience or any(lane.try_due or lane.in_flight for lane in present):
             return None
         return f"no request has been answered for {now - self._down_since:.0f} s ({self._last_words})"
 
@@ -309,7 +309,7 @@ class Lanes:
         if self._down_since is None:
             return None
         # An endpoint that asked for a pause is tried once more after it, however long the pause is.
-        tries = (lane.opens_at for lane in self._present() if lane.try_owed)
+        tries = (lane.opens_at for lane in self._present() if lane.try_due)
         return max(0.0, max((self._down_since + self.patience, *tries)) - self._clock())
 
     @property

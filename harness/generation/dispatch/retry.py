@@ -231,15 +231,15 @@ class Causes:
                 messages.setdefault(task.benchmark, {})[task.question_id] = cause.example
         return messages
 
-    def listed(self, n_owed: int, not_asked_because: str) -> list[Cause]:
+    def listed(self, n_missing: int, not_asked_because: str) -> list[Cause]:
         """Return why samples are missing, with how many for each cause; the most frequent cause first.
 
-        n_owed: missing samples. not_asked_because: the cause of those that were never asked.
+        n_missing: missing samples. not_asked_because: the cause of those that were never asked.
         """
         groups: dict[tuple[str, int | None], list[Cause]] = {}
         for cause, status in self._failures.values():
             groups.setdefault((cause.kind, status), []).append(cause)
         causes = [reduce(Cause.plus, each) for each in groups.values()]
-        if n_owed > len(self._failures):
-            causes.append(Cause("not asked", n_owed - len(self._failures), not_asked_because))
+        if n_missing > len(self._failures):
+            causes.append(Cause("not asked", n_missing - len(self._failures), not_asked_because))
         return sorted(causes, key=lambda cause: -cause.count)

@@ -36,7 +36,7 @@ import msgspec
 
 from harness.core.choices import Order
 from harness.generation.dispatch.flight import Lane, Work
-from harness.runs.missing import Owed, Task
+from harness.runs.missing import Missing, Task
 
 UNKNOWN_LENGTH = 4096.0
 """Expected length of a sample, in tokens, before the first sample has finished."""
@@ -95,7 +95,11 @@ class Scheduler:
     """
 
     def __init__(
-        self, owed: Sequence[Owed], *, order: Order = "longest", may_start_round: Callable[[int], bool] | None = None
+        self,
+        missing: Sequence[Missing],
+        *,
+        order: Order = "longest",
+        may_start_round: Callable[[int], bool] | None = None,
     ) -> None:
         self._in_rounds = order == "rounds"
         self._may_start_round = may_start_round
@@ -103,7 +107,7 @@ class Scheduler:
         """The latest round that `may_start_round` let begin; rounds count from 0."""
         self._questions = {
             (o.benchmark, o.question_id): _Question((o.benchmark, o.question_id), row, sorted(o.indices, reverse=True))
-            for row, o in enumerate(owed)
+            for row, o in enumerate(missing)
         }
         self._returned: dict[tuple[bool, Lane | None], deque[Work]] = {}
         """(whether `WORN`, the endpoint where they failed last) → samples that came back."""

@@ -29,7 +29,7 @@ from harness.core.records import SCHEMA_VERSION, Seam
 from harness.generation.dispatch.flight import Flight
 from harness.runs.layout import RunFolder
 from harness.runs.line_file import line, read_appended, refuse_link
-from harness.runs.missing import Owed, Task
+from harness.runs.missing import Missing, Task
 
 # ---- the file
 
@@ -162,12 +162,13 @@ class Keeper:
     def __init__(
         self,
         folder: RunFolder,
-        owed: Sequence[Owed],
+        missing: Sequence[Missing],
         on_event: Callable[..., None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read the parts that earlier sessions wrote of samples which are still missing (`owed`)."""
-        rows = cache(lambda: {(row.benchmark, row.question_id): row.indices for row in owed})  # made if there are parts
+        """Read the parts that earlier sessions wrote of samples which are still missing."""
+        # Made only if there are parts.
+        rows = cache(lambda: {(row.benchmark, row.question_id): row.indices for row in missing})
         stored, self.damage = read_parts(folder)
         self.partials = {
             task: part

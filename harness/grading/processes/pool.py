@@ -399,8 +399,8 @@ class _Keeper:
 class _Worker:
     """A worker process, and the jobs whose replies it owes.
 
-    owed: (id that the reply must repeat, job), the one that is due first. buffer: bytes that it sent, up to an end that
-    completes no frame yet. deadline: of the next reply. ready: its imports are done, by its latest note. has_begun: it
+    assigned: (id that the reply must repeat, job), the one that is due first. buffer: bytes that it sent that
+    complete no frame yet. deadline: of the next reply. ready: its imports are done, by its latest note. has_begun: it
     has been ready. question: the question that it was sent last, which the next task need not repeat.
     """
 
@@ -419,7 +419,7 @@ class _Worker:
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
         # A worker may send half a frame, so the parent must never wait in a read.
         os.set_blocking(self.stdout.fileno(), False)
-        self.owed: deque[tuple[str, _Job]] = deque()
+        self.assigned: deque[tuple[str, _Job]] = deque()
         self.buffer = bytearray()
         self.deadline = Deadline(self.process.pid)
         self.ready = self.has_begun = False
@@ -528,10 +528,10 @@ class Pool:
     # --- sending ---
     def dispatch(self) -> None:
         """Give queued jobs to workers that owe nothing, and start workers up to `size`."""
-        for worker in [worker for worker in self.workers if not worker.owed and worker.process.poll() is not None]:
+        for worker in [worker for worker in self.workers if not worker.assigned and worker.process.poll() is not None]:
             self.replace(worker, None)  # it ended while it owed no reply, so that no answer is the cause
         while self.queue:
-            idle = next((worker for worker in self.workers if not worker.owed), None)
+            idle = next((worker for worker in self.workers if not worker.assigned), None)
             if idle is None:
                 if len(self.workers) >= self.size:
                     return
@@ -562,7 +562,7 @@ class Pool:
         tasks = []
         for job in jobs:
             item = secrets.token_hex(8)  # a forged reply cannot know it
-            worker.owed.append((item, job))
+            worker.assigned.append((item, job))
             question = None if job.question is worker.question else _without_prompt(job.question)
             tasks.append(GradingTask(item, question, job.answer, job.with_steps))
             worker.question = job.question
@@ -571,7 +571,7 @@ class Pool:
         try:
             message = codec.frame(tasks)
             if len(message) > MAX_FRAME_BYTES and len(jobs) > 1:
-                worker.owed.clear()
+                worker.assigned.clear()
                 worker.question = None
                 self.queue.extendleft(reversed(jobs[1:]))
                 self.send(worker, jobs[:1])
@@ -588,16 +588,16 @@ class Pool:
         """
         self.on_wait()
         now = time.monotonic()
-        wait = min([timeout, *(max(worker.deadline.ends_at - now, 0.0) for worker in self.workers if worker.owed)])
+        wait = min([timeout, *(max(worker.deadline.ends_at - now, 0.0) for worker in self.workers if worker.assigned)])
         ready = self.selector.select(wait)
         for worker in self.workers:  # whoever wakes late stood still, and its workers may have, with the whole machine
             worker.deadline.ends_at += max(time.monotonic() - now - wait, 0.0)
         for key, _ in ready:
             self.receive(key.data)
         for worker in list(self.workers):
-            if worker.owed and worker.deadline.is_over():
+            if worker.assigned and worker.deadline.is_over():
                 self.receive(worker)  # a reply that has just arrived still counts
-                if worker in self.workers and worker.owed and worker.deadline.is_over():
+                if worker in self.workers and worker.assigned and worker.deadline.is_over():
                     self.replace(worker, "time" if worker.has_begun else None)
 
     def receive(self, worker: _Worker) -> None:
@@ -638,10 +638,10 @@ class Pool:
             worker.ready = reply.is_ready
             worker.has_begun, self._n_failed_starts = True, 0
             return True
-        if not worker.owed or worker.owed[0][0] != reply.item or verdict is None:
+        if not worker.assigned or worker.assigned[0][0] != reply.item or verdict is None:
             self.replace(worker, "crash")
             return False
-        _, job = worker.owed.popleft()
+        _, job = worker.assigned.popleft()
         self._died_once.discard(job.key)
         self.decisions[job.key] = self._distinct.setdefault(verdict, verdict)
         if verdict.rule == "memory":
@@ -653,7 +653,7 @@ class Pool:
         """Return the cause for `replace` after this worker died; None the first time, when the job is queued again."""
         if not worker.has_begun:
             return None
-        due = worker.owed[0][1].key if worker.owed else None
+        due = worker.assigned[0][1].key if worker.assigned else None
         if due is None or due in self._died_once:
             return "crash"
         self._died_once.add(due)
@@ -667,10 +667,10 @@ class Pool:
         self.workers.remove(worker)
         self.selector.unregister(worker.stdout)
         worker.kill()
-        owed = [job for _, job in worker.owed]
-        worker.owed.clear()
-        if cause is not None and owed:
-            job = owed.pop(0)
+        assigned = [job for _, job in worker.assigned]
+        worker.assigned.clear()
+        if cause is not None and assigned:
+            job = assigned.pop(0)
             self._died_once.discard(job.key)
             grader = job.question.rules.grader
             # The rule of the grade: the cause itself, or words that blame a user's own verifier, "verifier …".
@@ -679,4 +679,4 @@ class Pool:
             vote = job.answer[:MAX_VOTE_CHARS] or None
             self.decisions[job.key] = Verdict("undecided", rule, vote=vote, steps=steps)
         # At the front and in their order, since samples wait for the oldest jobs first.
-        self.queue.extendleft(reversed(owed))
+        self.queue.extendleft(reversed(assigned))

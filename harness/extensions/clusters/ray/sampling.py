@@ -149,7 +149,7 @@ def _outcome_of_all(folder: RunFolder, outcomes: Sequence[Outcome], notes: Seque
         warnings=list(sentences),
         causes=sorted(causes.values(), key=lambda cause: -cause.count),
         advice="; ".join(dict.fromkeys(outcome.advice for outcome in outcomes if outcome.advice)),
-        n_missing=sum(outcome.n_missing for outcome in outcomes),
+        n_impossible=sum(outcome.n_impossible for outcome in outcomes),
         tally=reduce(Tally.plus, (outcome.tally for outcome in outcomes)),
     )
 
