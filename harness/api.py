@@ -83,16 +83,16 @@ def run(
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
 ) -> Run:
-    """Sample completions of benchmarks. The same call again asks only for the samples that are missing.
+    """Sample completions for benchmarks. Repeat the call to request only missing samples.
 
-    benchmarks: "aime24:64,math500" (a name, if you like with the number of samples a question), or card files. The
-    options are those of `harness run`, by the same names; see `RunOptions`. on: "ray" or "ray://HOST:PORT": the nodes
-    of this cluster sample the questions, each a shard of them; progress is not shown then.
-    judge: the judge that will score the run; it is tried on two answers before the first request. progress: show the
-    run's progress. on_progress: called about twice a second with a `Progress`.
-    In an event loop: `await asyncio.to_thread(harness.run, …)`. Cancelling the task or Ctrl-C does not end the run
-    then; an exception that `on_progress` raises does.
-    Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (a budget, the canary), `Interrupted`.
+    benchmarks: names, optionally with a number of samples per question, such as "aime24:64,math500"; or card files. The
+    options are those of `harness run`, with the same names (see `RunOptions`). on: "ray" or "ray://HOST:PORT" samples
+    on the nodes of this cluster, with one shard of the questions per node; progress is then not shown. judge: the judge
+    that will be used to score the run. It is first tried on two answers. progress: show a progress display.
+    on_progress: function that is called about twice a second with a `Progress`. In an event loop, use `await
+    asyncio.to_thread(harness.run, …)`. Canceling the task or pressing Ctrl-C then does not stop the run; to stop it,
+    raise an exception in `on_progress`. Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (because of a
+    budget or the canary) or `Interrupted`.
 
     >>> run = harness.run("demo:2", base_url="http://127.0.0.1:8000", out="results/a")
     >>> run.complete, len(list(run.samples()))
@@ -121,13 +121,12 @@ def score(
 ) -> Scores:
     """Grade the samples of a run, or the outputs of another tool, and return their scores.
 
-    source: a run, a run folder, or a file of another tool's outputs; then options name the columns, the tool or the
-    card, and the file becomes the run folder `FILE.scored`, for which it stands wherever a run is taken. judge: a model
-    that decides the answers that the rules leave undecided. prices: USD per million tokens of the judge's prompts and
-    replies; `judging.cost` of each score then has its cost.
-    The options are those of `harness score`, by the same names. on: "ray" or "ray://HOST:PORT": the nodes of this
-    cluster grade the run.
-    Raises `UsageError`, `StoreError`, and with a judge what `run` raises.
+    source: a run, a run folder, or a file of another tool's outputs. For a file, options specify the columns, the tool
+    or the benchmark. The file is converted to the run folder `FILE.scored`, and its path is then accepted wherever a
+    run is. judge: model that decides answers left undecided by the rules. prices: the judge's prices in USD per million
+    prompt and completion tokens; `judging.cost` of each score then includes its cost. The options are those of `harness
+    score`, with the same names. on: "ray" or "ray://HOST:PORT" grades on the nodes of this cluster. Raises `UsageError`
+    or `StoreError`; with a judge, the same errors as `run`.
 
     >>> scores = harness.score(run)
     >>> scores["demo"].accuracy.value
@@ -153,13 +152,14 @@ def score(
 
 @takes(AuditOptions)
 def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) -> list[Audit]:
-    """Audit the grades of a scored run: draw samples for a person to judge; estimate the accuracy by the verdicts.
+    """Audit the grades of a scored run: draw samples for a person to grade, and estimate the accuracy from these
+    verdicts.
 
-    samples: how many samples of each benchmark a person judges. undecided: those that the grader left undecided, in
-    place of a random draw; their verdicts estimate nothing. out: the file to which the drawn samples are written.
-    verdicts: this file once a person has filled it in; its verdicts are stored as corrections by `who`. Returns a value
-    for each benchmark: `items` are the samples still to judge, `estimate` is the accuracy by the person's verdicts,
-    whose intervals allow for errors of the grader. Raises `UsageError`, `StoreError`.
+    samples: number of samples to grade per benchmark. undecided: grade the samples that the grader left undecided,
+    instead of a random draw; no accuracy is estimated from them. out: file to which the drawn samples are written.
+    verdicts: the same file after a person has filled it in; its verdicts are stored as corrections by `who`. Returns
+    one value per benchmark: `items` are the samples that still need a verdict, and `estimate` is the accuracy according
+    to the person, with intervals that account for the grader's errors. Raises `UsageError` or `StoreError`.
 
     >>> (demo,) = harness.audit(run, samples=20, out="to-judge.jsonl")
     >>> len(demo.items)
@@ -176,10 +176,10 @@ def _paths(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePat
 
 @takes(MergeOptions)
 def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **options: Unpack[MergeKeywords]) -> Merged:
-    """Join run folders of one run (shards, or a run begun on several machines) into the folder `out`.
+    """Merge several folders of one run (shards, or parts sampled on several machines) into the folder `out`.
 
-    Each sample is kept once. The same call again adds samples that have come since. `harness.score` takes the result.
-    Raises `UsageError`; `StoreError` that names the setting in which the folders differ.
+    Duplicate samples are merged into one. Repeat the call to add new samples. The result can be passed to
+    `harness.score`. Raises `UsageError`, or `StoreError` that names a setting in which the folders differ.
 
     >>> shards = [harness.run("demo:2", shard=shard, out=f"shard-{shard[0]}") for shard in ("1/2", "2/2")]
     >>> harness.merge(shards, out="results/both").benchmarks[0].n_samples
@@ -193,11 +193,11 @@ def report(
     runs: Sequence[Run | RunFolder | FilePath] | Run | FilePath,
     **options: Unpack[ReportKeywords],
 ) -> Report:
-    """Make one report of scored runs, beside published scores of their models. The first run is the baseline.
+    """Create one report on scored runs, with published scores of their models. The first run is the baseline.
 
-    runs: runs, run folders, or scored outputs of other tools. out: the folder for report.html, .md, .csv and .tex;
-    None: nothing is written. plots: the folder for each plot as SVG and CSV; as PNG, too, with the extra `report`.
-    Raises `UsageError`, `StoreError`.
+    runs: runs, run folders, or scored outputs of other tools. out: folder for report.html, .md, .csv and .tex; with
+    None, no files are written. plots: folder for the plots, as SVG and CSV, and also as PNG if the extra `report` is
+    installed. Raises `UsageError` or `StoreError`.
 
     >>> report = harness.report([run, other], out="report")
     >>> "| demo " in report.markdown()  # in a notebook, `report` alone shows its tables
@@ -223,10 +223,11 @@ def export(
 ) -> Written:
     """Write runs in another tool's format: sharegpt, alpaca, trl, parquet, lm_eval … (docs/exports.md).
 
-    source: a run, or several of different benchmarks; with solution_key a benchmark's name, whose own solutions become
-    training data. to: the name of the format. out: a folder; None: `exports/` in the folder of the first run.
-    finish_reasons: only replies that ended in one of these ways are written; (): all. The options are those of
-    `harness export`, by the same names; None means the default of the format. Raises `UsageError`, `StoreError`.
+    source: a run, or several runs of different benchmarks; with solution_key, the name of a benchmark whose own
+    solutions are exported as training data. to: name of the format. out: folder for the files; None means `exports/` in
+    the first run folder. finish_reasons: export only replies with one of these finish reasons; () means all. The other
+    options are those of `harness export`, with the same names; None means the format's default. Raises `UsageError` or
+    `StoreError`.
 
     >>> written = harness.export(run, "parquet")
     >>> [(file.path.name, file.n) for file in written.files]
@@ -236,10 +237,10 @@ def export(
 
 
 def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath], of: Of = "samples") -> Table:
-    """Return the samples, grades or scores of runs as an Arrow table, which pandas, polars and DuckDB read.
+    """Return the samples, grades or scores of runs as an Arrow table, which pandas, Polars and DuckDB can read.
 
-    runs: a run or several. of: what a row is. The columns of samples are those of `harness export parquet`. Raises
-    `UsageError` if there is no row, `StoreError`.
+    runs: one run or several. of: what each row describes. Samples have the same columns as in `harness export RUN --to
+    parquet`. Raises `UsageError` if there are no rows, or `StoreError`.
 
     >>> samples = harness.frame([run, other])
     >>> samples.num_rows
@@ -252,13 +253,14 @@ def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath
 
 @takes(CompareOptions)
 def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> Comparisons:
-    """Compare scored runs with a baseline: which is better on each benchmark, and how sure that is.
+    """Compare scored runs with a baseline: which is better on each benchmark, and how certain that is.
 
-    runs: runs, run folders, or scored outputs of other tools. In each benchmark the baseline is the first run that has
-    it, unless the option names one. Returns a list with a value for each other run and benchmark; its `uncompared` has
-    a sentence for each benchmark of which no two runs are compared. A value's `decision` holds the verdicts, the
-    intervals of the difference, and the p-values (how likely so large a difference is by luck), corrected for the
-    number of comparisons by Holm's method; `settings` are the settings that differ. Raises `UsageError`, `StoreError`.
+    runs: runs, run folders, or scored outputs of other tools. baseline: run that the others are compared with; by
+    default, for each benchmark, the first run that includes it. Returns a list with one value per benchmark and run
+    other than the baseline. The list's `uncompared` has a sentence for each benchmark on which no two runs could be
+    compared. A value's `decision` contains the verdicts, the intervals of the difference, and the p-values (how likely
+    such a large difference is by chance), corrected for the number of comparisons by Holm's method. Its `settings` are
+    the settings that differ. Raises `UsageError` or `StoreError`.
 
     >>> (demo,) = harness.compare([run, other])
     >>> demo.decision.paired.difference.value, demo.decision.verdict
@@ -271,9 +273,9 @@ def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[Compar
 def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]) -> list[Verified]:
     """Check whether a scored run, or another tool's outputs, agrees with published scores of its model.
 
-    Returns a value for each benchmark. model: the name under which scores are published, if the run has another one;
-    needed for another tool's outputs, which do not name their model. published: a file or folder of your own published
-    scores. Raises `UsageError` if no score of the model is known, `StoreError`.
+    Returns one value per benchmark. model: name under which the model's scores are published, if the run uses a
+    different name; required for another tool's outputs, which do not name their model. published: file or folder with
+    your own published scores. Raises `UsageError` if no score of the model is known, or `StoreError`.
 
     >>> (demo,) = harness.verify(run, published="our-scores.yaml")
     >>> demo.standing
@@ -288,17 +290,16 @@ def plan(
     detect: float | None = None,
     **options: Unpack[PlanKeywords],
 ) -> list[Needed]:
-    """Plan a comparison: how many samples, tokens, seconds and USD it takes to find a difference of `detect` points.
+    """Plan a comparison: the samples, tokens, time and cost that are needed to detect a difference of `detect` points.
 
-    To find means: with a probability of 80% if the true difference is that large. source: a scored run with at least
-    two samples a question, from which the spread is taken; or the name of a benchmark or a file of questions: then the
-    spread of published runs. Several, in a list or separated by commas, are planned for one comparison of all. With a
-    number of samples behind the name (`aime24:64`), `smallest_difference` says what so many samples find, and `detect`
-    may be left out. accuracy: of your model in %, where no run shows it.
-    margin: instead of `detect`, how many samples show that an equally good model is not worse by so many points or
-    more. recovery: the same for a percentage of the baseline's accuracy, such as 95. prices: USD per million tokens of
-    prompts and replies; None: those that the run was given. plots: a folder for a picture of `by_samples`. Raises
-    `UsageError`, `StoreError`.
+    A difference of this size is detected with a probability of 80%. source: a scored run with at least two samples per
+    question, whose spread is used; or the name of a benchmark or a file of questions, for which the spread of published
+    runs is used. Several sources, in a list or separated by commas, are planned for a single comparison. With a number
+    of samples after the name (`aime24:64`), `smallest_difference` is the difference that so many samples detect, and
+    `detect` can be omitted. accuracy: your model's accuracy in %, if there is no run. margin: instead of `detect`, plan
+    to show that an equally good model is less than this many points worse. recovery: the same, with the minimum given
+    as a percentage of the baseline's accuracy, such as 95. prices: USD per million prompt and completion tokens; None
+    means the prices given to the run. plots: folder for a plot of `by_samples`. Raises `UsageError` or `StoreError`.
 
     >>> (demo,) = harness.plan(run, detect=5)
     >>> demo.samples
@@ -319,12 +320,13 @@ def race(
     on_look: races.OnLook = lambda _standings: None,
     **options: Unpack[RunKeywords],
 ) -> races.Raced:
-    """Sample several candidates in rounds until it is decided whether each is better or worse than the first.
+    """Sample several candidates, round by round, until it is clear whether each is better or worse than the first.
 
-    The same call again continues the race. candidates: name → options of its own; the other options hold for all.
-    samples (an option): the most samples a question that a candidate may use. margin: candidates that differ by fewer
-    points count as equal. step: rounds between two looks at the scores; on_look is called at each. The result holds
-    `standings`, `decided`, `folders` and `n_rounds`. Raises what `run` raises.
+    Repeat the call to resume the race. candidates: name of each candidate → its own options; all other options apply to
+    every candidate. The option `samples` is the maximum number of samples per question for each candidate. margin:
+    candidates that differ by less than this many points count as equal. step: number of rounds between comparisons;
+    on_look is called after each comparison. The result has the attributes `standings`, `decided`, `folders` and
+    `n_rounds`. Raises the same errors as `run`.
 
     >>> raced = harness.race("demo:2", candidates={"cool": {"temperature": 0.2}, "warm": {"temperature": 1.0}}, limit=5)
     >>> raced.standings["warm"].verdict
@@ -346,12 +348,12 @@ def sweep(
     on_progress: OnProgress | None = None,
     **options: Unpack[RunKeywords],
 ) -> Swept:
-    """Run and score every cell of a sweep file or a suite. The same call again continues where it was stopped.
+    """Run and score every cell of a sweep file or a suite. Repeat the call to resume.
 
-    options: those of `run`; they override the file, but `serve` counts only if the file names no servers. judge: as in
-    `score`. k: of pass@k in the tables, in place of the file's. track: trackers that get each cell's scores; a
-    series of checkpoints is one run there. progress, on_progress: as in `run`. A cell that fails
-    stops no other cell; the result's `lost` names it. Raises `UsageError`, `StoreError`, `Interrupted`.
+    options: options of `run`, which override those in the file; `serve` is used only if the file lists no servers.
+    judge: as in `score`. k: value of k for pass@k in the tables, instead of the file's. track: trackers that receive
+    each cell's scores; all checkpoints of a series go to one tracker run. progress, on_progress: as in `run`. If a cell
+    fails, the others continue, and the result's `lost` lists it. Raises `UsageError`, `StoreError` or `Interrupted`.
 
     >>> swept = harness.sweep("temperatures.yaml")
     >>> swept.complete
@@ -366,12 +368,13 @@ def sweep(
 
 @takes(ProbeOptions)
 def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> ProbeReport:
-    """Examine a server: what of its protocol, sampling, context, template, load or weights would spoil a score.
+    """Check a server for faults in protocol, sampling, context, chat template, load or weights that would spoil a
+    score.
 
-    base_url: its address; None: OPENAI_BASE_URL, else the running server. The options are those of `harness probe`, by
-    the same names. The report is `sound` where nothing spoils a score; each of its `findings` says what was sent, what
-    came, why it matters and how to mend it. Raises `UsageError`; `ServerError` where the server cannot be asked;
-    `Interrupted` for a signal, whose `report` holds the finished checks once the checks have begun.
+    base_url: the server's URL; None means OPENAI_BASE_URL, or otherwise the running server. The options are those of
+    `harness probe`, with the same names. The report's `sound` is true if nothing would spoil a score. Each of its
+    `findings` says what was sent, what came back, why it matters and how to fix it. Raises `UsageError`; `ServerError`
+    if the server is unreachable; or, on a signal, `Interrupted`, whose `report` contains the finished checks, if any.
 
     >>> probed = harness.probe("http://127.0.0.1:8000", checks=["protocol"])
     >>> [finding.check for finding in probed.findings if finding.outcome == "spoils"]
@@ -381,10 +384,11 @@ def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> Prob
 
 
 def serve(engine: str, model: str = "", *, detach: bool = False, **fields: Any) -> RunningServer:
-    """Start a server and wait until it answers a request; the result is a context manager that stops the server.
+    """Start a server and wait until it responds. The result is a context manager that stops the server.
 
-    engine: llama_cpp, vllm, sglang …; fields: those of `server_launchers.spec.ServerSpec`, such as tp=8. detach: the
-    server outlives this process, until `.stop()` or `harness serve stop`. Raises `UsageError`, `ServerError`.
+    engine: name of the engine, such as llama_cpp or vllm. fields: fields of `server_launchers.spec.ServerSpec`, such as
+    tp=8. detach: keep the server running after this process ends, until `.stop()` or `harness serve stop`. Raises
+    `UsageError` or `ServerError`.
 
     >>> with harness.serve("command", "able", extra_flags=["python", "able_server.py", "--port", "{port}"]) as server:
     ...     run = harness.run("demo:2", limit=5, base_url=server.name, out="results/able")

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The result of `harness.run`: the run, and how its last session ended. It is accepted wherever a path is.
+    """The result of `harness.run`: the run, and how its last session ended. It is accepted wherever the path of a run
+    is.
 
-    outcome: counts of the session (samples done and missing, causes of failures, tokens, seconds), and with a target
-    error whether it was reached. warnings: sentences to read beside the run's scores.
+    outcome: metrics of the session (finished and missing samples, causes of failures, tokens, seconds) and, if there is
+    a target error, whether it was reached. warnings: warnings to show with the run's scores.
     """
 
     outcome: Outcome = field(repr=False)
@@ -43,17 +44,17 @@ class Run:
 
     @property
     def model(self) -> str:
-        """The model's name in requests."""
+        """Name of the model in requests."""
         return self.outcome.model
 
     @property
     def reached(self) -> str:
-        """A sentence that the target error was reached; "" without a target, and if it was missed."""
+        """A sentence if the target error was reached; otherwise empty."""
         return self.outcome.reached
 
     @property
     def missed(self) -> str:
-        """A sentence that the target error was not reached; "" without a target, and if it was reached."""
+        """A sentence if there is a target error that was not reached; otherwise empty."""
         return self.outcome.missed
 
     def __fspath__(self) -> str:
@@ -62,11 +63,11 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether every planned sample is stored and the target error, if there is one, is reached."""
+        """Whether all planned samples are stored and the target error, if any, was reached."""
         return self.outcome.complete and not self.missed
 
     def samples(self) -> Iterator[Sample]:
-        """Yield every stored sample, benchmark by benchmark; only one sample is in memory at a time."""
+        """Yield all stored samples, benchmark by benchmark. Only one sample is in memory at a time."""
         folder = RunFolder(self.path)
         for name in Manifest.load(folder).benchmarks:
             yield from read_samples(folder.benchmark(name))
@@ -85,11 +86,11 @@ class Run:
 class Scores(Sequence[Score]):
     """The scores of a run or of a file of outputs, one for each benchmark.
 
-    `scores["aime24"]` is one benchmark's score.
+    `scores["aime24"]` is the score of one benchmark.
 
-    judge: for each benchmark, what a judge model decided; empty without a judge. missing: why replies of the judge are
-    missing; the same call asks for them. agreements: how far each second grader agrees, by the grader's name and then
-    by benchmark: `scores.agreements["sympy"]["aime24"]`.
+    judge: one report per benchmark on the judge's verdicts; empty without a judge. owed: reasons why replies of the
+    judge are missing; repeat the call to request them. agreements: how often each second grader agrees, by grader and
+    benchmark, as in `scores.agreements["sympy"]["aime24"]`.
     """
 
     label: str
@@ -117,7 +118,9 @@ class Scores(Sequence[Score]):
         raise KeyError(which)
 
     def records(self) -> list[dict[str, Any]]:
-        """One flat dictionary a benchmark, with every number of its score; fractions, None where unknown."""
+        """Return one flat dictionary per benchmark with all numbers of its score. Accuracies are fractions; unknown
+        numbers are None.
+        """
         return [{"run": self.label, "benchmark": score.benchmark, **numbers(score)} for score in self.scores]
 
     def __repr__(self) -> str:
@@ -148,8 +151,8 @@ def _interval_in_words(interval: tuple[float, float] | None, of: str) -> str:
 class Swept:
     """The result of `harness.sweep`.
 
-    folder: the sweep's folder, with its cells and tables. ended: how each cell ended. warnings: sentences to read
-    beside the tables.
+    folder: the sweep's folder, with its cells and tables. ended: the result of each cell. warnings: warnings to show
+    with the tables.
     """
 
     folder: Path
@@ -163,7 +166,7 @@ class Swept:
 
     @property
     def disagreeing(self) -> list[str]:
-        """Names of the cells whose score does not agree with published scores of their model."""
+        """Names of the cells whose scores do not agree with the published scores of their model."""
         return [cell_result.cell.name for cell_result in self.ended.disagreeing]
 
     @property
@@ -172,15 +175,17 @@ class Swept:
         return not self.ended.lost
 
     def run(self, cell: str) -> Path:
-        """Return the run folder of a cell, which `harness.report` and the other functions take."""
+        """Return the run folder of a cell, which `harness.report` and other functions accept."""
         return self.folder / cell
 
     def records(self) -> list[dict[str, Any]]:
-        """One flat dictionary a cell: its point, its numbers as fractions, and why it is lost."""
+        """Return one flat dictionary per cell: its position on each axis, its numbers (accuracies are fractions), and
+        why it failed.
+        """
         return [msgspec.to_builtins(row) for row in table.records(self.ended)]
 
     def means(self) -> list[dict[str, Any]]:
-        """One flat dictionary per row of the means over a suite's benchmarks, in the form of `records`."""
+        """Return one flat dictionary per mean over a suite's benchmarks, in the same form as `records`."""
         return [msgspec.to_builtins(row) for row in table.mean_records(self.ended)]
 
     def markdown(self) -> str:

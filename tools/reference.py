@@ -244,6 +244,7 @@ def sweep() -> str:
         "Score": _meanings(ScoreOptions),
         "Server": _meanings(ServerSpec),
         "Judge": _meanings(JudgeOptions),
+        "Likelihood": _meanings(ProbeOptions),
     }
     first = {"The whole file": schema, "Run": parts["Run"], "Server": parts["Server"]}
     for name, part in (first | parts).items():

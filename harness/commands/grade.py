@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 @takes(GradeOptions)
 def grade(reference: Any, response: Any, **options: Unpack[GradeKeywords]) -> Verdict:
-    r"""Grade one response; return a verdict with the steps that led to it, which is true if the answer is right.
+    r"""Grade one response. The returned verdict explains the steps that led to it, and is truthy if the answer is
+    correct.
 
-    reference, response: texts. With kind "calls" (docs/grading.md#function-calls), both are JSON or its values: what is
-    accepted, and a list of calls.
+    reference, response: texts. For kind "calls" (docs/grading.md#function-calls), they are the accepted calls and the
+    list of calls made, as JSON or as Python values.
 
-    The comparison runs in a process of its own, with a limit of memory and a deadline in seconds. The options are those
-    of `harness grade`, by the same names. Raises `UsageError`.
+    The comparison runs in a separate process with a memory limit and a deadline (in seconds). The options are those of
+    `harness grade`, with the same names. Raises `UsageError`.
 
     >>> verdict = harness.grade("1/2", r"so \boxed{0.5}")
     >>> verdict.outcome, bool(verdict)

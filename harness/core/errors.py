@@ -61,10 +61,11 @@ or to which a judge was asked and gave no verdict at all.
 
 
 class HarnessError(Exception):
-    """Base of all errors of the harness. Its text is a sentence: what was found, where, what was expected, what to do.
+    """Base class of all errors of the harness. Its text says what was found and where, what was expected, and what to
+    do.
 
-    other_settings: the settings with which stored samples were made otherwise, a line each, if the error refuses to
-    mix them with new ones; else empty.
+    other_settings: if stored samples cannot be mixed with new ones, the settings that differ, one per line; otherwise
+    empty.
     """
 
     exit_code = 2
@@ -75,17 +76,17 @@ class HarnessError(Exception):
         super().__init__(self.sentence)
 
     def add(self, consequence: str) -> None:
-        """Add a sentence on what the error leaves behind, where only a caller knows it."""
+        """Append a sentence about the consequences of the error, which only the caller knows."""
         whole = self.sentence.rstrip(".")
         self.sentence = f"{whole}{'' if whole.endswith('?') else '.'} {consequence}"
         self.args = (self.sentence,)
 
 
 class UsageError(HarnessError):
-    """An option, a configuration, a card or an input file is wrong.
+    """An option, a configuration, a card or an input file is invalid.
 
-    field: the refused option's name in Python. value: the value that was given for it. With a field, the sentence
-    begins with both, `field=value: `; keys in the value are hidden.
+    field: Python name of the invalid option. value: the value that was given. If there is a field, the sentence begins
+    with `field=value: `. Keys in the value are hidden.
     """
 
     def __init__(self, sentence: str, *, field: str | None = None, value: object = UNSET) -> None:
@@ -97,7 +98,7 @@ class UsageError(HarnessError):
 
 
 class ServerError(HarnessError):
-    """The server is unreachable, or refuses so that a retry cannot help: a wrong key, an unknown model."""
+    """The server is unreachable, or rejects requests for a reason that a retry cannot fix, such as a wrong key."""
 
 
 class StoreError(HarnessError):
@@ -129,14 +130,14 @@ class InUse(StoreError):
 
 
 class StoppedByRule(HarnessError):
-    """A rule ended the run before it was complete: a budget that the user set, or the canary."""
+    """A rule stopped the run before it was complete: a budget set by the user, or the canary."""
 
     exit_code = 4
 
 
 class HelperFailed(HarnessError):
-    """A process that the harness needs cannot be started, after all attempts that `harness.core.helpers` allows. What
-    is stored stays; the same command goes on.
+    """A process that the harness needs could not be started, even after all retries of `harness.core.helpers`. Stored
+    results are kept. Run the same command again to resume.
     """
 
     exit_code = 5

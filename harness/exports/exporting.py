@@ -50,9 +50,9 @@ def formats() -> dict[str, Exporter]:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The result of an export: its files, which are in `folder` or below.
+    """The result of an export: files in `folder` or its subfolders.
 
-    left_out: benchmark → reason → number of samples of the run that are in no file for this reason.
+    left_out: benchmark → reason → number of samples that were not exported for this reason.
     """
 
     folder: Path
@@ -61,7 +61,7 @@ class Written:
 
     @property
     def sentences(self) -> list[str]:
-        """A sentence on each benchmark of which samples are left out."""
+        """One sentence for each benchmark with samples that were not exported."""
         return [_left_out(name, reasons) for name, reasons in self.left_out.items()]
 
 

@@ -196,15 +196,16 @@ class _Explained:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(_Explained):
-    """The verdict on one response; or, by `decide`, on the text of an answer, the same for each response that gave it.
+    """The verdict on one response; or, from `decide`, on an answer's text, shared by all responses that give this
+    answer.
 
-    rule: which rule decided. extracted: the answer as it stands in the response, None if there is none. span: where it
-    begins and ends, in characters. vote: the form by which maj@k counts the answer. unextracted: another box holds a
-    right answer, the extracted one is wrong. steps: how the verdict came about, a sentence a step, safe to print, the
-    outcome last; empty unless requested. near_miss: how a wrong answer misses a right one by little. grader: the rules'
-    version, or the benchmark's own verifier with the digest of its file. parts: how many parts of the answer are right;
-    None where the grader states none. call_signs: as in `Grade`; None where the question asks for no calls. points: as
-    in `Grade`; None without them.
+    rule: name of the rule that decided. extracted: the answer as written in the response; None if there is none. span:
+    start and end of the answer, in characters. vote: canonical form under which maj@k counts the answer. unextracted:
+    whether the extracted answer is wrong but another box contains the right one. steps: how the verdict was reached,
+    one sentence per step, ending with the outcome, and safe to print; empty unless requested. near_miss: how a wrong
+    answer is nearly right. grader: version of the rules, or the benchmark's own verifier with the digest of its file.
+    parts: number of correct parts of the answer; None if the grader reports none. call_signs: as in `Grade`; None if
+    the question does not ask for calls. points: as in `Grade`; None if there are none.
     """
 
     outcome: VerdictName
@@ -221,7 +222,7 @@ class Verdict(_Explained):
     points: tuple[float, float] | None = None
 
     def explained_by(self, explain: Callable[[], tuple[str, ...]]) -> Verdict:
-        """This verdict with `explain`, a function that makes its steps; it is called when the steps are first read."""
+        """Return this verdict with `explain`, a function that creates its steps when they are first read."""
         # By `object`, since the class is frozen. With its slot empty, the first read of `steps` calls `__getattr__`.
         object.__setattr__(self, "explain", explain)
         object.__delattr__(self, "steps")
@@ -237,14 +238,14 @@ class Verdict(_Explained):
 
     @property
     def correct(self) -> bool:
-        """The response gives the reference answer."""
+        """Whether the response gives the reference answer."""
         return self.outcome == "correct"
 
     def __bool__(self) -> bool:
         return self.correct
 
     def grade(self, sample: Sample) -> Grade:
-        """Return the record of this verdict on `sample`."""
+        """Return this verdict as the stored record of the grade of `sample`."""
         return Grade(
             benchmark=sample.benchmark,
             question_id=sample.question_id,

@@ -66,7 +66,8 @@ BREAKDOWNS = "report_breakdowns.csv"
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """Scored runs side by side; in the paired table, the first run with a benchmark is the baseline in it.
+    """A report on scored runs. In the table of paired comparisons, the baseline of a benchmark is the first run that
+    includes it.
 
     For repeat, title and cautions, see the function `report`.
     """
@@ -131,19 +132,21 @@ class Report:
         )
 
     def terminal(self) -> RenderableType:
-        """The summary and the comparisons, for a rich console; the other formats also contain the details."""
+        """Return the summary and the comparisons for a rich console. The other formats also contain the details."""
         return to_terminal((summary_table(self.runs), *self._comparisons))
 
     def markdown(self) -> str:
-        """The report in Markdown, for an issue, a README or a model card, with the commands that repeat the runs."""
+        """Return the report as Markdown for an issue, a README or a model card, including the commands that reproduce
+        the runs.
+        """
         return to_markdown(self.tables) + commands_in_markdown(self._commands)
 
     def latex(self) -> str:
-        """The first table in LaTeX, for a paper."""
+        """Return the first table as LaTeX, for a paper."""
         return to_latex([summary_table(self.runs)])
 
     def csv(self) -> str:
-        """Every number as CSV, one line per run and benchmark, for a spreadsheet."""
+        """Return all numbers as CSV, with one line per run and benchmark."""
         return to_csv(self._with_models)
 
     @property
@@ -158,7 +161,9 @@ class Report:
         return [(run.label, run.manifest.model, score) for run, _, score in self.scores]
 
     def html(self) -> str:
-        """The report as one self-contained page: no script, no request, all foreign text escaped and clipped."""
+        """Return the report as a self-contained HTML page without scripts or requests. All foreign text is escaped and
+        truncated.
+        """
         from harness.reports.page import page  # Imported late: it needs Jinja, and no other format does.
 
         return page(
@@ -172,12 +177,12 @@ class Report:
         )
 
     def plots(self) -> Iterator[Plot]:
-        """Every plot, each with its own name; `plots.plot.write_plots` writes them to files."""
+        """Yield all plots, each with a unique name. `plots.plot.write_plots` writes them to files."""
         yield from every_plot(self.runs, self._beside)
 
     def write(self, folder: Path) -> Path:
-        """Write report.html, .md, .csv and .tex to `folder`, and `BREAKDOWNS` if there are breakdowns; returns the
-        page's path. Raises `StoreError`.
+        """Write report.html, .md, .csv and .tex to `folder`, and also `BREAKDOWNS` if there are breakdowns. Returns the
+        path of the HTML page. Raises `StoreError`.
         """
         write_atomically(folder / "report.csv", csv_file(self.csv()))
         if self.breakdowns:

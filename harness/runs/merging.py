@@ -82,7 +82,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """The result of a merge. notes: sentences to know beside the joined benchmarks."""
+    """The result of a merge. notes: remarks on the merge, one sentence each."""
 
     folder: RunFolder
     benchmarks: tuple[Joined, ...]
@@ -90,7 +90,7 @@ class Merged:
 
     @property
     def path(self) -> Path:
-        """The joined run's folder."""
+        """Folder of the merged run."""
         return self.folder.path
 
     def __fspath__(self) -> str:

@@ -44,22 +44,27 @@ Texts, Listed = _texts(TEXTS), _texts(COMMAS)
 Scalar = str | int | float | bool
 
 
-class Suite(Part):
-    """Makes a sweep a named set of benchmarks.
-
-    aggregate: mean = the mean of the benchmarks' accuracies, each counted once. mean_of: names of the benchmarks that
-    the mean counts; default: all. A published mean over settings (such as temperatures) stands beside it. source: the
-    suite's own published numbers are those in results/published/ with this address; they stand beside its cells before
-    any others. conditions: name of a server → what it changes of what is measured (`attention_budget`, in tokens), as
-    published numbers name it; a server that is not named changes nothing.
-    """
+class Suite(Part, use_attribute_docstrings=True):
+    """Turns the sweep into a named set of benchmarks."""
 
     title: Annotated[str, Field(min_length=1)]
+    """Title of the suite."""
     source: Annotated[str, HTTPS] | None = None
+    """Address of the publication that the suite reproduces. Scores published there (in results/published/) are shown
+    next to the cells, before all others.
+    """
     aggregate: Literal["mean"] = "mean"
+    """How to average: the mean of the benchmarks' accuracies, each counted once. A published mean over settings, such
+    as temperatures, is shown next to it.
+    """
     mean_of: Annotated[list[str], Field(min_length=1)] | None = None
+    """Names of the benchmarks in the mean. Default: all."""
     note: str = ""
+    """Remark on the suite."""
     conditions: dict[str, dict[str, Scalar]] = Field(default_factory=dict)
+    """Name of a server → conditions that it changes (`attention_budget`, in tokens), named as in published scores. A
+    server that is not listed changes none.
+    """
 
 
 ColumnName = Literal[
@@ -69,26 +74,29 @@ ColumnName = Literal[
 ]  # fmt: skip
 
 
-class TableOptions(Part):
-    """How the table looks.
-
-    layout: grid = one axis as columns, in a table per benchmark or, with the benchmarks as columns, in one; models =
-    a table per benchmark, a row per model; benchmarks = a table per model, a row per benchmark. shown: the columns of
-    the layouts models and benchmarks, in order; reported: what the suite's source reports, or else a source with the
-    run's settings (of a sweep that is no suite: the nearest published score); sources: every source with its number;
-    vendor: what the model's own authors report; quoted: what the suite's source quotes of others; error_per_question:
-    the mean over questions of sd/√n, as SGLang's benchmark reports it; gap: of `likelihood`; previous, improvement:
-    the earlier best that the source prints, and the points above it. columns: the axis of a grid; default: several
-    benchmarks, unless the file is a suite or has checkpoints; else the first of servers, sampling, prompts, models with
-    several entries. base: the entry that the others are compared with; default: the first. k: of pass@k, one number or
-    one per benchmark.
-    """
+class TableOptions(Part, use_attribute_docstrings=True):
+    """Layout and columns of the tables."""
 
     layout: Literal["grid", "models", "benchmarks"] = "grid"
+    """grid: one axis as columns, in one table per benchmark (or in a single table if the benchmarks are the columns).
+    models: one table per benchmark with a row per model. benchmarks: one table per model with a row per benchmark.
+    """
     shown: tuple[ColumnName, ...] = ("accuracy", "reported", "pass_at_k", "reported_at_k", "tokens")
+    """Columns of the layouts models and benchmarks, in order. reported: the score in the suite's source, or otherwise
+    in a source with the run's settings (without a suite: the nearest published score). sources: every source with its
+    score. vendor: the score reported by the model's authors. quoted: the scores that the suite's source quotes from
+    others. error_per_question: the mean over questions of sd/√n, as in SGLang's benchmark. gap: the mean log-likelihood
+    difference, from `likelihood`. previous, improvement: the previous best score that the source prints, and the gain
+    over it in points.
+    """
     columns: Literal["models", "servers", "prompts", "sampling", "benchmarks"] | None = None
+    """Axis in the columns of a grid. Default: several benchmarks, unless the file is a suite or has checkpoints;
+    otherwise the first of servers, sampling, prompts and models that has several entries.
+    """
     base: str | None = None
+    """Entry that the others are compared with. Default: the first."""
     k: Count | dict[str, Count] = DEFAULT_K
+    """Value of k for pass@k: one number, or one per benchmark."""
 
     def k_of(self, benchmark: str) -> int:
         """The k of pass@k for a benchmark."""
@@ -132,9 +140,9 @@ SPELT = {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
 def _server_fields() -> dict[str, Any]:
     """Name → type of the fields of a server's spec; the name of a flag is accepted for a field's name."""
     fields: dict[str, Any] = {
-        "engine": _described(Literal[tuple(ENGINES)], "Leave it out to start no server."),
-        "model": _described(str, "Default: the model of the cell."),
-        "extra_flags": _described(Texts, "Passed to the engine unchanged."),
+        "engine": _described(Literal[tuple(ENGINES)], "Engine to start. Leave it out to start no server."),
+        "model": _described(str, "Model to serve. Default: the cell's model."),
+        "extra_flags": _described(Texts, "Flags that are passed to the engine unchanged."),
     }
     kinds: dict[str, Any] = {"devices": Listed | tuple[int, ...], "environment": Mapping[str, Scalar]}
     for name, option in OPTIONS.items():
@@ -169,58 +177,57 @@ Axis = Literal["models", "servers", "prompts", "sampling", "benchmarks"]
 def sweep_model() -> type[BaseModel]:
     """The pydantic model that checks a whole file."""
     run_fields, server_fields = _fields(RunOptions, OWN), _server_fields()
-    run, server = _part("Run", "Options of a run.", run_fields), _part("Server", "A server's spec.", server_fields)
+    run, server = _part("Run", "Options of a run.", run_fields), _part("Server", "Options of a server.", server_fields)
     models = _entry(
         "Model",
-        "A model with options of its own; server: fields that it changes in every server's spec.",
+        "A model with its own options. server: options to change on every server for this model.",
         "model",
         run_fields | {"server": server},
     )
-    own_program = _described(Texts, "The command line of your own server, in place of engine.")
+    own_program = _described(Texts, "Command line of your own server, to use instead of engine.")
     servers = _entry(
         "ServerVariant",
-        "A server to start for each model; without engine, no server is started. run: options of the runs on this "
-        "server.",
+        "A server to start for each model. Without engine, no server is started. run: options of runs on this server.",
         "engine",
         server_fields | {ANY_PROGRAM: own_program, "run": run},
     )
-    prompts = _entry("PromptVariant", "The wording of the prompts.", "prompt", run_fields)
+    prompts = _entry("PromptVariant", "The prompt of the questions.", "prompt", run_fields)
     sampling = _entry("SamplingVariant", "Sampling settings, or a preset.", "preset", run_fields)
     benchmarks = _entry(
         "BenchmarkEntry",
-        "A card's name (NAME:SAMPLES) or file, or a file of questions.",
+        "A benchmark: the name of a card (NAME or NAME:SAMPLES), a card's file, or a file of questions.",
         "benchmark",
         run_fields | {"benchmark": str},
     )
     fields = {
-        "name": _described(Annotated[str, SHORT_NAME], "Default: the file's name."),
-        "extends": _described(str, "A suite, or another sweep's file; its keys hold where this file has none."),
-        "out": _described(Annotated[str, Field(min_length=1)], "Default: results/ and the name."),
+        "name": _described(Annotated[str, SHORT_NAME], "Name of the sweep. Default: the file's name."),
+        "extends": _described(str, "Suite or sweep file to inherit from. Its keys apply unless this file sets them."),
+        "out": _described(Annotated[str, Field(min_length=1)], "Folder for cells and tables. Default: results/NAME."),
         "suite": Suite,
-        "run": _described(run, "Options of all runs."),
+        "run": _described(run, "Options for all runs."),
         "models": _some(models),
-        "checkpoints": _described(Texts, "Folders of one model's checkpoints, in place of models; * stands for any."),
+        "checkpoints": _described(Texts, "Folders of one model's checkpoints, instead of models. * matches any text."),
         "servers": _some(servers),
         "prompts": _some(prompts),
         "sampling": _some(sampling),
-        "repeat": _described(Count, "Runs of each cell, with the seeds 1, 2 …"),
-        "samples": _described(_some(Count), "Numbers of samples a question, each a run of each cell."),
+        "repeat": _described(Count, "Number of runs per cell, with the seeds 1, 2, …"),
+        "samples": _described(_some(Count), "Numbers of samples per question. Each cell is run once with each number."),
         "concurrency": _described(
-            _some(Count), "Numbers of requests in flight, each a run of each cell: a load curve."
+            _some(Count), "Numbers of requests in flight. Each cell is run once with each, for a load curve."
         ),
-        "gpus": _described(Count, "GPUs of each server, where the sweep starts none. Default: as started."),
-        "benchmarks": _described(_some(benchmarks), "May be left out if the extended file has them."),
+        "gpus": _described(Count, "Number of GPUs per server. Only needed if the sweep does not start the servers."),
+        "benchmarks": _described(_some(benchmarks), "Benchmarks to run. Required unless the extended file has some."),
         "except": _described(
             list[dict[Axis, str | list[str]]],
-            "Cells to leave out: each names entries of some axes, and means all cells of them.",
+            "Cells to leave out. Each item names entries of some axes and excludes all cells with these entries.",
         ),
         "score": _part("Score", None, _fields(GradingOptions)),
         "judge": _part("Judge", None, _fields(JudgeOptions, JUDGE_OWN)),
         "table": TableOptions,
-        "likelihood": _part("Likelihood", "Each copy's server reads its base's replies.", _reading_fields()),
+        "likelihood": _part("Likelihood", "Checks how likely each copy finds its base's replies.", _reading_fields()),
     }
     doc = (
-        "Models × servers × prompts × sampling × benchmarks. An axis that is left out has a single entry, the default."
+        "All combinations of models × servers × prompts × sampling × benchmarks. An omitted axis has one default entry."
     )
     return _part("Sweep", doc, fields)
 
