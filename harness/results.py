@@ -171,7 +171,7 @@ class Swept:
 
     @property
     def complete(self) -> bool:
-        """Whether no cell is lost."""
+        """Whether no cell failed or is incomplete."""
         return not self.ended.lost
 
     def run(self, cell: str) -> Path:

@@ -225,7 +225,7 @@ class Verified:
     comparisons: Sequence[PublishedComparison]
     """Comparisons with published scores, nearest settings first."""
     decided_by: Sequence[int] = ()
-    """Positions in `comparisons` of those that decided the verdict; empty if none can."""
+    """Positions in `comparisons` of the comparisons that decided the verdict; empty if none could."""
     reason: str = ""
     """Why scores published under the benchmark's name are not compared; empty if they are."""
     judge: str | msgspec.UnsetType = msgspec.UNSET

@@ -82,9 +82,9 @@ class PlanSource(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Needed:
-    """What two runs on one benchmark need to show a difference, and what a given number of samples shows. If a margin
-    is given, read "difference" as the margin; detecting it means showing that an equally good model is not worse by
-    that much or more.
+    """The number of samples that two runs of a benchmark need to detect a difference, and the difference that a given
+    number of samples detects. If a margin is given, "difference" means the margin, and detecting it means showing that
+    an equally good model is less than the margin worse.
     """
 
     benchmark: str
@@ -94,12 +94,12 @@ class Needed:
     n_questions: int
     """Number of questions."""
     accuracy: float
-    """Accuracy of that run, of the published models, or as given; a fraction."""
+    """Accuracy of that run, of the published models, or as given; as a fraction."""
     deviation: float
-    """Standard deviation of one sample around its question's chance of being right, a fraction."""
+    """Standard deviation of a single sample around its question's probability of being correct, as a fraction."""
     samples: int | None
-    """Samples per question that the requested difference needs. It is None if no difference is requested, or if no
-    number is enough (see `least_difference`).
+    """Samples per question needed for the requested difference. It is None if no difference is requested, or if no
+    number of samples is enough (see `least_difference`).
     """
     forecast: Forecast | None
     """Forecast of one new run of `samples` (or `given_samples`, if no difference is requested); None without a run to
@@ -114,16 +114,16 @@ class Needed:
     given_samples: int | None = None
     """The given number of samples per question; None if not given."""
     smallest_difference: float | None = None
-    """Minimum detectable difference with `given_samples` per question (80% power), a fraction. If it exceeds the
+    """Minimum detectable difference with `given_samples` per question (80% power), as a fraction. If it exceeds the
     largest difference possible from `accuracy`, no difference is detectable.
     """
     least_difference: float | None = None
-    """Smallest difference that any number of samples detects, a fraction; None unless no number is enough for the
-    requested one.
+    """Smallest difference that any number of samples detects, as a fraction; None unless no number is enough for the
+    requested difference.
     """
     by_samples: Mapping[int, float]
-    """Samples per question → minimum detectable difference, for numbers that double; without numbers that detect no
-    possible difference.
+    """Samples per question → minimum detectable difference, for numbers that double each time. Numbers that detect no
+    possible difference are left out.
     """
 
     def largest_possible(self, *, loss: bool) -> float:

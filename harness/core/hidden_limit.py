@@ -74,9 +74,9 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
     """A length limit that the server seems to apply without reporting it."""
 
     tokens: int
-    """Number of tokens at which the samples stop, the largest length."""
+    """Number of tokens at which the samples stop, which is the largest length."""
     n_at: int
-    """Samples that stopped at exactly `tokens` tokens."""
+    """Number of samples that stopped at exactly `tokens` tokens."""
     n_samples: int
     """Number of samples examined."""
 
@@ -90,14 +90,14 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit of the server below max_tokens, at which it cuts all truncated replies."""
+    """A server limit below max_tokens, at which all truncated replies end."""
 
     tokens: int
-    """Number of tokens at which replies are cut."""
+    """Number of tokens at which replies are truncated."""
     max_tokens: int
     """The max_tokens that was sent."""
     n_at: int
-    """Replies that were cut."""
+    """Number of replies that were truncated."""
     n_samples: int
     """Number of samples examined."""
 

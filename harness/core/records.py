@@ -72,34 +72,36 @@ class Key(NamedTuple):
 
 
 class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """When an answer equals its reference, as the card says. Stored in each question: grading never reads the card."""
+    """The rules for comparing an answer with its reference, from the card. They are stored with each question, because
+    grading never reads the card.
+    """
 
     grader: str = "rules"
     """Name of the grader: "rules" (the built-in ones), "package.module:function" (the benchmark's own verifier),
-    "program" (an extension runs the answer) or "given" (the file of another tool states the verdicts).
+    "program" (an extension runs the answer) or "given" (another tool's file contains the verdicts).
     """
     relative_tolerance: float = 0.0
     """Largest accepted relative distance of a number from the reference; 0 means exact."""
     absolute_tolerance: float = 0.0
     """Largest accepted absolute distance of a number from the reference; 0 means exact."""
     round_to_reference: bool = False
-    """Whether a decimal is accepted that rounds to the reference at the reference's digits."""
+    """Whether a decimal is accepted if it equals the reference when rounded to as many digits."""
     several_boxes: bool = False
-    """Whether all boxes of the last sentence together are the answer."""
+    """Whether all boxes in the last sentence together form the answer."""
     ordered: bool | None = None
-    """Whether the parts of an answer must be in the reference's order. If None, they need not be, but the grader leaves
-    another order undecided if the reference separates its values by semicolons.
+    """Whether the parts of an answer must be in the reference's order. If None, the order does not matter, except that
+    a different order is undecided if the reference separates its values by semicolons.
     """
     whole_reply: bool = False
     """Whether the verifier gets the whole reply after its reasoning, instead of the extracted answer."""
     form: Form | None = None
     """Form in which the answer must be written; None accepts any."""
     conventions: dict[str, bool] = {}
-    """Convention of `docs/grading.md` → whether this benchmark switches it on or off."""
+    """Convention in `docs/grading.md` → whether this benchmark turns it on or off."""
     judge: str = ""
-    """Name of a judge's form, or path of its file; if empty, the command's form is used."""
+    """Name or file path of the judge form; if empty, the form given to the command is used."""
     right_from: float | None = None
-    """Points from which a sample counts as correct; None requires all of them."""
+    """Minimum points for a sample to count as correct; None requires all points."""
 
 
 CHECKSUM_ID_CHARS = 16
@@ -162,13 +164,13 @@ class Message(msgspec.Struct, frozen=True):
     content: str
     """Text of the message."""
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Calls of an earlier reply; absent without any."""
+    """Calls in an earlier reply; absent if there are none."""
     call_id: str | msgspec.UnsetType = msgspec.UNSET
-    """Id of the call whose result this message of a tool is; absent in other messages."""
+    """ID of the call whose result this tool message contains; absent in other messages."""
     breaks: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Positions of the line breaks between the texts of a content that is sent as a list; absent for a plain text."""
+    """Positions in `content` of the line breaks between its parts, if it is sent as a list; absent for plain text."""
     images: tuple[ImagePart, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Images that it shows, in order; absent without any."""
+    """Images in the message, in order; absent if there are none."""
 
     @property
     def identity(self) -> list[Any]:
@@ -210,31 +212,31 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: str
     """Name of the benchmark."""
     question_id: str
-    """Id of the question."""
+    """ID of the question."""
     messages: tuple[Message, ...] = ()
     """The chat messages (api "chat")."""
     prompt: str = ""
     """The text (api "completions")."""
     references: tuple[str, ...]
-    """All reference answers as texts; an answer that equals any of them is right."""
+    """All reference answers as texts. An answer that equals any of them is correct."""
     kind: AnswerKind
     """Kind of answer, which decides how it is compared."""
     rules: GradeRules = GradeRules()
-    """When an answer equals its reference."""
+    """Rules for comparing an answer with its reference."""
     choices: tuple[str, ...] = ()
     """Texts of the options in the order shown, letter A first; empty unless the question is multiple choice."""
     metadata: dict[str, Any] = {}
-    """Level, subject and the like, by which scores can be broken down."""
+    """Metadata, such as level and subject, by which scores can be broken down."""
     row_digest: str
-    """SHA-256 of the row of the data set."""
+    """SHA-256 of the row in the dataset."""
     prompt_digest: str
-    """SHA-256 of the messages or the prompt."""
+    """SHA-256 of the messages or of the prompt."""
     rubric: str | msgspec.UnsetType = msgspec.UNSET
-    """The row's rubric for a judge; absent without one."""
+    """The row's rubric for a judge; absent if there is none."""
     tools: tuple[OfferedTool, ...] | msgspec.UnsetType = msgspec.UNSET
     """Tools that the question offers; absent if its answer is not a call."""
     calling: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    """The row's `tool_choice` and `parallel_tool_calls`, as in the chat API; absent without any."""
+    """The row's `tool_choice` and `parallel_tool_calls`, as in the chat API; absent if there are none."""
     schema: int = SCHEMA_VERSION
     """Version of this format."""
 
@@ -258,16 +260,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Token counts as the server states them; None if it did not."""
+    """Token counts, as reported by the server; None if it did not report them."""
 
     prompt_tokens: int | None = None
     """Tokens of the prompt."""
     completion_tokens: int | None = None
-    """Tokens of the completion, reasoning included."""
+    """Tokens of the completion, including reasoning."""
     reasoning_tokens: int | None = None
-    """Part of the completion tokens that is reasoning."""
+    """Reasoning tokens among the completion tokens."""
     cached_tokens: int | None = None
-    """Part of the prompt tokens that came from the cache."""
+    """Prompt tokens that came from the cache."""
     spec_tokens: int | msgspec.UnsetType = msgspec.UNSET
     """Tokens from steps with speculative decoding; absent if the reply does not count them."""
     spec_steps: int | msgspec.UnsetType = msgspec.UNSET
@@ -288,9 +290,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     total: float
     """Time from the request to the end of the reply, in seconds."""
     gap_p50: float | None = None
-    """Median time between two events with tokens, in seconds; None for fewer than two events."""
+    """Median time between consecutive token events, in seconds; None for fewer than two events."""
     gap_p99: float | None = None
-    """99th percentile of the time between two events with tokens, in seconds; None for fewer than two events."""
+    """99th percentile of the time between consecutive token events, in seconds; None for fewer than two events."""
     events: int = 0
     """Number of events with tokens."""
     clock: Literal["kernel", "user"] = "user"
@@ -298,28 +300,29 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     were read).
     """
     lag: float | None = None
-    """How long arrived bytes waited to be read, 99th percentile over the session, in seconds; None if not measured."""
+    """Time that received bytes waited to be read (99th percentile over the session), in seconds; None if not measured.
+    """
 
 
 class Seam(msgspec.Struct, frozen=True, kw_only=True):
     """The place in a sample where it was interrupted and then continued by another request."""
 
     tokens: int
-    """Completion tokens before the place."""
+    """Number of completion tokens before this place."""
     text: int
-    """Characters of the text before the place."""
+    """Number of characters of the text before this place."""
     reasoning: int
-    """Characters of the reasoning before the place."""
+    """Number of characters of the reasoning before this place."""
     exact: bool
-    """Whether the continuation started from the same token ids and the server gave them the same log-probabilities as
-    before. If false, the text was tokenized anew, or the log-probabilities differ.
+    """Whether the continuation started from the same token IDs, with the same log-probabilities as before. If false,
+    the text was tokenized again, or the log-probabilities differ.
     """
     difference: float | None = None
-    """Mean absolute difference between the log-probabilities of the compared tokens, then and now, in nats; None if
+    """Mean absolute difference between the old and new log-probabilities of the compared tokens, in nats; None if
     nothing was compared.
     """
     compared: int = 0
-    """Number of tokens before the place whose log-probabilities were compared."""
+    """Number of tokens before this place whose log-probabilities were compared."""
 
 
 class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -328,9 +331,9 @@ class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: str
     """Name of the benchmark."""
     question_id: str
-    """Id of the question."""
+    """ID of the question."""
     sample_index: int
-    """Index of the sample among those of its question, from 0."""
+    """Index of the sample among the samples of its question, counted from 0."""
 
     @property
     def key(self) -> Key:
@@ -381,11 +384,11 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     """
 
     text: str | None
-    """Text as the server sent it; None if it sent null."""
+    """Text, as sent by the server; None if it sent null."""
     reasoning: str | None
-    """Reasoning as the server sent it; None if it sent null."""
+    """Reasoning, as sent by the server; None if it sent null."""
     finish_reason: str
-    """Why the reply ended, as sent ("stop", "length", …), or "unknown" if the file of another tool does not say."""
+    """Why the reply ended, as sent ("stop", "length", …), or "unknown" if another tool's file does not say."""
     usage: Usage = Usage()
     """Token counts. They include all parts of a continued sample, and all steps of a sample with a tool."""
     timing: Timing
@@ -393,32 +396,32 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     endpoint: str
     """URL of the endpoint, or `file:PATH` for a sample of another tool."""
     server_model: str | None = None
-    """Name of the model, as the server stated it."""
+    """Name of the model, as reported by the server."""
     fingerprint: str | None = None
-    """Fingerprint of the system, as the server stated it."""
+    """System fingerprint, as reported by the server."""
     request_id: str | None = None
-    """Id of the request, as the server stated it."""
+    """ID of the request, as reported by the server."""
     seed: int | None = None
-    """Seed that was sent; None without one."""
+    """Seed that was sent; None if none was sent."""
     attempts: int = 1
-    """Requests made for this sample, including the successful one; with a tool, 1 plus the requests beyond one per
-    step.
+    """Number of requests made for this sample, including the successful one; with a tool, 1 plus the requests beyond
+    one per step.
     """
     prompt_digest: str = ""
-    """SHA-256 of the messages or the prompt."""
+    """SHA-256 of the messages or of the prompt."""
     refusal: str | msgspec.UnsetType = msgspec.UNSET
-    """Words of a refusal that is not part of the text; absent without one."""
+    """Text of a refusal that is sent separately from the text; absent if there is none."""
     salvaged_at: tuple[Seam, ...] = ()
     """Places where the sample was interrupted and continued, in order."""
     provider: str | msgspec.UnsetType = msgspec.UNSET
-    """Provider behind a router, as stated; absent if none is stated."""
+    """Provider behind a router, as reported; absent if none is reported."""
     steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Requests of a sample with a tool; absent without one."""
+    """Requests of a sample with a tool; absent without a tool."""
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
     """Calls that are the answer; absent if the question offers no tools."""
     verdict: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
-    """Share of the task that the file of another tool counts as right, 1 or 0 for right or wrong; absent if the reply
-    is graded here. A sample with a verdict may have no text.
+    """Fraction of the task that another tool's file counts as correct (1 for correct, 0 for wrong); absent if the
+    harness grades the reply. A sample with a verdict may have no text.
     """
     schema: int = SCHEMA_VERSION
     """Version of this format."""
@@ -456,45 +459,45 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     verdict: VerdictName
     """The verdict."""
     extracted: str | None
-    """The answer as it is written in the text; None if there is none."""
+    """The answer, as written in the text; None if there is none."""
     rule: str
     """Rule that decided ("numeric", "structural", …)."""
     grader: str
     """Name and version of the grader."""
     vote: str | None = None
-    """Canonical form of the answer, by which maj@k counts equal answers; None if this sample does not vote."""
+    """Canonical form of the answer, used by maj@k to count equal answers; None if this sample does not vote."""
     span: tuple[int, int] | None = None
-    """Start and end of the answer in `text`, in characters; None without one."""
+    """Start and end of the answer in `text`, in characters; None without an answer."""
     unextracted: bool = False
-    """Whether the text contains the right answer without giving it as the answer."""
+    """Whether the text contains the correct answer without giving it as the answer."""
     near_miss: NearMiss | None = None
-    """Why a wrong answer is nearly right; None if it is not."""
+    """In which way a wrong answer is nearly correct; None if it is not."""
     truncated: bool | None = False
-    """Whether max_tokens cut the reply; None if its file does not say."""
+    """Whether the reply was truncated by max_tokens; None if its file does not say."""
     completion_tokens: int | None = None
-    """Completion tokens of the sample; None if not stated."""
+    """Completion tokens of the sample; None if not reported."""
     anomalies: tuple[str, ...] = ()
-    """Signs that the text or the reasoning looks broken; no verdict depends on them."""
+    """Signs that the text or the reasoning is broken. No verdict depends on them."""
     basis: str = ""
-    """Short digest of the references and the rules; if the question's digest differs, the sample is graded again."""
+    """Short digest of the references and the rules. If the question's digest differs, the sample is regraded."""
     reply_checksum: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """Checksum of the sample's text and reasoning; if the sample's differs, it is graded again. It is None if the
-    version that made the grade stored none.
+    """Checksum of the sample's text and reasoning. If the sample's checksum differs, it is regraded. It is None if the
+    harness version that graded the sample stored no checksum.
     """
     parts: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]] | msgspec.UnsetType = (
         msgspec.UNSET
     )
-    """Parts of the answer that are right, and parts that the question asks for, such as cells of a table; absent if the
-    grader states none.
+    """Number of correct parts in the answer, and number of parts that the question asks for, such as cells of a table;
+    absent if the grader reports none.
     """
     points: tuple[float, Annotated[float, msgspec.Meta(gt=0)]] | msgspec.UnsetType = msgspec.UNSET
-    """Points that a judge gave, and most points; the first is below 0 if a rubric deducts points. Absent without
-    points.
+    """Points given by a judge, and maximum points. The first number is negative if a rubric deducts more points than it
+    gives. Absent without points.
     """
     confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
-    """Confidence that the reply states, by a judge's reading, a fraction; absent without one."""
+    """Confidence expressed in the reply, as read by a judge; a fraction. Absent if none is expressed."""
     call_signs: tuple[CallSign, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Signs of what the reply made of calls; absent if the question asks for none."""
+    """Signs that describe the calls in the reply; absent if the question does not ask for calls."""
 
     @property
     def counted(self) -> float:

@@ -54,21 +54,22 @@ def if_possible(difference: float, accuracy: float) -> float | None:
 
 
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The first run minus the second over the questions that both runs have."""
+    """The first run minus the second, over the questions in both runs."""
 
     benchmark: str
     """Name of the benchmark."""
     n_questions: int
-    """Number of questions that both runs have."""
+    """Number of questions in both runs."""
     n_missing: int
-    """Planned samples that one of the runs lacks; intervals and p-values allow for any result of these."""
+    """Number of planned samples that are missing in either run. Intervals and p-values allow for any verdict on them.
+    """
     first_accuracy: float
-    """Accuracy of the first run, a fraction."""
+    """Accuracy of the first run, as a fraction."""
     second_accuracy: float
-    """Accuracy of the second run, a fraction."""
+    """Accuracy of the second run, as a fraction."""
     difference: Estimate
-    """Mean over questions of the difference in the fraction correct; its interval is an upper bound (`at_most`) if a
-    run has one sample of every question, or duplicated samples.
+    """Mean over questions of the difference in the fraction correct. Its interval is an upper bound (`at_most`) if a
+    run has only one sample per question, or duplicated samples.
     """
     p_sampling: float
     """p-value if the same questions were asked again of both runs."""
@@ -77,25 +78,25 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     sampling_error: float
     """Standard error of the difference if both runs were equally good."""
     detectable: float | None
-    """Minimum detectable difference (80% power, same questions, one test), a fraction; None if no possible difference
-    is detectable.
+    """Minimum detectable difference (80% power, same questions, one test), as a fraction; None if no possible
+    difference is detectable.
     """
     detection_variance: float
     """Variance of the difference if both runs are equally good, from which `smallest` computes `detectable`."""
     detection_growth: float
-    """Growth of that variance per unit of true difference, for the same computation."""
+    """Increase of this variance per unit of true difference, used in the same computation."""
     missing_shift: float
-    """Largest change that missing samples can make to the difference, a fraction; included in `detectable`."""
+    """Largest possible effect of missing samples on the difference, as a fraction; included in `detectable`."""
     better: int
-    """Questions on which the first run does better."""
+    """Number of questions on which the first run is better."""
     worse: int
-    """Questions on which the first run does worse."""
+    """Number of questions on which the first run is worse."""
     recovery: Estimate | None = None
-    """Accuracy of the first run as a share of the second's, with both intervals; None if the second may be 0, or if
-    some samples have negative points.
+    """Accuracy of the first run as a fraction of the second run's, with both intervals; None if the second may be 0, or
+    if some samples have negative points.
     """
     trigger: TriggerAgreement | msgspec.UnsetType = msgspec.UNSET
-    """Whether the first run calls functions where the second does; absent if no question asks for calls."""
+    """Whether the first run calls functions when the second does; absent if no question asks for calls."""
 
     def smallest(self, n_tests: int = 1) -> float | None:
         """The minimum detectable difference (80% power); None if it is larger than the second run's accuracy allows.
@@ -322,16 +323,16 @@ def _union(intervals: Sequence[Interval]) -> Interval:
 
 
 class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The first run minus the second, as a mean over the benchmarks that both have."""
+    """The first run minus the second, as a mean over their shared benchmarks."""
 
     benchmarks: tuple[str, ...]
     """Names of the benchmarks."""
     first_accuracy: float
-    """Accuracy of the first run, a fraction."""
+    """Accuracy of the first run, as a fraction."""
     second_accuracy: float
-    """Accuracy of the second run, a fraction."""
+    """Accuracy of the second run, as a fraction."""
     difference: Estimate
-    """Difference of the accuracies, a fraction; without an interval for other questions."""
+    """Difference of the accuracies, as a fraction; without an interval for other questions."""
     p_sampling: float
     """p-value if the same questions were asked again of both runs."""
     detection_variance: float
@@ -339,7 +340,7 @@ class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
     difference.
     """
     detection_growth: float
-    """Growth of that variance per unit of true difference, for the same computation."""
+    """Increase of this variance per unit of true difference, used in the same computation."""
 
     def smallest(self, n_tests: int = 1) -> float | None:
         """The minimum detectable difference of the means (80% power), if every benchmark differs by it; None if it is

@@ -74,28 +74,28 @@ PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
 
 
 class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A run's score minus a published one."""
+    """The difference between a run's score and a published score."""
 
     published: PublishedScore
     """The published score."""
     ours: float | None
-    """The run's score, a fraction; None without one."""
+    """The run's score, as a fraction; None if there is none."""
     difference: float | None
-    """The run's score minus the published one, a fraction; None without a score of the run."""
+    """The run's score minus the published score, as a fraction; None if the run has no score."""
     error: float | None
-    """Standard error of the difference if both scores are of one model, a fraction; None if the published number of
-    samples is unknown.
+    """Standard error of the difference if both scores belong to the same model, as a fraction; None if the published
+    number of samples is unknown.
     """
     p: float | None
     """Two-sided p-value; None if the published number of samples is unknown."""
     detectable: float | None
-    """Minimum detectable difference (80% power), a fraction; None if no possible difference is detectable."""
+    """Minimum detectable difference (80% power), as a fraction; None if no possible difference is detectable."""
     verdict: PublishedVerdict
     """Whether the two scores are compatible."""
     reason: str
-    """Why the verdict is "cannot say"; empty otherwise."""
+    """Why the verdict is "cannot say"; otherwise empty."""
     differing: dict[str, tuple[Any, Any]]
-    """Setting → the run's value and the published one, for the settings that the source states."""
+    """Setting → the run's value and the published value, for settings that the source reports."""
 
     @property
     def same_settings(self) -> bool:

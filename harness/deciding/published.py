@@ -67,7 +67,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedScore:
-    """One reported number. The source does not state the fields that are None."""
+    """A published number. Fields that the source does not report are None."""
 
     model: str
     """Name of the model."""
@@ -78,42 +78,42 @@ class PublishedScore:
     "schema accuracy".
     """
     value: float
-    """The reported number, a fraction."""
+    """The published number, as a fraction."""
     n_questions: int | None
     """Number of questions."""
     samples: int | None
     """Number of samples per question."""
     unit: float = 0.001
-    """Value of the last printed digit, a fraction; 0 if the source prints all digits."""
+    """Value of the last printed digit, as a fraction; 0 if the source prints all digits."""
     run_deviation: float | None
-    """Standard deviation of one run's accuracy over the `samples` runs, a fraction. A few runs estimate it poorly, so
-    it only shows whether `samples` can be true.
+    """Standard deviation of one run's accuracy over the `samples` runs, as a fraction. A few runs estimate it poorly,
+    so it is only used to check whether `samples` is plausible.
     """
     standard_error: float | None = None
-    """Whatever error the source states, a fraction. Sources mean different errors, so it only shows whether `samples`
-    can be true.
+    """Error reported by the source, as a fraction. Sources report different kinds of errors, so it is only used to
+    check whether `samples` is plausible.
     """
     mean_tokens: float | None = None
     """Mean number of tokens per reply."""
     previous: str = ""
-    """Score of the earlier state of the art that the source prints next to this one, in %, as printed."""
+    """Score of the previous state of the art that the source prints next to this score, in %, as printed."""
     training_samples: str = ""
-    """Training samples of the model, as printed."""
+    """Number of training samples of the model, as printed."""
     by: Literal["authors", "others"] = "others"
-    """Who measured it: "authors" of the model, or "others". A source may be both, for different models."""
+    """Who measured it: "authors" of the model, or "others". A source can contain both, for different models."""
     quoted: bool = False
-    """Whether the source quotes somebody else for this number; `by` then describes the quoted number."""
+    """Whether the source quotes this number from another source; `by` then refers to the quoted source."""
     stated: bool = True
-    """Whether the source states the settings of this number; if false, they are a guess from elsewhere in the source.
+    """Whether the source reports the settings of this number; if false, they are inferred from elsewhere in the source.
     """
     note: str = ""
     """A remark on the number."""
     server: str = ""
-    """Provider or engine that served the model; empty for the authors' own service, or if none is named."""
+    """Provider or engine that served the model; empty for the authors' own service, or if unknown."""
     replies: int | None = None
-    """Replies with calls, of which a schema accuracy is a share."""
+    """Number of replies with calls, on which a schema accuracy is based."""
     settings: Settings
-    """Settings of the file, overridden by those of the row."""
+    """Settings of the file, overridden by settings of the row."""
     source: Source
     """Where the number was published."""
 

@@ -52,17 +52,17 @@ class RaceStanding(msgspec.Struct, frozen=True):
     """The comparison of a candidate with the baseline after some complete rounds."""
 
     rounds: int
-    """Complete rounds that both have."""
+    """Number of complete rounds that both have."""
     difference: float
-    """Accuracy of the candidate minus that of the baseline, a fraction."""
+    """Accuracy of the candidate minus accuracy of the baseline, as a fraction."""
     interval: Interval
-    """Intersection of the intervals of all looks so far, valid no matter how often you look."""
+    """Intersection of the intervals of all comparisons so far, which is valid no matter how often you compare."""
     verdict: RaceVerdict
     """The verdict so far."""
     called: int = 0
-    """Rounds after which the verdict was first reached; 0 if it was not reached."""
+    """Number of rounds after which the verdict was first reached; 0 if it was not reached."""
     withheld: str = ""
-    """Why `verdict` is "undecided" although a verdict was reached; empty otherwise."""
+    """Why `verdict` is "undecided" although a verdict was reached; otherwise empty."""
 
 
 def judge_planned(

@@ -37,31 +37,31 @@ class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the run is worse than its baseline by a margin or more, on the same questions."""
 
     margin: float
-    """The margin, a fraction."""
+    """The margin, as a fraction."""
     verdict: MarginVerdict
-    """Verdict: "not worse" or "worse" if p is below 5%, by the side of −margin on which the difference lies; otherwise
+    """"not worse" or "worse" if p is below 5%, depending on whether the difference is above or below −margin; otherwise
     "open".
     """
     p: float
     """Two-sided p-value of the test that the true difference is −margin, so each verdict is false in at most 2.5% of
     cases. Holm's method corrects it over all margins of a report, separately from the other p-values. For a single
-    comparison, p is below 5% exactly if −margin lies outside the sampling interval.
+    comparison, p is below 5% if and only if −margin is outside the sampling interval.
     """
     n_margins: int = 1
     """Number of margins that are corrected together."""
 
 
 class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """One run compared with its baseline by the mean over the benchmarks that both have, for the same questions."""
+    """The comparison of a run with its baseline by the mean over their shared benchmarks, for the same questions."""
 
     compared: MeanComparison
     """The run minus the baseline."""
     verdict: PairedVerdict
-    """Verdict for the same questions, asked again."""
+    """Verdict if the same questions were asked again."""
     p_sampling: float
-    """Corrected p-value for the same questions, asked again."""
+    """Corrected p-value if the same questions were asked again."""
     detectable: float | None
-    """Minimum detectable difference after the correction (80% power), a fraction; None if no possible difference is
+    """Minimum detectable difference after the correction (80% power), as a fraction; None if no possible difference is
     detectable.
     """
     margin: MarginDecision | None = None
@@ -81,22 +81,23 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     """Warnings to show with the comparison."""
     sides: tuple[str, str] | None = None
     """Names under which run and baseline are averaged over benchmarks, such as the sweep cells that differ only in the
-    benchmark; None if these are their own names.
+    benchmark; None if their own names are used.
     """
     imported: bool = False
-    """Whether samples of run or baseline were read from a file, so that `harness run` cannot add any."""
+    """Whether samples of the run or the baseline come from another tool's file, so that `harness run` cannot add more.
+    """
     n_missing: int = 0
-    """Planned samples that are missing and that the same `harness run` commands would add; if above 0, complete the
+    """Number of missing samples that repeating the `harness run` commands would add. If it is above 0, complete the
     runs first.
     """
     judge: JudgeShift | msgspec.UnsetType = msgspec.UNSET
-    """Errors of the judges of both sides, as audits show them; "better" and "worse" must hold despite these. Absent
+    """Errors of both runs' judges, as measured by audits. "better" and "worse" must hold despite these errors. Absent
     without audits.
     """
     tokens: Change | None = None
     """Ratio of the tokens per reply; None if unknown."""
     cut: Change | None = None
-    """Difference of the shares of truncated replies, a fraction; None if unknown."""
+    """Difference in the fraction of truncated replies; None if unknown."""
     acceptance: Change | None = None
     """Ratio of the acceptance lengths of speculative decoding; None if unknown."""
 
@@ -112,20 +113,20 @@ class Decision(RunPair, frozen=True, kw_only=True):
     """
 
     verdict: PairedVerdict
-    """Verdict for the same questions, asked again."""
+    """Verdict if the same questions were asked again."""
     kind_verdict: PairedVerdict | None
     """Verdict for other questions of this kind; None if unknown."""
     p_sampling: float
-    """Corrected p-value for the same questions, asked again."""
+    """Corrected p-value if the same questions were asked again."""
     p_question: float | None
     """Corrected p-value for other questions of this kind; None if unknown."""
     detectable: float | None
-    """Minimum detectable difference after the correction (80% power, same questions), a fraction; None if no possible
-    difference is detectable.
+    """Minimum detectable difference after the correction (80% power, same questions), as a fraction; None if no
+    possible difference is detectable.
     """
     mean: MeanDecision | None = None
-    """Decision on the mean over all benchmarks of this run and baseline, the same in each of their decisions. It is
-    None for a single benchmark, or if counted rounds lack samples.
+    """Decision on the mean over all benchmarks shared by this run and its baseline, the same in all their decisions. It
+    is None for a single benchmark, or if counted rounds are incomplete.
     """
     margin: MarginDecision | None = None
     """Decision on the margin; None unless a margin is given."""

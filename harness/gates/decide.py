@@ -65,42 +65,41 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     tier: str
     """Tier: "critical", "supporting" or "advisory"; only critical benchmarks can fail the gate."""
     state: State
-    """pass, fail or undecided by the samples; waived: failed, with a waiver in force; missing: samples are missing;
-    truncated: too many replies were cut; canary: the first replies looked wrong; probe: a probe found a fault of the
-    server; stopped: another rule ended the sampling; same: the build equals its base, the policy accepts that, and
-    nothing is sampled.
+    """pass, fail or undecided: result of the samples. waived: failed, but a waiver is in force. missing: samples are
+    missing. truncated: too many replies were truncated. canary: the first replies looked wrong. probe: a probe found a
+    fault in the server. stopped: another rule stopped the sampling. same: the build is equivalent to its base, which
+    the policy accepts without sampling.
     """
     accuracy: float | None
-    """Accuracy of the run, a fraction; None without one."""
+    """Accuracy of the run, as a fraction; None if there is none."""
     reference: float
-    """The floor, or the baseline's accuracy, a fraction."""
+    """The floor, or the baseline's accuracy, as a fraction."""
     loss: float
-    """The loss that the gate must detect, a fraction."""
+    """The loss that the gate must detect, as a fraction."""
     rounds: float
-    """Samples of each question that decided; 0.25 if one sample of a quarter of the questions did."""
+    """Number of samples per question used for the decision. 0.25 means one sample for a quarter of the questions."""
     max_rounds: int
-    """Most samples of each question that the policy allows."""
+    """Maximum number of samples per question that the policy allows."""
     variance: float
     """Variance of the sampling error."""
     deviation: float
-    """Standard deviation between runs beyond sampling, a fraction."""
+    """Standard deviation between runs beyond sampling, as a fraction."""
     known_runs: int
-    """Earlier runs from which `deviation` was learned."""
+    """Number of earlier runs from which `deviation` was estimated."""
     why: str
-    """The reason, as a line for a person."""
+    """The reason, in one readable line."""
     bounds: tuple[float, float] | None = None
-    """Accuracy if all undecided answers were wrong, and if all were right; None if there are none."""
+    """Accuracy if all undecided answers were wrong, and if all were correct; None if there are none."""
     copies: bool = False
-    """Whether samples repeat each other, and count as one."""
+    """Whether some samples are duplicates, which count only once."""
     odd: bool = False
     """Whether the accuracy is an outlier compared with the previous run; `deviation` then ignores it."""
     key: str = ""
-    """Digests of the reference, and of model, settings and engine; only runs with the same key count as earlier runs.
-    """
+    """Digests of the reference and of model, settings and engine. Only runs with the same key count as earlier runs."""
     closed: bool = False
-    """Whether further samples could hardly decide, so that no more are requested."""
+    """Whether further samples are unlikely to decide, so that no more are requested."""
     limits: tuple[float, float] | None = None
-    """The accuracy up to which this look fails, and the accuracy from which it passes; None without a look."""
+    """Largest accuracy that fails at this stage, and smallest accuracy that passes; None if there was no stage."""
 
     @property
     def label(self) -> str:
@@ -123,16 +122,17 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     """Names of the run folders."""
     verdict: Literal["pass", "fail", "undecided"]
-    """fail if a critical benchmark or metric fails; pass if all of them are pass, same or waived; otherwise undecided.
+    """fail if a critical benchmark or metric fails; pass if the states of all critical ones are pass, same or waived;
+    otherwise undecided.
     """
     exit_code: int
     """Exit code of the command."""
     checks: tuple[Checked, ...]
-    """Decisions on the benchmarks."""
+    """Decisions on benchmarks."""
     sampled: str = ""
-    """When its run began (UTC, ISO 8601); empty without a run."""
+    """When the run started (UTC, ISO 8601); empty without a run."""
     forgotten: bool = False
-    """Whether its accuracies are ignored when learning the deviation between runs (`--forget`)."""
+    """Whether this run is ignored when estimating the deviation between runs (`--forget`)."""
     figures: tuple[FigureCheck, ...] = ()
     """Decisions on metrics; undecided if sampling stopped before all samples were taken."""
 

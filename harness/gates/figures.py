@@ -68,15 +68,15 @@ class FigureCheck(msgspec.Struct, frozen=True, kw_only=True):
     reference: float | None = None
     """The floor, the ceiling, or the baseline's value; None if unknown."""
     findable: float | None = None
-    """Smallest loss that is detected with the required power, as a share; None if unknown so far."""
+    """Smallest loss that is detected with the required power, as a fraction; None if not yet known."""
     known_runs: int = 0
-    """Earlier runs from which `findable` was learned."""
+    """Number of earlier runs from which `findable` was estimated."""
     key: str = ""
-    """Digest of settings, engine, load and source; only runs with the same key count as earlier runs."""
+    """Digest of settings, engine, load and source. Only runs with the same key count as earlier runs."""
     why: str = ""
-    """The reason, as a line for a person."""
+    """The reason, in one readable line."""
     waits: bool = False
-    """Whether the history has too few runs so far to decide; the metric then does not affect the verdict."""
+    """Whether the history still has too few runs to decide. The metric then does not affect the verdict."""
 
     @property
     def label(self) -> str:

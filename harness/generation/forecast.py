@@ -19,7 +19,7 @@ from harness.generation.run_progress import completion_tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What is still to come."""
+    """A forecast of the tokens, duration and cost of a run."""
 
     n_samples: int
     """Number of samples of the run."""
@@ -28,13 +28,13 @@ class Forecast:
     tokens_error: float
     """Standard error of `tokens`."""
     prompt_tokens: float | None
-    """Expected number of prompt tokens; None if no server stated any."""
+    """Expected number of prompt tokens; None if no server reported any."""
     least_s: float
     """Lower bound of the duration, in seconds."""
     most_s: float
     """Upper bound of the duration, in seconds."""
     usd: float | None
-    """Expected cost in US dollars; None without prices or stated token counts."""
+    """Expected cost in US dollars; None without prices or reported token counts."""
 
 
 @dataclass(slots=True)

@@ -32,15 +32,15 @@ def tokens_before(sample: Sample) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens that a session was billed for: as the replies state them, or otherwise the most that they can be."""
+    """Tokens billed for a session: as reported in the replies, or otherwise the largest possible number."""
 
     prompt_tokens: int = 0
     """Billed prompt tokens."""
     completion_tokens: int = 0
     """Billed completion tokens."""
     n_unstated: int = 0
-    """Requests whose usage is unknown, such as one that failed mid-reply. They count with the most tokens possible, or
-    with an estimate if no max_tokens limits the reply.
+    """Number of requests whose usage is unknown, for example because they failed mid-reply. They count with the largest
+    possible number of tokens, or with an estimate if max_tokens is not set.
     """
 
     @classmethod
@@ -131,25 +131,25 @@ class Tally(msgspec.Struct, kw_only=True):
     """The counts of a session, to which the dispatcher adds."""
 
     finished: int = 0
-    """Replies of this session."""
+    """Number of finished replies in this session."""
     truncated: int = 0
-    """Finished replies that were cut by max_tokens."""
+    """Number of finished replies that were truncated by max_tokens."""
     continued: int = 0
-    """Finished replies that continued a part written by an earlier request."""
+    """Number of finished replies that continue a partial reply to an earlier request."""
     kept_tokens: int = 0
-    """Tokens of these earlier parts."""
+    """Number of tokens in these partial replies."""
     tokens: int = 0
-    """Completion tokens of the finished replies, as the server states them, without earlier parts."""
+    """Completion tokens of the finished replies, as reported by the server, excluding earlier partial replies."""
     failures: int = 0
-    """Failed requests."""
+    """Number of failed requests."""
     retries: int = 0
-    """Failed requests that were sent again."""
+    """Number of failed requests that were retried."""
     spent: Spent = Spent()
     """Tokens of the finished samples."""
     beside: Spent = Spent()
-    """Tokens of fingerprints, and of requests that ended without a sample."""
+    """Tokens used for fingerprints and for requests that did not produce a sample."""
     notes: dict[str, int] = msgspec.field(default_factory=dict)
-    """Oddity of a reply → number of occurrences."""
+    """Irregularity in a reply → number of occurrences."""
 
     def note(self, note: str, n: int = 1) -> None:
         """Count `n` replies that have this note."""
@@ -167,20 +167,20 @@ class Tally(msgspec.Struct, kw_only=True):
 
 
 class BenchmarkProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples of one benchmark."""
+    """The progress of one benchmark."""
 
     name: str
     """Name of the benchmark."""
     done: int
-    """Samples on disk, including earlier sessions."""
+    """Number of samples on disk, including earlier sessions."""
     total: int
-    """Samples expected."""
+    """Number of planned samples."""
     in_flight: int = 0
-    """Samples being answered."""
+    """Number of samples in flight."""
     retrying: int = 0
-    """Samples that failed and will be requested again."""
+    """Number of failed samples that will be retried."""
     given_up: int = 0
-    """Samples that are not requested again in this session."""
+    """Number of samples that are not retried in this session."""
 
 
 class EndpointProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,21 +189,21 @@ class EndpointProgress(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str
     """Base URL of the endpoint."""
     state: EndpointState
-    """open: it gets requests; paused: it asked to wait; set aside: it failed repeatedly and is probed; left: it was
-    removed.
+    """open: receives requests. paused: asked the client to wait. set aside: failed repeatedly and receives only test
+    requests. left: was removed.
     """
     in_flight: int
     """Requests in flight."""
     limit: int
-    """Most requests that it may have in flight at present."""
+    """Current maximum number of requests in flight."""
     done: int
-    """Requests of this session that succeeded."""
+    """Number of successful requests in this session."""
     failed: int
-    """Requests of this session that failed."""
+    """Number of failed requests in this session."""
     why: str = ""
-    """Latest failure in the server's words; empty if the state is "open"."""
+    """Latest failure, as worded by the server; empty if the state is "open"."""
     wait_s: float = 0.0
-    """Seconds until the next request is sent to it."""
+    """Seconds until the next request is sent to this endpoint."""
 
 
 class FailureProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,9 +214,9 @@ class FailureProgress(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     """Number of requests."""
     latest: str
-    """Cause of the latest one."""
+    """Cause of the latest failure."""
     ago_s: float
-    """Seconds since the latest one."""
+    """Seconds since the latest failure."""
 
 
 class OldestInFlight(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,54 +225,54 @@ class OldestInFlight(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: str
     """Name of the benchmark."""
     question_id: str
-    """Id of the question."""
+    """ID of the question."""
     sample_index: int
-    """Index of the sample among those of its question."""
+    """Index of the sample among the samples of its question, counted from 0."""
     seconds: float
     """Seconds in flight so far."""
     tokens: int
-    """Tokens received so far."""
+    """Number of tokens received so far."""
 
 
 class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The calls of a tool."""
 
     running: int
-    """Calls that are running."""
+    """Number of running calls."""
     waiting: int
-    """Calls that are waiting."""
+    """Number of waiting calls."""
     waits_for: str
-    """Resource that they wait for: "processors" or "memory"."""
+    """Resource that the calls are waiting for: "processors" or "memory"."""
     interpreters: int
-    """Open interpreters: one for each sample that has called, stopped between its calls."""
+    """Number of open interpreters: one per sample that has made a call. They are suspended between calls."""
     memory: int
-    """Bytes of memory that the interpreters may take at present."""
+    """Memory that the interpreters may currently use, in bytes."""
     most_memory: int
-    """Bytes of memory that the interpreters may take at most."""
+    """Maximum memory for the interpreters, in bytes."""
 
 
 class Progress(Tally, kw_only=True):
-    """The state of a session at one moment, including its counts; replaced as a whole, never changed.
+    """A snapshot of a session's state and counts. It is replaced as a whole and never modified.
 
     Wide: it is all that a display and `harness status` show of a session.
     """
 
     elapsed_s: float
-    """Seconds since the session began."""
+    """Seconds since the session started."""
     done: int
-    """Samples on disk, including earlier sessions."""
+    """Number of samples on disk, including earlier sessions."""
     total: int
-    """Samples expected, including earlier sessions."""
+    """Number of planned samples, including earlier sessions."""
     in_flight: int
-    """Samples being answered."""
+    """Number of samples in flight."""
     waiting: int
-    """Samples still to be requested."""
+    """Number of samples not yet requested."""
     given_up: int
-    """Samples that are not requested again in this session."""
+    """Number of samples that are not retried in this session."""
     arrived: int
-    """Tokens received in this session, including requests in flight and failed requests."""
+    """Number of tokens received in this session, including those of failed requests and requests in flight."""
     tokens_per_s: float | None
-    """`arrived` divided by the seconds of the session; None before the first token."""
+    """`arrived` divided by the duration of the session in seconds; None before the first token."""
     tokens_per_s_now: float | None
     """Tokens per second over the last seconds; None before the first token."""
     benchmarks: tuple[BenchmarkProgress, ...]
@@ -282,20 +282,20 @@ class Progress(Tally, kw_only=True):
     failed: tuple[FailureProgress, ...] = ()
     """Failed requests by kind, latest first."""
     oldest: OldestInFlight | None = None
-    """The sample that has been in flight longest; None without one."""
+    """The sample that has been in flight longest; None if there is none."""
     eta: float | None = None
-    """Seconds until the session ends at the present rate; None while unknown."""
+    """Estimated seconds until the session ends, at the current rate; None while unknown."""
     concurrency: int = 0
-    """Most requests that may be in flight at present."""
+    """Current maximum number of requests in flight."""
     paused: bool = False
     """Whether the user paused the session."""
     stopping: bool = False
-    """Whether no further requests are sent."""
+    """Whether the session is stopping and sends no further requests."""
     why: str = ""
-    """Reason for stopping; empty otherwise."""
+    """Reason for stopping; otherwise empty."""
     grace_s: float | None = None
-    """Seconds that requests in flight still have; None if they may take as long as they need."""
+    """Seconds left for the requests in flight; None if there is no limit."""
     patience_s: float | None = None
-    """Seconds until the session ends by itself because no endpoint responds; None otherwise."""
+    """Seconds until the session gives up because no endpoint responds; None if one responds."""
     tool: ToolProgress | None = None
-    """Calls of a tool; None without one."""
+    """Tool calls; None without a tool."""

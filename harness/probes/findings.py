@@ -48,9 +48,11 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     came: str
     """Description of the reply."""
     p: float | None = None
-    """Chance that a healthy server shows something at least as odd; None without a statistical test."""
+    """Probability that a healthy server produces a result at least this unusual; None if the check is not a statistical
+    test.
+    """
     likelihood: Likelihood | msgspec.UnsetType = msgspec.UNSET
-    """Result of the check that reads replies; absent for other checks."""
+    """Result of the check with `--replies`; absent for other checks."""
 
 
 REPLY_TEXT, FINISHED, EMPTY = "reply text", "finished streams", "empty replies"
@@ -99,15 +101,15 @@ class Finding(Seen, frozen=True, kw_only=True):
     group: Group
     """Subject of the check."""
     why: str
-    """Why it matters for a score."""
+    """Why the check matters for a score."""
     mend: str
-    """How to fix it if the check fails."""
+    """How to fix the problem if the check fails."""
     tokens: int = 0
-    """Tokens that the check cost, as the server states them."""
+    """Number of tokens that the check used, as reported by the server."""
 
 
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All findings about one server."""
+    """The results of all checks of one server."""
 
     address: str
     """Address of the server."""
@@ -118,17 +120,17 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     """Version of the harness."""
     seed: int
-    """Number from which all seeds of the probe's requests are derived."""
+    """Seed from which the seeds of all requests of the probe are derived."""
     findings: list[Finding]
     """Results of the checks."""
     requests: int
     """Number of requests that the probe sent."""
     tokens: int
-    """Tokens that the probe cost, as the replies state them."""
+    """Number of tokens that the probe used, as reported in the replies."""
     seconds: float
     """Duration of the probe, in seconds."""
     ended: str = ""
-    """Why the probe ended before the last check, or that the server did not respond; empty otherwise."""
+    """Why the probe ended early, for example because the server did not respond; otherwise empty."""
 
     def count(self, outcome: Outcome) -> int:
         """Number of findings with that outcome."""

@@ -63,7 +63,7 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     """A mean log-likelihood difference, base minus copy."""
 
     of: str
-    """Tokens or readings that it covers, such as "all", a range of positions, or a benchmark."""
+    """Tokens or readings that the difference covers, such as "all", a range of positions, or a benchmark."""
     tokens: int
     """Number of tokens."""
     questions: int
@@ -71,17 +71,17 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     mean: float
     """Mean difference, in nats per token."""
     low: float | None = None
-    """Lower end of the 95% interval; None if all tokens are in one cluster of questions."""
+    """Lower end of the 95% interval; None if all tokens come from one cluster of questions."""
     high: float | None = None
-    """Upper end of the 95% interval; None if all tokens are in one cluster of questions."""
+    """Upper end of the 95% interval; None if all tokens come from one cluster of questions."""
     error: float | None = None
-    """Standard error of the mean; None if all tokens are in one cluster of questions."""
+    """Standard error of the mean; None if all tokens come from one cluster of questions."""
     freedom: int = 0
     """Degrees of freedom of the standard error."""
     size: float = 0.0
     """Mean of the absolute differences, in nats per token."""
     kl: float | None = None
-    """Lower bound of the mean Kullback-Leibler divergence of the copy from the base; None if not stated."""
+    """Lower bound of the mean Kullback-Leibler divergence of the copy from the base; None if unknown."""
 
     @property
     def reach(self) -> float:
@@ -110,7 +110,7 @@ class MovedToken(SampleRecord, frozen=True, kw_only=True):
     """A token with a large log-likelihood difference."""
 
     position: int
-    """Position in its reply, counted from 1."""
+    """Position of the token in its reply, counted from 1."""
     base: float
     """Log-probability given by the base, in nats."""
     copy: float
@@ -122,16 +122,16 @@ class MovedToken(SampleRecord, frozen=True, kw_only=True):
 
 
 class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
-    """The log-probabilities that a base and its copy give to the same replies."""
+    """Comparison of the log-probabilities that a base model and its copy assign to the same replies."""
 
     base: str
-    """Server of the base."""
+    """Server of the base model."""
     gap: Gap
     """Mean log-likelihood difference over all tokens."""
     divergence: Gap
-    """The same for Kullback-Leibler divergences; of no tokens if they are not stated."""
+    """Mean Kullback-Leibler divergence over all tokens; covers 0 tokens if it is unknown."""
     noise: Gap
-    """Mean log-likelihood difference between two readings by the base."""
+    """Mean log-likelihood difference between two readings by the base model itself."""
     opening: Gap
     """Mean log-likelihood difference over the first tokens of the replies."""
     positions: list[Gap]
@@ -141,15 +141,15 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     moved: list[MovedToken]
     """Tokens with the largest differences."""
     verdict: Verdict
-    """Whether the copy is the same as its base."""
+    """Whether the copy is equivalent to its base model."""
     margin: float
-    """Largest difference that counts as the same, in nats per token."""
+    """Largest difference that counts as equivalent, in nats per token."""
     more_tokens: int = 0
-    """How many more tokens would give a clear verdict; 0 if it is clear."""
+    """Number of further tokens needed for a clear verdict; 0 if the verdict is clear."""
     template: str = ""
-    """Evidence that the chat templates differ; empty if nothing does."""
+    """Evidence that the chat templates differ; empty if there is none."""
     points: list[ExpectedPoints] = []
-    """Expected difference of the accuracy, from known pairs of copy and base."""
+    """Expected differences in accuracy, estimated from known pairs of copy and base."""
 
     @property
     def reach(self) -> float:

@@ -45,24 +45,24 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     """A copy whose log-likelihood difference and samples are known."""
 
     copy: str
-    """Run of the copy, as a path relative to the folder that contains the base's run."""
+    """Run of the copy, as a path relative to the parent folder of the base's run."""
     benchmark: str
     """Name of the benchmark."""
     gap: float
     """Mean log-likelihood difference, in nats per token."""
     points: float
-    """Accuracy of the copy minus that of the base, in points."""
+    """Accuracy of the copy minus accuracy of the base, in points."""
     error: float
     """Sampling error of `points`, in points."""
 
 
 class ExpectedPoints(msgspec.Struct, frozen=True, kw_only=True):
-    """The difference that a copy's samples would show."""
+    """The difference in accuracy to expect from a copy's samples."""
 
     benchmark: str
     """Name of the benchmark."""
     pairs: int
-    """Number of known pairs."""
+    """Number of known pairs of copy and base."""
     points: float
     """Expected difference, in points."""
     low: float
@@ -70,7 +70,9 @@ class ExpectedPoints(msgspec.Struct, frozen=True, kw_only=True):
     high: float
     """Upper end of the 95% interval, in points."""
     times: float
-    """How many times the samples of those pairs detect a difference this large (80% power), at most 1,000."""
+    """Number of samples needed to detect a difference this large (80% power), as a multiple of the samples of those
+    pairs; at most 1,000.
+    """
 
     def __str__(self) -> str:
         times = "as many samples as theirs" if self.times <= 1 else f"about {self.times:,.0f} times their samples"

@@ -100,17 +100,17 @@ class ReplyReading(SampleRecord, frozen=True, kw_only=True):
     """One reading of a reply: a line of a file in `likelihood/`."""
 
     server: str
-    """Server that read it, in words."""
+    """Description of the server that read the reply."""
     prompt: list[int]
-    """Token ids of the prompt."""
+    """Token IDs of the prompt."""
     ids: list[int]
-    """Token ids of the reply."""
+    """Token IDs of the reply."""
     logprobs: list[float]
     """Log-probabilities of the reply's tokens, in nats."""
     tops: list[dict[str, float]]
-    """For each position, token id → log-probability of the likeliest tokens, in nats."""
+    """For each position, token ID → log-probability of the most likely tokens, in nats."""
     whole: bool = False
-    """Whether the reply has no further tokens."""
+    """Whether this is the whole reply."""
 
 
 def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place, int]:

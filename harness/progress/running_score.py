@@ -19,12 +19,12 @@ MAX_BYTES = 16 * 1024 * 1024
 
 
 class UndecidedBounds(msgspec.Struct, frozen=True):
-    """The range of the accuracy, whatever the undecided samples turn out to be."""
+    """The range of the accuracy for any verdicts on the undecided samples."""
 
     low: float
-    """Accuracy if every undecided sample were wrong, a fraction."""
+    """Accuracy if all undecided samples were wrong, as a fraction."""
     high: float
-    """Accuracy if every undecided sample were right, a fraction."""
+    """Accuracy if all undecided samples were correct, as a fraction."""
 
 
 class RunningEstimate(msgspec.Struct, frozen=True):
@@ -38,16 +38,16 @@ class RunningEstimate(msgspec.Struct, frozen=True):
 
 # Not `Score`: importing it would load numpy and more.
 class RunningScore(msgspec.Struct, frozen=True):
-    """The fields of `scores.json` that a display shows."""
+    """The fields of `scores.json` that are shown while a run is in progress."""
 
     accuracy: RunningEstimate | None
-    """Fraction correct; None without any sample."""
+    """Fraction correct; None if there are no samples."""
     n_samples: int
-    """Number of samples covered."""
+    """Number of samples that the score covers."""
     n_undecided: int = 0
-    """Samples that the grader could not decide."""
+    """Number of samples that the grader could not decide."""
     undecided_bounds: UndecidedBounds | None = None
-    """Range of the accuracy over the undecided samples; None without any."""
+    """Range of the accuracy for any verdicts on the undecided samples; None if there are none."""
 
 
 # Not `Score`: importing it would load numpy and more.

@@ -29,32 +29,32 @@ class EnginePage(msgspec.Struct, frozen=True, omit_defaults=True):
     """One reading of a metrics page."""
 
     engine: str = ""
-    """Prefix of its names; empty if there are no metrics (see `why`)."""
+    """Prefix of the metric names; empty if there are no metrics (see `why`)."""
     models: dict[str, dict[str, Series]] = {}
-    """Model as the page names it (empty if it names none) → quantity → series."""
+    """Model, as named by the page (empty if it names none) → quantity → series."""
     started: str = ""
-    """Marks of the server's start, only to be compared with each other."""
+    """Values that identify a start of the server, to be compared only with each other."""
     why: str = ""
-    """Why there are no metrics; empty otherwise."""
+    """Why there are no metrics; otherwise empty."""
 
 
 class EngineReading(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A line of `engine.jsonl`."""
+    """A reading of an endpoint's metrics: a line of `engine.jsonl`."""
 
     session: float
-    """When the session began, as Unix time; lines with the same value belong together."""
+    """When the session started, as Unix time. Lines with the same value belong together."""
     time: float
-    """Seconds since the session began."""
+    """Seconds since the session started."""
     endpoint: str
     """Base URL of the endpoint."""
     page: EnginePage
     """The metrics page."""
     in_flight: int = 0
-    """Requests of the client in flight."""
+    """Number of the client's requests in flight."""
     concurrency: int = 0
-    """Most requests that the client may have in flight."""
+    """Maximum number of the client's requests in flight."""
     arrived: int = 0
-    """Tokens that the client has received in the session."""
+    """Number of tokens that the client has received in the session."""
 
 
 def read_engine_pages(folder: RunFolder) -> Iterator[EngineReading]:

@@ -22,14 +22,14 @@ LOG_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Stored and planned samples of one benchmark."""
+    """Numbers of stored and planned samples of one benchmark."""
 
     name: str
     """Name of the benchmark."""
     done: int
-    """Samples on disk."""
+    """Number of samples on disk."""
     total: int
-    """Samples planned."""
+    """Number of planned samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,7 @@ class OnDisk:
     holder: Holder | None
     """The process that writes the run; None if no process does."""
     session: tuple[dict[str, Any], ...]
-    """Log entries `session_started` and `session_ended` of the last session, as far as the end of the log contains
-    them.
-    """
+    """Log entries `session_started` and `session_ended` of the last session, if found near the end of the log."""
 
 
 def on_disk(folder: RunFolder) -> OnDisk:

@@ -218,14 +218,14 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
     thinking switch, …).
     """
     plan: Plan
-    """How many samples of which questions the run expects."""
+    """Questions and number of samples that are planned."""
     settings: dict[str, Any] = {}
-    """Settings that may differ between resumes (endpoints without secrets, concurrency, the server's context, …); the
-    latest values are stored.
+    """Settings that may change when a run is resumed (endpoints without secrets, concurrency, the server's context, …).
+    The latest values are stored.
     """
     options: dict[str, Any] | None = None
-    """Options that the user gave in the latest session, by name, without keys, addresses and what the other fields
-    contain. It is None if none are recorded (another tool's outputs, an earlier version).
+    """Options that the user gave in the latest session, by name, without API keys, addresses and values in other
+    fields. It is None if none were recorded (outputs of another tool, or an earlier version).
     """
 
     @property
@@ -270,9 +270,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     benchmarks: dict[str, BenchmarkRecord] = {}
     """Benchmark → its plan and settings."""
     environment: dict[str, Any] = {}
-    """Facts about the environment of the sessions."""
+    """Information about the environment of the sessions."""
     provenance: Provenance = Provenance()
-    """Servers that made the samples, session by session."""
+    """Servers that generated the samples, session by session."""
 
     @classmethod
     def load(cls, folder: RunFolder) -> Manifest:

@@ -91,12 +91,12 @@ def n_planned(question_id: str, samples: float) -> int:
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """How many samples of each question a run expects."""
+    """The questions of a run and the planned number of samples."""
 
     samples: int | float
-    """Samples per question; with 1.25, a quarter of the questions (by their ids) have 2."""
+    """Samples per question. With 1.25, a quarter of the questions (selected by ID) have two."""
     question_ids: list[str] | None = None
-    """Ids of the selected questions, in order; None selects all."""
+    """IDs of the selected questions, in order; None selects all."""
 
     def total(self, question_ids: Collection[str]) -> int:
         """The expected samples of these questions together."""

@@ -30,12 +30,12 @@ REMEDY = "Correct the line, or remove it."
 
 
 class Override(SampleRecord, frozen=True, kw_only=True):
-    """A person's verdict on one sample; the last line for a sample counts."""
+    """A person's verdict on one sample. The last line for a sample counts."""
 
     verdict: VerdictName | None
     """The verdict; None withdraws the earlier one."""
     graded: VerdictName | None
-    """The grader's verdict at that time; None before any grading."""
+    """The grader's verdict at that time; None if the sample was not graded yet."""
     who: str
     """Who gave the verdict."""
     when: str
@@ -43,7 +43,7 @@ class Override(SampleRecord, frozen=True, kw_only=True):
     why: str
     """The reason."""
     points: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET
-    """Points that the person gave, and most points, if a judge gives points; absent otherwise."""
+    """Points given by the person, and maximum points, if a judge gives points; otherwise absent."""
     schema: int = SCHEMA_VERSION
     """Version of this format."""
 

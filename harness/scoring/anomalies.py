@@ -70,12 +70,12 @@ _GARBLED = re.compile(r"\ufffd|<0x[0-9A-F]{2}>|\u00c3[\u0080-\u00bf]|\u00e2\u20a
 
 
 class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples whose text looks broken."""
+    """Samples whose text is apparently broken."""
 
     n_samples: int
     """Number of samples examined."""
     n_any: int
-    """Samples with at least one sign."""
+    """Number of samples with at least one sign."""
     by_sign: dict[str, int] = {}
     """Sign → number of samples; only signs that occur."""
 
@@ -199,18 +199,18 @@ MAX_COPIES_SHARE = 0.01
 
 
 class Copies(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples that repeat the text of another sample of their question."""
+    """Samples with the same text as another sample of their question."""
 
     n_samples: int
     """Number of samples examined."""
     n_equal: int
-    """Samples that repeat the text of another sample of their question."""
+    """Samples with the same text as another sample of their question."""
     n_excess: int
-    """Repeated samples beyond what independent draws explain."""
+    """Number of these samples beyond what independent sampling explains."""
     n_questions: int
-    """Questions with such samples."""
+    """Number of questions with such samples."""
     independent: float
-    """Fraction of the samples that count as independent draws, mean over questions; 1 without copies."""
+    """Fraction of samples that count as independent draws, averaged over questions; 1 without copies."""
 
     @property
     def many(self) -> bool:

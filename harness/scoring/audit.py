@@ -69,22 +69,22 @@ MISSED_ERRORS = 1.5
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """What an unaudited score reveals about the errors of its judge, a model that decides verdicts."""
+    """What a score without an audit reveals about the errors of its judge model."""
 
     n_judged: int
-    """Samples whose verdict is the judge's."""
+    """Number of samples whose verdict comes from the judge."""
     n_samples: int
-    """Number of samples covered."""
+    """Number of samples that the score covers."""
     n_both: int
-    """Samples that both the rules and the judge decided."""
+    """Number of samples that both the rules and the judge decided."""
     n_differing: int
-    """Samples among `n_both` on which rules and judge disagree."""
+    """Number of samples in `n_both` on which the rules and the judge disagree."""
     settings: dict[str, Any] = {}
-    """The judge's options by name, without keys; `base_url` lists the addresses that replied. Empty in scores of
+    """The judge's options by name, without API keys. `base_url` lists the addresses that responded. Empty in scores of
     earlier versions.
     """
     key_variable: str | msgspec.UnsetType = msgspec.UNSET
-    """Environment variable that the user named for the judge's key; absent without one."""
+    """Environment variable specified for the judge's API key; absent if none was specified."""
 
     @property
     def opening(self) -> str:
@@ -102,12 +102,12 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeShift(NamedTuple):
-    """A judge's errors, as audits show them."""
+    """The effect of a judge's errors, as measured by audits."""
 
     shift: float
-    """Change in the accuracy when the errors are corrected, a fraction."""
+    """Change in accuracy when the errors are corrected, as a fraction."""
     reach: float
-    """Half the width of the 95% interval of this change."""
+    """Half-width of the 95% interval of this change."""
 
     def could_turn(self, difference: float, interval: Interval) -> bool:
         """Whether these errors could turn the sign of a difference whose interval lies on one side of 0."""
@@ -121,26 +121,26 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     """The accuracy if a person had judged every sample, estimated from audited verdicts."""
 
     accuracy: Estimate
-    """Estimated accuracy, a fraction; the intervals include the audit's own uncertainty."""
+    """Estimated accuracy, as a fraction. The intervals include the uncertainty of the audit."""
     n_population: int
-    """Number of verdicts from which the audited ones were drawn."""
+    """Number of verdicts from which the audited verdicts were drawn."""
     n_audited: int
     """Number of verdicts that a person has audited."""
     n_differing: int
-    """Audited samples on which the person disagrees with the grader."""
+    """Number of audited samples on which the person disagrees with the grader."""
     n_accepted: int = 0
-    """Samples among `n_differing` that the grader calls correct."""
+    """Number of samples in `n_differing` that the grader marked correct."""
     of_judge: bool = False
-    """Whether the verdicts are a judge's."""
+    """Whether the audited verdicts were given by a judge."""
     n_undecided: int = 0
-    """Samples outside the population that grader and person leave undecided; they count as wrong."""
+    """Number of samples outside the population that both grader and person left undecided. They count as wrong."""
     accuracy_undecided_right: float | None = None
-    """Accuracy if these undecided samples were right, a fraction; None without any."""
+    """Accuracy if these undecided samples were correct, as a fraction; None if there are none."""
     n_decided: int = 0
-    """Samples outside the population that the grader left undecided and whose verdict comes from the person."""
+    """Number of samples outside the population that the grader left undecided and the person decided."""
     by_points: bool | msgspec.UnsetType = msgspec.UNSET
-    """True if the judge gave points; `n_accepted` then counts samples to which it gave more than the person. Absent
-    otherwise.
+    """True if the judge gave points; `n_accepted` then counts samples to which it gave more points than the person.
+    Otherwise absent.
     """
 
     def beyond(self, graded: Estimate) -> JudgeShift:

@@ -53,16 +53,18 @@ def of_calls(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
 
 
 class TriggerAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a run calls functions where a reference run does, over all pairs of their samples of a question. The
-    intervals are for other questions of this kind.
+    """Whether a run calls functions when a reference run does, over all pairs of their samples of the same question.
+    The intervals are for other questions of this kind.
     """
 
     precision: Estimate | None
-    """Share of the run's replies with a call for which the reference also calls; None if neither calls."""
+    """Fraction of the run's replies with a call for which the reference also makes a call; None if neither makes any.
+    """
     recall: Estimate | None
-    """Share of the reference's replies with a call for which the run also calls; None if neither calls."""
+    """Fraction of the reference's replies with a call for which the run also makes a call; None if neither makes any.
+    """
     f1: Estimate | None
-    """Harmonic mean of precision and recall; None if neither calls."""
+    """Harmonic mean of precision and recall; None if neither run makes any call."""
 
     @property
     def sentence(self) -> str:

@@ -46,26 +46,26 @@ Quantities = dict[str, float | None]
 
 
 class EngineFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine's metrics over a run. A metric that is None is unknown; `remarks` give the reason unless the metrics
-    page lacks it.
+    """The engine's metrics over a run. Metrics that are None are unknown; `remarks` give the reason unless they are not
+    on the metrics page.
     """
 
     engine: str
-    """Name of the engine, from the prefix of its metrics; several are joined by "+"."""
+    """Name of the engine, from the prefix of its metrics. Several names are joined by "+"."""
     tokens: float | None
-    """Generated tokens, by the metrics pages; None if a part is missing."""
+    """Number of generated tokens according to the metrics pages; None if readings are missing."""
     client_tokens: int
-    """Generated tokens, by the client."""
+    """Number of generated tokens according to the client."""
     own: bool
-    """Whether both token counts agree, so that the metrics cover only this run."""
+    """Whether both token counts agree, which means that the metrics cover only this run."""
     tokens_per_s: float | None
-    """`tokens` divided by the seconds of the sessions."""
+    """`tokens` divided by the duration of the sessions in seconds."""
     client_tokens_per_s: float | None
     """Tokens per second that the client received while nearly all allowed requests were in flight."""
     acceptance_length: float | None
-    """Tokens per step, over the steps with a draft."""
+    """Mean tokens per decoding step, over steps with a draft."""
     acceptance_rate: float | None
-    """Fraction of the draft tokens that were accepted."""
+    """Fraction of draft tokens that were accepted."""
     draft_share: float | None
     """Steps with a draft, as a fraction of all decoding steps."""
     cache_hit_rate: float | None
@@ -73,7 +73,7 @@ class EngineFigures(msgspec.Struct, frozen=True, kw_only=True):
     first_token_s: float | None
     """Mean time to first token over requests, in seconds."""
     gap_s: float | None
-    """Mean time between tokens over steps as the engine counts them, in seconds."""
+    """Mean time between tokens, as measured by the engine, in seconds."""
     preempted: float | None
     """Number of requests that the server preempted."""
     running: float | None
@@ -81,13 +81,13 @@ class EngineFigures(msgspec.Struct, frozen=True, kw_only=True):
     waiting: float | None
     """Mean number of waiting requests, over readings with requests in flight."""
     waiting_share: float | None
-    """Fraction of the readings with requests in flight in which a request waited."""
+    """Fraction of readings with a waiting request, among readings with requests in flight."""
     kv_cache: float | None
     """Largest share of the KV cache in use, over readings with requests in flight."""
     concurrency: int
-    """Most requests in flight that the client allowed."""
+    """Maximum number of requests in flight that the client allowed."""
     remarks: tuple[str, ...] = ()
-    """Causes and reasons, one sentence each."""
+    """Explanations of unusual or unknown metrics, one sentence each."""
 
 
 def rise(before: Series, after: Series) -> float | None:
@@ -323,8 +323,8 @@ def _quote(name: str) -> str:
 
 
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens per step of speculative decoding within one run, over the replies that count both. Runs of one server
-    differ by more (`repeat`).
+    """Tokens per step of speculative decoding within one run, over replies that count both. Repeated runs on one server
+    differ by more (see `repeat`).
     """
 
     length: float

@@ -36,20 +36,20 @@ MAX_NAME_CHARS = 100
 
 
 class JudgeCost(msgspec.Struct, frozen=True):
-    """The cost of a judge's replies about a benchmark in all sessions, including replies that were later replaced."""
+    """The cost of a judge's replies for a benchmark over all sessions, including replies that were later replaced."""
 
     replies: int = 0
     """Number of replies."""
     requests: int = 0
-    """Requests that these replies took, including failed ones."""
+    """Number of requests made for these replies, including failed requests."""
     n_stated: int = 0
-    """Replies whose server states both token counts; tokens and cost leave out all others."""
+    """Number of replies for which the server reported both token counts. Tokens and cost exclude all other replies."""
     prompt_tokens: int = 0
     """Prompt tokens of the `n_stated` replies."""
     completion_tokens: int = 0
     """Completion tokens of the `n_stated` replies."""
     usd: float | None = None
-    """Cost in US dollars at the given prices; None without prices, or if no reply states its tokens."""
+    """Cost in US dollars at the given prices; None without prices, or if no reply reports its tokens."""
 
     @classmethod
     def of(cls, replies: Iterable[Sample], prices: Prices | None) -> JudgeCost:
@@ -84,14 +84,14 @@ class JudgeCost(msgspec.Struct, frozen=True):
 
 
 class Judging(msgspec.Struct, frozen=True, kw_only=True):
-    """The judge by whose rules a benchmark was scored, even if it decided no sample."""
+    """The judge that was used to score a benchmark, even if it decided no sample."""
 
     name: str
-    """Name of the model and its prompt, as in the grader of a sample that it decided."""
+    """Names of the model and its prompt, as in the `grader` of samples that it decided."""
     settings: dict[str, Any]
     """Options that decide verdicts, by name."""
     ended: bool
-    """Whether the judge has replied about all answers in its scope."""
+    """Whether the judge has processed all answers in its scope."""
     mute: bool = False
     """Whether the judge gave no verdict at all."""
     cost: JudgeCost | None = None

@@ -32,7 +32,7 @@ class Rate(msgspec.Struct, frozen=True):
     low: float | None = None
     """Lower end; None if the time at full load is too short for an interval."""
     high: float | None = None
-    """Upper end; None as for `low`."""
+    """Upper end; None in the same case."""
 
 
 class Percentiles(msgspec.Struct, frozen=True):
@@ -47,28 +47,28 @@ class Percentiles(msgspec.Struct, frozen=True):
 
 
 class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server did at one load. Times are in seconds, over the requests that began at full load."""
+    """The performance of a server at one load. Times are in seconds, over requests that started at full load."""
 
     concurrency: int
-    """Requests in flight that the run allowed."""
+    """Maximum number of requests in flight."""
     seconds: float
     """Seconds at full load."""
     share: float
-    """Full load as a share of the time with any request in flight."""
+    """Time at full load, as a fraction of the time with any request in flight."""
     requests: int
-    """Requests that began at full load."""
+    """Number of requests that started at full load."""
     prompt_tokens: float | None
-    """Mean prompt tokens per request of the run, by the server's count."""
+    """Mean prompt tokens per request of the run, as counted by the server."""
     tokens: float
-    """Mean completion tokens per request of the run, by the server's count."""
+    """Mean completion tokens per request of the run, as counted by the server."""
     tokens_per_s: Rate
     """Output tokens per second of all requests."""
     user_tokens_per_s: Rate | None
-    """Tokens per second of a request after its first token, without reasoning that was not sent; the median."""
+    """Median over requests of the tokens per second after the first token, without counting hidden reasoning."""
     first_token: Percentiles | None
     """Time from the request to its first token."""
     gap: Percentiles | None
-    """Mean time per token after the first, of each request."""
+    """Mean time per token after the first token of a request."""
     total: Percentiles | None
     """Time from the request to its end."""
 

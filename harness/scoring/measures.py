@@ -232,10 +232,10 @@ MIN_FREEDOM = 2.0
 
 
 class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Statistics of the tokens of a sample, over the samples whose server stated them."""
+    """Statistics of tokens per sample, over samples for which the server reported them."""
 
     n: int
-    """Number of samples whose server stated their tokens."""
+    """Number of samples for which the server reported tokens."""
     mean: Estimate
     """Mean number of tokens per sample."""
     p50: float
@@ -248,22 +248,22 @@ class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Token counts by kind of sample."""
 
     completion: TokenCounts | None
-    """Completion tokens of all samples, reasoning included; None if no server stated them."""
+    """Completion tokens of all samples, including reasoning; None if no server reported them."""
     completion_right: TokenCounts | None
-    """Completion tokens of the right samples; None if no server stated them."""
+    """Completion tokens of the correct samples; None if no server reported them."""
     completion_wrong: TokenCounts | None
-    """Completion tokens of all other samples; None if no server stated them."""
+    """Completion tokens of all other samples; None if no server reported them."""
     reasoning: TokenCounts | None
-    """Reasoning tokens of all samples; None if no server stated them."""
+    """Reasoning tokens of all samples; None if no server reported them."""
 
 
 class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score within a smaller token limit."""
+    """The score under a smaller token limit."""
 
     accuracy: Estimate
-    """Accuracy if every reply longer than the limit had counted as wrong."""
+    """Accuracy if all replies longer than the limit counted as wrong."""
     cut: float
-    """Fraction of the samples that are longer."""
+    """Fraction of samples that are longer than the limit."""
 
 
 def token_statistics(

@@ -316,30 +316,30 @@ MAX_LOST_SHARE = 0.02
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the samples did with the tool that they were offered."""
+    """How the samples used the tool that was offered."""
 
     n_samples: int
-    """Number of samples covered."""
+    """Number of samples that the score covers."""
     with_call: int
-    """Samples that made a call."""
+    """Number of samples that made a call."""
     lost: int
-    """Samples whose reply contains a call that the server did not parse as one."""
+    """Number of samples whose reply contains a call that the server did not parse."""
     cut_by_steps: int
-    """Samples that ran out of steps."""
+    """Number of samples that ran out of steps."""
     steps: int
-    """Steps of all samples."""
+    """Number of steps of all samples."""
     calls: int
-    """Calls of all samples."""
+    """Number of calls of all samples."""
     failed: int
-    """Calls that raised an exception or could not be parsed."""
+    """Number of calls that raised an exception or could not be parsed."""
     stopped: int
-    """Calls that exceeded a limit."""
+    """Number of calls that exceeded a limit."""
     repeated: int
-    """Calls identical to the previous one."""
+    """Number of calls identical to the previous call."""
     prompt_tokens: int
-    """Prompt tokens of all steps, where stated."""
+    """Prompt tokens of all steps, where reported."""
     new_tokens: int
-    """Completion tokens of all steps, where stated."""
+    """Completion tokens of all steps, where reported."""
     names: tuple[str, ...] = ("python",)
     """Names of the tools."""
 
@@ -379,10 +379,10 @@ def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """The work for the servers, as sums over the covered samples."""
+    """The load on the servers, summed over the samples that the score covers."""
 
     n_samples: int
-    """Number of samples covered."""
+    """Number of samples that the score covers."""
     started: float
     """Time of the first request, as Unix time."""
     ended: float
@@ -390,15 +390,15 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     busy_s: float
     """Seconds with at least one request in flight."""
     requests: int
-    """Requests made for these samples, including retries."""
+    """Number of requests made for these samples, including retries."""
     n_stated: int
-    """Samples whose server states both prompt and completion tokens."""
+    """Number of samples for which the server reported both prompt and completion tokens."""
     prompt_tokens: int
     """Prompt tokens of the `n_stated` samples."""
     completion_tokens: int
     """Completion tokens of the `n_stated` samples."""
     reasoning_tokens: int
-    """Part of the completion tokens that is reasoning, where stated."""
+    """Reasoning tokens among these completion tokens, where reported."""
 
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
@@ -450,25 +450,25 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     first_token_p99: float
     """99th percentile of the time from the request to the first token, in seconds."""
     gap_p50: float | None
-    """Median time between token events, in seconds: the median over samples of each sample's median. It is None if too
-    short compared with the client's lag, or the lag is unknown.
+    """Median time between token events, in seconds: the median over samples of each sample's median. It is None if it
+    is too short compared with the client's lag, or if the lag is unknown.
     """
     gap_p99: float | None
     """99th percentile of the time between token events, in seconds: the median over samples of each sample's 99th
     percentile. It is None under the same conditions as `gap_p50`.
     """
     tokens_per_s: float | None
-    """Tokens per second of the median stream after its first token; None if no server stated tokens."""
+    """Tokens per second of the median stream after its first token; None if no server reported tokens."""
     hidden: float | None = None
-    """Fraction of the samples whose reasoning was not sent, or only as a summary, so that times and counts cover
-    visible tokens only; None if there are none.
+    """Fraction of samples whose reasoning was hidden or only summarized, so that times and counts cover only visible
+    tokens; None if there are none.
     """
     lag: float | None
-    """How long a received token waited until the client read it, in seconds: the median over samples of each sample's
+    """Time from the arrival of a token until the client read it, in seconds: the median over samples of each sample's
     99th percentile. It is None if unknown.
     """
     kernel_stamps: float
-    """Fraction of the samples timed by the kernel."""
+    """Fraction of samples that were timed by the kernel."""
 
 
 def speed(observed: Observed, rows: Rows) -> Speed | None:
@@ -519,22 +519,22 @@ def _rates(observed: Observed, rows: Rows, first: Array) -> Array:
 
 
 class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples of one endpoint in a benchmark. Endpoints get different questions, so their intervals do not compare
+    """The score of one endpoint's samples. Endpoints get different questions, so do not use these intervals to compare
     them.
     """
 
     n_samples: int
     """Number of samples from this endpoint."""
     accuracy: Estimate
-    """Fraction correct; its interval is for the same questions, each asked as often."""
+    """Fraction correct, with an interval for the same questions, each asked as often."""
     expected_accuracy: float
-    """Fraction correct if this endpoint did as well on each question as all endpoints together."""
+    """Expected fraction correct if this endpoint were as good on each question as all endpoints together."""
     truncated: float
-    """Fraction of the samples cut by max_tokens."""
+    """Fraction of samples that were truncated by max_tokens."""
     no_answer: float
-    """Fraction of the samples that give no answer."""
+    """Fraction of samples without an answer."""
     tokens_per_s: float | None
-    """Tokens per second of one stream, over samples with stated tokens; None without any."""
+    """Tokens per second of a single stream, over samples with reported tokens; None if there are none."""
 
 
 def endpoint_scores(observed: Observed, rows: Rows, grades: Sequence[Grade]) -> dict[str, EndpointScore]:

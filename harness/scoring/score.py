@@ -85,27 +85,27 @@ SCORES_SCHEMA = 2
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """The range of the accuracy, whatever the missing or undecided samples turn out to be."""
+    """The range of the accuracy for any verdicts on the missing and undecided samples."""
 
     low: float
-    """Accuracy if every missing or undecided sample were wrong, a fraction."""
+    """Accuracy if all missing and undecided samples were wrong, as a fraction."""
     high: float
-    """Accuracy if every missing or undecided sample were right, a fraction."""
+    """Accuracy if all missing and undecided samples were correct, as a fraction."""
 
 
 class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of the questions that share one value of a metadata field."""
+    """The score of the questions that have the same value of a metadata field."""
 
     accuracy: Estimate | None
-    """Fraction correct; None without any sample."""
+    """Fraction correct; None if there are no samples."""
     n_questions: int
     """Number of questions with this value."""
     n_answered: int
-    """Questions with at least one sample; only these count in the accuracy."""
+    """Number of questions with at least one sample. Only these count in the accuracy."""
     n_samples: int
     """Number of samples."""
     n_undecided: int
-    """Samples that the grader could not decide."""
+    """Number of samples that the grader could not decide."""
 
 
 WarningKind = Literal[
@@ -131,7 +131,7 @@ def warned(kind: WarningKind, sentences: Iterable[str | None]) -> list[ScoreWarn
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """One benchmark's score. An `Estimate` is a mean over questions, with both its 95% intervals.
+    """The score of one benchmark. An `Estimate` is a mean over questions with both its 95% intervals.
 
     Wide: it is the record of `scores.json`, and its fields are the columns of that file.
     """
@@ -139,123 +139,125 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: str
     """Name of the benchmark."""
     accuracy: Estimate | None
-    """Fraction correct, or share of the points if a judge gives points; None without any sample."""
+    """Fraction correct, or fraction of the points if a judge gives points; None if there are no samples."""
     sampling_error: float | None
     """Standard error if the same questions were asked again; None if no question has two samples, or if many samples
-    are duplicates. The intervals are not multiples of it.
+    are duplicates. The intervals are not simply multiples of it.
     """
     question_error: float | None
-    """Standard error for other questions of this kind; it includes the sampling error. It is None if all questions are
-    in one cluster.
+    """Standard error for other questions of this kind, including the sampling error; None if all questions are in one
+    cluster.
     """
     n_questions: int
-    """Number of questions covered."""
+    """Number of questions that the score covers."""
     n_samples: int
-    """Number of samples covered."""
+    """Number of samples that the score covers."""
     n_missing: int
-    """Planned samples without a grade."""
+    """Number of planned samples without a grade."""
     n_truncated: int | None
-    """Samples cut by max_tokens; None if the file of another tool does not say."""
+    """Number of samples truncated by max_tokens; None if another tool's file does not say."""
     n_undecided: int
-    """Samples that no rule could decide, or whose grading ran out of time or memory; they count as wrong."""
+    """Number of samples that no rule could decide, or whose grading ran out of time or memory. They count as wrong."""
     pass_at: dict[int, Estimate]
-    """k → chance that any of k samples is right (pass@k)."""
+    """k → probability that at least one of k samples is correct (pass@k)."""
     pass_hat: dict[int, Estimate] = {}
-    """k → chance that all of k samples are right (pass^k)."""
+    """k → probability that all of k samples are correct (pass^k)."""
     maj_at: dict[int, Estimate]
-    """k → chance that the majority of k samples is right (maj@k)."""
+    """k → probability that the majority answer of k samples is correct (maj@k)."""
     mean_completion_tokens: float | None
-    """Mean completion tokens of a sample, over the samples whose server stated them; None without any."""
+    """Mean completion tokens per sample, over samples for which the server reported them; None if there are none."""
     bounds: Bounds
-    """Range of the accuracy if every missing or undecided sample were wrong, or right."""
+    """Accuracy if all missing and undecided samples were wrong, and if all were correct."""
     partial: bool = False
-    """Whether samples are missing among those covered, so that the accuracy leans toward those that finished first."""
+    """Whether the score covers incomplete rounds, which biases the accuracy toward samples that finished first."""
     rounds: int | float
-    """Number of samples covered of each question."""
+    """Number of samples per question that the score covers."""
     samples_per_question: int | float | None
-    """Number of samples planned for each question; None if no number was planned, or an earlier run set it for each
-    question.
+    """Number of planned samples per question; None if no number was planned, or if an earlier run set a different
+    number for each question.
     """
     n_clusters: int | None = None
-    """Number of independent groups of questions (`cluster_of`); None if every question is its own group."""
+    """Number of independent groups of questions (`cluster_of`); None if every question is a separate group."""
     sampling_error_bound: float | None = None
     """Upper bound of the sampling error, for scores whose `sampling_error` is None."""
     n_imputed: int = 0
-    """Questions with one sample, whose variance is taken from the other questions."""
+    """Number of questions with a single sample, for which the variance of the other questions is used."""
     n_correct: int = 0
-    """Number of correct samples; if `right_from` is set, samples with at least that many points."""
+    """Number of correct samples; if `right_from` is set, number of samples with at least that many points."""
     n_no_answer: int = 0
-    """Samples that give no answer."""
+    """Number of samples without an answer."""
     n_unextracted: int = 0
-    """Samples whose text contains the right answer without giving it as the answer."""
+    """Number of samples whose text contains the correct answer without giving it as the answer."""
     n_tokens_known: int = 0
-    """Samples whose server stated their completion tokens."""
+    """Number of samples for which the server reported completion tokens."""
     undecided_share: float = 0.0
-    """Fraction of the samples that are undecided."""
+    """Fraction of samples that are undecided."""
     undecided_bounds: Bounds | None = None
-    """Accuracy if every undecided sample were wrong (low, the accuracy itself) or right (high); None without any."""
+    """Accuracy if all undecided samples were wrong (low, equal to the accuracy) or correct (high); None if there are
+    none.
+    """
     accuracy_finished: Estimate | None = None
-    """Accuracy among the samples that max_tokens did not cut."""
+    """Accuracy over the samples that max_tokens did not truncate."""
     accuracy_from_reasoning: Estimate | None = None
-    """Accuracy if answers were also taken from reasoning without a final answer. It shows the cost of the token limit
-    and is not a score; None if not requested.
+    """Accuracy if answers were taken from the reasoning of replies without a final answer. It shows the effect of the
+    token limit and is not a score; None if not requested.
     """
     n_overridden: int = 0
     """Number of verdicts that a person corrected."""
     accuracy_overridden: Estimate | None = None
-    """Accuracy with the corrected verdicts, which count nowhere else in this score; None without any."""
+    """Accuracy with the corrected verdicts, which are used nowhere else in this score; None if there are none."""
     audited: Audited | None = None
-    """Accuracy estimated from audits (`harness audit`); None without any."""
+    """Accuracy estimated from audits (`harness audit`); None if there are none."""
     measures: dict[str, Estimate] = {}
     """Other metrics that the benchmark's authors report, by name (`harness.scoring.measures`)."""
     points_of: float | msgspec.UnsetType = msgspec.UNSET
-    """Most points of an answer, if a judge gives points (the largest, if questions differ); absent otherwise. The
-    accuracy is then the mean share of each question's most points.
+    """Maximum points of an answer (the largest, if questions differ), if a judge gives points; otherwise absent. The
+    accuracy is then the mean fraction of each question's maximum.
     """
     right_from: float | msgspec.UnsetType = msgspec.UNSET
-    """Points from which `n_correct`, `pass_at`, `pass_hat` and `maj_at` count a sample as right. If absent, a sample
-    needs all points, and there is no `pass_at`.
+    """Minimum points for `n_correct`, `pass_at`, `pass_hat` and `maj_at` to count a sample as correct. If absent, a
+    sample needs all points, and `pass_at` is empty.
     """
     twins: TwinDrop | None = None
-    """By how much the accuracy on the original questions exceeds the accuracy on these; None unless they are twins of a
-    benchmark in the same run.
+    """Drop in accuracy from the original questions to these; None unless these are twins of a benchmark in the same
+    run.
     """
     budgets: dict[int, BudgetScore] = {}
-    """Token limit → accuracy if longer replies had counted as wrong; empty if the tokens of any sample are unknown."""
+    """Token limit → accuracy if longer replies counted as wrong; empty if the tokens of any sample are unknown."""
     tokens: TokenStatistics | None = None
-    """Token counts of all, right and other samples."""
+    """Token counts of all, correct and other samples."""
     speed: Speed | None = None
     """Latency and throughput; None if no reply was streamed."""
     workload: Workload | None = None
-    """Work for the servers, in requests and tokens."""
+    """Load on the servers, in requests and tokens."""
     tool: ToolUse | msgspec.UnsetType = msgspec.UNSET
-    """Use of the tool that the samples were offered; absent without one."""
+    """How the samples used the tool that was offered; absent without a tool."""
     engine: EngineFigures | msgspec.UnsetType = msgspec.UNSET
     """The engine's metrics over the whole run; absent if no server has a metrics page."""
     speculation: Speculation | msgspec.UnsetType = msgspec.UNSET
-    """Tokens per step of speculative decoding, from the replies' own counts; absent without any."""
+    """Tokens per step of speculative decoding, as counted in the replies; absent if replies do not count them."""
     endpoints: dict[str, EndpointScore] = {}
-    """URL → score of that endpoint; empty if there is only one."""
+    """Endpoint URL → score of the endpoint; empty if there is only one."""
     breakdowns: dict[str, dict[str, GroupScore]] = {}
     """Metadata field → value → score."""
     anomalies: Anomalies | None = None
-    """Samples whose text looks broken."""
+    """Samples whose text is apparently broken."""
     hidden_limit: HiddenLimit | None = None
-    """A length limit that the lengths suggest and the server does not report; None if they do not suggest one."""
+    """A limit that is suggested by the lengths of replies but not reported by the server; None if there is none."""
     early_cut: EarlyCut | None = None
-    """A limit below max_tokens at which the server cuts replies and says so; None if it does not."""
+    """A limit below max_tokens at which the server truncates replies, as it reports; None if there is none."""
     copies: Copies | None = None
-    """Samples with the same text. If they are many, `sampling_error` is None and sampling intervals are upper bounds.
+    """Samples with the same text. If there are many, `sampling_error` is None and sampling intervals are upper bounds.
     """
     judge_errors: JudgeErrors | None = None
-    """Known errors of the judge that decided some verdicts; None without a judge."""
+    """What is known about the errors of the judge; None without a judge."""
     judging: Judging | None = None
-    """The judge in force, even if it decided no sample; None without one."""
+    """The judge of this score, even if it decided no sample; None without a judge."""
     graders: tuple[str, ...] = ()
     """Names and versions of the graders, sorted."""
     verifier_errors: tuple[str, ...] = ()
-    """Sentences on what the benchmark's own verifier did instead of giving a verdict. These samples are undecided, or a
-    judge decided them.
+    """What the benchmark's own verifier did instead of returning a verdict, one sentence each. The affected samples are
+    undecided, or were decided by a judge.
     """
     near_misses: dict[NearMiss, int] = {}
     """Kind of near miss → number of wrong answers."""

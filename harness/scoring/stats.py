@@ -83,7 +83,7 @@ MAX_DIGITS = 4
 
 
 class Interval(NamedTuple):
-    """A 95% interval in the unit of its value; `[low, high]` in a file."""
+    """A 95% interval in the unit of its value, stored as `[low, high]`."""
 
     low: float
     """Lower end."""
@@ -111,13 +111,15 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A value with its 95% intervals."""
 
     value: float
-    """A fraction, or a number of `unit`."""
+    """The value: a fraction, or a number in `unit`."""
     sampling: Interval | None = None
-    """95% interval if the same questions were asked again; None if too few samples show how far they vary."""
+    """95% interval if the same questions were asked again; None if there are too few samples to estimate their
+    variation.
+    """
     question: Interval | None = None
     """95% interval for other questions of this kind; None if all questions are in one cluster."""
     at_most: bool = False
-    """Whether `sampling` is an upper bound, because too few or duplicated samples hide how far the answers vary."""
+    """Whether `sampling` is an upper bound, because few or duplicated samples do not show how much answers vary."""
     unit: Literal["tokens"] | msgspec.UnsetType = msgspec.UNSET
     """Unit of `value`; absent if it is a fraction."""
 

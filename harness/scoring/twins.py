@@ -32,30 +32,31 @@ ORIGINAL = "original"
 
 
 class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
-    """By how much the accuracy of questions exceeds that of their twins: the same questions with other numbers."""
+    """The drop in accuracy from questions to their twins, which are the same questions with different numbers."""
 
     original: str
-    """Name of the benchmark with the originals."""
+    """Name of the benchmark with the original questions."""
     n_originals: int
-    """Originals that have samples and a twin with samples."""
+    """Number of original questions that have samples and a twin with samples."""
     n_twins: int
-    """Twins of these originals."""
+    """Number of twins of these original questions."""
     n_unpaired: int
-    """Twins and originals without a partner."""
+    """Number of twins and original questions without a partner."""
     n_missing: int
-    """Planned samples that either side lacks; intervals and p-values allow for any result of these."""
+    """Number of planned samples that are missing on either side. Intervals and p-values allow for any verdict on them.
+    """
     original_accuracy: float
-    """Accuracy on the originals, a fraction."""
+    """Accuracy on the original questions, as a fraction."""
     twin_accuracy: float
-    """Accuracy on the twins, a fraction."""
+    """Accuracy on the twins, as a fraction."""
     drop: Estimate
-    """Accuracy on the originals minus accuracy on the twins, a fraction."""
+    """Accuracy on the original questions minus accuracy on the twins, as a fraction."""
     p_sampling: float
     """p-value if the same questions and twins were asked again."""
     p_question: float | None
-    """p-value for other questions of this kind with other numbers; None for a single original."""
+    """p-value for other questions of this kind with other numbers; None for a single original question."""
     detectable: float | None
-    """Minimum detectable drop (80% power, same questions asked again), a fraction; None if no possible drop is
+    """Minimum detectable drop (80% power, same questions asked again), as a fraction; None if no possible drop is
     detectable.
     """
 

@@ -20,7 +20,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     cell: str
     """Name of the cell, which is also the name of its run folder."""
     models: Label = UNSET
-    """Label of its entry under `models`; absent if the file has no such axis."""
+    """Label of its entry under `models`; absent if the sweep has no such axis."""
     servers: Label = UNSET
     """Label of its entry under `servers`; absent if the file has no such axis."""
     prompts: Label = UNSET
@@ -34,7 +34,7 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     sampling_low: float | None
     """Lower end of the 95% interval of the accuracy for the same questions."""
     sampling_high: float | None
-    """Upper end of that interval."""
+    """Upper end of the same interval."""
     sampling_error: float | None
     """Standard error of the accuracy for the same questions."""
     question_error: float | None
@@ -44,9 +44,9 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     pass_at_k_low: float | None
     """Lower end of the 95% interval of pass@k for the same questions."""
     pass_at_k_high: float | None
-    """Upper end of that interval."""
+    """Upper end of the same interval."""
     k: int | None
-    """The k of `pass_at_k`."""
+    """Value of k for `pass_at_k`."""
     mean_tokens: float | None
     """Mean completion tokens per sample."""
     questions: int | None
@@ -54,15 +54,15 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     samples: float | None
     """Number of samples."""
     difference: float | None
-    """Accuracy minus that of the base cell."""
+    """Accuracy minus the accuracy of the base cell."""
     difference_low: float | None
     """Lower end of the 95% interval of the difference for the same questions."""
     difference_high: float | None
-    """Upper end of that interval."""
+    """Upper end of the same interval."""
     p: float | None
-    """p value of the difference, adjusted by Holm's method over the sweep."""
+    """p-value of the difference, adjusted by Holm's method over the whole sweep."""
     reported: float | None
-    """Nearest published pass@1 of the model."""
+    """Published pass@1 of the model with the most similar settings."""
     standing: str | None
     """Whether the cell agrees with published scores."""
     gap: float | None = None
@@ -70,22 +70,22 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     question_low: float | None
     """Lower end of the 95% interval of the accuracy for new questions."""
     question_high: float | None
-    """Upper end of that interval."""
+    """Upper end of the same interval."""
     reason: str
-    """Why samples are missing or the cell failed; empty if neither is so."""
+    """Why the cell failed or samples are missing; otherwise empty."""
     warnings: str
-    """Warnings of the score, in one text."""
+    """Warnings of the score, joined into one text."""
     load: LoadPoint | UnsetType = UNSET
     """Throughput and latency; absent unless the sweep varies `concurrency`."""
     shown: dict[str, str] = {}
-    """Column of the file's table → its text as printed; `shown_…` in the CSV file."""
+    """Column of the printed table → its text. In the CSV file, these columns are named `shown_…`."""
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
     """Mean over a suite's benchmarks for one combination of the other axes, as fractions."""
 
     models: Label = UNSET
-    """Label of its entry under `models`; absent if the file has no such axis."""
+    """Label of its entry under `models`; absent if the sweep has no such axis."""
     servers: Label = UNSET
     """Label of its entry under `servers`; absent if the file has no such axis."""
     prompts: Label = UNSET
@@ -99,20 +99,20 @@ class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
     sampling_low: float | None
     """Lower end of the 95% interval for the same questions; None if planned samples are missing."""
     sampling_high: float | None
-    """Upper end of that interval."""
+    """Upper end of the same interval."""
     question_low: float | None
     """Lower end of the 95% interval for new questions; None if planned samples are missing."""
     question_high: float | None
-    """Upper end of that interval."""
+    """Upper end of the same interval."""
     difference: float | None
-    """Mean minus that of the base."""
+    """Mean minus the mean of the base."""
     difference_low: float | None
     """Lower end of the 95% interval of the difference for the same questions."""
     difference_high: float | None
-    """Upper end of that interval."""
+    """Upper end of the same interval."""
     p: float | None
-    """p value of the difference, adjusted by Holm's method over the sweep."""
+    """p-value of the difference, adjusted by Holm's method over the whole sweep."""
     reported: float | None
-    """Published mean over the same settings of one benchmark."""
+    """Published mean over the same settings of a single benchmark."""
     missing: str
-    """Benchmarks without a complete score, in one text."""
+    """Benchmarks without a complete score, joined into one text."""

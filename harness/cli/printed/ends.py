@@ -11,24 +11,24 @@ from harness.sweeps.rows import CellRow, MeanRow
 
 
 class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers of samples."""
+    """Sample counts."""
 
     expected: int
-    """Samples that the run plans."""
+    """Number of planned samples."""
     done: int
-    """Samples on disk."""
+    """Number of samples on disk."""
     missing: int
-    """Samples that are missing."""
+    """Number of missing samples."""
     accepted_as_missing: int
-    """Samples that are not on disk because they can never succeed."""
+    """Number of samples that are not on disk because they can never succeed."""
     this_session: int
-    """Samples finished in this session."""
+    """Number of samples finished in this session."""
     truncated_this_session: int
-    """Samples finished in this session that were cut by max_tokens."""
+    """Number of samples finished in this session that were truncated by max_tokens."""
 
 
 class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How the session of a run ended."""
+    """The result of a session of a run."""
 
     run: str
     """Folder of the run."""
@@ -39,25 +39,25 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
     """Whether no sample is missing."""
     samples: SampleCounts
-    """Numbers of samples."""
+    """Sample counts."""
     new_tokens: int
-    """Completion tokens of this session, as the servers state them."""
+    """Completion tokens of this session, as reported by the servers."""
     seconds: float
     """Duration of the session, in seconds."""
     causes: list[Cause]
-    """Why samples are missing."""
+    """Reasons why samples are missing."""
     warnings: list[str]
     """Warnings to show with a score."""
     stopped: str
     """Why the session ended early; empty otherwise."""
     target_reached: str
-    """A sentence if the session reached the error of `--target-error`; empty otherwise."""
+    """A sentence if the target of `--target-error` was reached; otherwise empty."""
     target_missed: str
-    """A sentence if the session did not reach the error of `--target-error`; empty otherwise."""
+    """A sentence if the target of `--target-error` was not reached; otherwise empty."""
 
 
 class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sweep ended."""
+    """The result of a sweep."""
 
     sweep: str
     """Name of the sweep."""
@@ -66,7 +66,7 @@ class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     """Exit code of the command."""
     complete: bool
-    """Whether no cell is lost."""
+    """Whether no cell failed or is incomplete."""
     cells: list[CellRow]
     """Rows of `table.csv`."""
     means: list[MeanRow]
@@ -90,4 +90,4 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     files: list[ExportedFile]
     """Files that were written."""
     left_out: Mapping[str, Mapping[str, int]]
-    """Benchmark → reason → number of samples that are in no file."""
+    """Benchmark → reason → number of samples that were not exported."""

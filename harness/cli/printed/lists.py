@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CardRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One card."""
+    """A benchmark card."""
 
     benchmark: str
     """Name of the benchmark."""
@@ -31,7 +31,7 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     licence: str
     """License of the data."""
     data: Literal["here", "absent", "generated"]
-    """Whether the rows can be read offline."""
+    """Whether the data can be read offline: "here" (downloaded), "generated" (by the harness) or "absent"."""
 
     @classmethod
     def of(cls, card: Card) -> CardRow:
@@ -65,9 +65,9 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     base_urls: list[str]
     """Base URLs, one for each replica."""
     log: str
-    """Log file of its first process."""
+    """Log file of the server's first process."""
     versions: dict[str, str]
-    """Versions of the engine and of what it runs on, as far as known."""
+    """Known versions of the engine and of the software that it runs on."""
 
     @classmethod
     def of(cls, server: ServerState) -> ServerRow:
@@ -89,7 +89,7 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
-    """The servers of this machine."""
+    """The servers that were started on this machine."""
 
     servers: list[ServerRow]
     """One entry per server."""
@@ -101,12 +101,12 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     """Folder of the run."""
     state: Literal["running", "paused", "ending", "silent", "ended"]
-    """State of the run; `silent` if a process holds the run and does not respond."""
+    """State of the run; `silent` if a process holds the run but does not respond."""
     progress: Progress | None
-    """Progress that the running process reports; None if no process responds."""
+    """Progress reported by the running process; None if no process responds."""
     files: OnDisk | None
     """State on disk; None while a process reports progress."""
     scores: dict[str, RunningScore]
     """Benchmark → score so far."""
     engine: EngineFigures | None = None
-    """The engine's metrics so far; None without a metrics page."""
+    """The engine's metrics so far; None if the server has no metrics page."""

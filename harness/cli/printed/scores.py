@@ -9,14 +9,14 @@ from harness.scoring.score import Score
 
 
 class RunScore(Score, frozen=True, kw_only=True):
-    """One benchmark's score, as in `scores.json`."""
+    """The score of one benchmark, as in `scores.json`."""
 
     run: str
     """Name of the run folder or file."""
 
 
 class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a race ended."""
+    """The result of a race."""
 
     baseline: str
     """Name of the baseline."""
@@ -25,7 +25,7 @@ class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
     decided: bool
     """Whether every verdict is clear."""
     standings: dict[str, RaceStanding]
-    """Candidate → its comparison with the baseline; without the baseline itself."""
+    """Candidate (except the baseline) → its comparison with the baseline."""
     samples: dict[str, int]
     """Candidate → samples per question."""
     folders: dict[str, str]

@@ -140,16 +140,16 @@ def seconds_to_retry(
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why samples are missing."""
+    """Reasons why samples are missing."""
 
     kind: str
-    """Kind of failure: a `FailureKind`, "internal" (a bug of the harness) or "not asked"."""
+    """Kind of failure: a `FailureKind`, "internal" (a bug in the harness) or "not asked" (no request was sent)."""
     count: int
-    """Number of samples lost to it."""
+    """Number of samples that are missing for this reason."""
     example: str
-    """An example that is safe to print."""
+    """Message of one such failure, safe to print."""
     attempts: tuple[int, int] = (0, 0)
-    """Fewest and most requests for one of these samples; 0 for a sample that was not given up."""
+    """Smallest and largest number of requests for any of these samples; 0 for a sample that was not given up."""
 
     def __str__(self) -> str:
         fewest, most = self.attempts

@@ -35,28 +35,30 @@ from harness.runs.missing import Missing, Task
 
 
 class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The part of a sample that was written."""
+    """The part of a sample that was received before an interruption."""
 
     request: str
-    """Digest of the request that began it."""
+    """Digest of the request that started the sample."""
     engine: str = ""
-    """Engine that served it; empty if unknown."""
+    """Engine that served the request; empty if unknown."""
     server_model: str | None = None
-    """Name of the model, as the server stated it."""
+    """Name of the model, as reported by the server."""
     text: str | None = None
-    """Text as sent; None if nothing came."""
+    """Text, as sent by the server; None if there was none."""
     reasoning: str | None = None
-    """Reasoning as sent; None if nothing came."""
+    """Reasoning, as sent by the server; None if there was none."""
     tokens: int = 0
     """Number of tokens."""
     ids: Sequence[int] = ()
-    """Token ids of this part; empty if the server did not state them."""
+    """Token IDs of this part; empty if the server did not report them."""
     prompt_ids: Sequence[int] = ()
-    """Token ids of the prompt; empty if the server did not state them."""
+    """Token IDs of the prompt; empty if the server did not report them."""
     seams: tuple[Seam, ...] = ()
     """Places of earlier interruptions."""
     failures: float = 0.0
-    """Requests that were to continue it and brought no token, as `harness.generation.network.keeping` counts them."""
+    """Number of requests that failed to continue it by even one token, as counted by
+    `harness.generation.network.keeping`.
+    """
 
 
 class _Row(msgspec.Struct, frozen=True):
