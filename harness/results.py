@@ -88,7 +88,7 @@ class Scores(Sequence[Score]):
 
     `scores["aime24"]` is the score of one benchmark.
 
-    judge: one report per benchmark on the judge's verdicts; empty without a judge. owed: reasons why replies of the
+    judge: one report per benchmark on the judge's verdicts; empty without a judge. missing: reasons why replies of the
     judge are missing; repeat the call to request them. agreements: how often each second grader agrees, by grader and
     benchmark, as in `scores.agreements["sympy"]["aime24"]`.
     """
