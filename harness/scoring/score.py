@@ -250,13 +250,13 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """Samples with the same text. If there are many, `sampling_error` is None and sampling intervals are upper bounds.
     """
     judge_errors: JudgeErrors | None = None
-    """What is known about the errors of the judge; None without a judge."""
+    """Information about the errors of the judge; None without a judge."""
     judging: Judging | None = None
     """The judge of this score, even if it decided no sample; None without a judge."""
     graders: tuple[str, ...] = ()
     """Names and versions of the graders, sorted."""
     verifier_errors: tuple[str, ...] = ()
-    """What the benchmark's own verifier did instead of returning a verdict, one sentence each. The affected samples are
+    """Failures of the benchmark's own verifier to return a verdict, one sentence each. The affected samples are
     undecided, or were decided by a judge.
     """
     near_misses: dict[NearMiss, int] = {}
