@@ -21,7 +21,8 @@ def source(fact: Sourced | SourcedSampling) -> str:
 
 def label(names: str) -> str:
     """The engine whose own names of parsers stand under that key, as people write it."""
-    return next(one.summary.partition(":")[0].rstrip(".") for one in engines.every().values() if one.parsers == names)
+    summary = next(one.summary for one in engines.every().values() if one.parsers == names)
+    return summary.removeprefix("Start ").partition(" (")[0]
 
 
 def section(preset: Preset) -> list[str]:
