@@ -1,12 +1,26 @@
-"""The pages and targets for those who change the code: what they name is there."""
+"""The pages and targets for those who change the code: what they name is there, and a new thing is on its page."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
+from typing import get_args
 
+import pytest
 import yaml
+
+from harness.benchmarks.judge_forms import form_names
+from harness.core import plugins
+from harness.core.choices import ApiName
+from harness.core.options import options_of
+from harness.exports import formats
+from harness.options.commands import all_options
+from harness.options.run import RunOptions
+from harness.presets.sampling import sampling_fields
+from harness.tools.table import TOOLS
+from server_launchers.spec import ENGINES
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PAGE = (CHECKOUT / "CONTRIBUTING.md").read_text("utf-8")
@@ -39,3 +53,41 @@ def test_the_workflow_runs_what_anybody_runs() -> None:
     assert set(re.findall(r"make ([a-z-]+)", script)) <= TARGETS | PARTS
     (command,) = re.findall(r"^(make test) ", (CHECKOUT / "README.md").read_text("utf-8"), re.MULTILINE)
     assert re.search(rf"^ *(?:\w+=\S+ )*{command}\b(?!-)", script, re.MULTILINE)
+
+
+LISTED: dict[str, Iterable[str]] = {
+    "docs/exports.md": (*formats(), *plugins.extensions("tracker")),
+    "docs/hosted.md": get_args(ApiName),
+    "docs/judge.md": form_names(),
+    "docs/servers.md": ENGINES,
+    "docs/tools.md": TOOLS,
+    "mkdocs.yml": [str(page.relative_to(CHECKOUT / "docs")) for page in (CHECKOUT / "docs").rglob("*.md")],
+}
+"""Page → everything of its kind, which it has to name."""
+
+
+def unnamed(names: Iterable[str], text: str) -> list[str]:
+    """The names that the text lacks as words."""
+    return [name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)]
+
+
+@pytest.mark.parametrize("page", LISTED)
+def test_a_page_names_everything_of_its_kind(page: str) -> None:
+    assert unnamed(LISTED[page], (CHECKOUT / page).read_text("utf-8")) == [], f"{page} does not name them"
+    assert unnamed(["lm", "chat"], "lm-eval, chats") == ["lm", "chat"]
+
+
+@pytest.mark.parametrize(("option", "names"), [("api", get_args(ApiName)), ("tool", TOOLS)])
+def test_the_help_of_a_run_names_every_api_and_tool(option: str, names: Iterable[str]) -> None:
+    assert unnamed(names, options_of(RunOptions)[option].help) == [], f"harness/options/run.py: the help of {option}"
+
+
+def test_every_option_is_read_by_some_command() -> None:
+    """Those of the sampling are sent by name, whatever they are."""
+    paths = [path for room in ("harness", "server_launchers") for path in (CHECKOUT / room).rglob("*.py")]
+    read = set[str]()
+    for path in paths:
+        own = r"self\.(\w+)" if path.parent.name == "options" else r"(?<=\.)\w+|(?<=\")\w+(?=\")"
+        read.update(re.findall(own, path.read_text("utf-8")))
+    declared = {name for command in all_options().values() for name in options_of(command)}
+    assert declared - read - set(sampling_fields()) == set(), "no code outside harness/options reads them"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -17,6 +17,7 @@ from harness.client.apis.table import api_of
 from harness.client.protocol.failures import RequestFailed, failure_of_status
 from harness.client.protocol.reply import Reply
 from harness.client.protocol.sse import ReplyParser
+from harness.core.choices import ApiName
 from harness.core.reply_notes import NO_TEXT, ODD_END, RESTATED
 from tests.generation.called_tools import calling
 
@@ -136,12 +137,14 @@ def _bodies(api: str, what: str) -> list[bytes]:
         "responses": ([{"type": "response.completed", "response": ended}], ended),
         "messages": ([*begun, last], message),
     }
-    events, whole = streams["chat" if api == "completions" else api]
+    streams["completions"] = streams["chat"]
+    assert api in streams, f"write in `_bodies` how {api} says each of these"
+    events, whole = streams[api]
     return [b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in events), json.dumps(whole).encode()]
 
 
 @pytest.mark.parametrize("what", ["a refusal", "a tool call", "a field that is not read", "nothing was sent", ""])
-@pytest.mark.parametrize("api", ["chat", "completions", "responses", "messages"])
+@pytest.mark.parametrize("api", get_args(ApiName))
 def test_a_reply_without_text_has_one_cause_in_every_dialect(api: str, what: str) -> None:
     for body in _bodies(api, what):
         got = read(api, [body])

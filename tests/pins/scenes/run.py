@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, get_args
 
+from harness.core.choices import ApiName
 from tests.pins import reading
 from tests.pins.server import solving
 from tests.pins.stage import Scene, Stage, write_sums
@@ -91,7 +92,8 @@ def other_apis(stage: Stage) -> None:
     """Responses and Messages: what each sends on an engine, with values of its own, and where a value is refused."""
     write_sums(stage.folder, 2)
     values = {"responses": ["--top-k", "20"], "messages": ["--top-k", "20", "--stop", "END"]}
-    for api, own in values.items():
+    for api in sorted({*get_args(ApiName)} - {"chat", "completions"}, reverse=True):
+        own = values.get(api, [])
         server = stage.server("server", solving(60, "vllm"))
         words = ["run", *SUMS, "--base-url", server.base_url, "--api", api, "--system-prompt", "Be brief.", "--json"]
         for n, more in enumerate(([], own, ["--min-p", "2", "--frequency-penalty", "1"])):
