@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         ScoreKeywords,
         VerifyKeywords,
     )
-    from server_launchers.keeping.launch import RunningServer
+    from server_launchers.lifecycle.launch import RunningServer
 
 
 @takes(RunOptions)

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from server_launchers.keeping import launch
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle import launch
+from server_launchers.lifecycle.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.shorter_model import shorten
 

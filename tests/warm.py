@@ -59,7 +59,7 @@ IMPORTED = {
         *("harness.progress.running_score", "harness.reports.scored", "harness.commands.twins", "harness.viewer.app"),
         *("harness.grading.processes.pool", "harness.reports.formats", "harness.scoring.table_cells"),
         *("harness.progress.display", "harness.progress.lines"),
-        *(f"server_launchers.{name}" for name in ("keeping.launch", "engines.command")),
+        *(f"server_launchers.{name}" for name in ("lifecycle.launch", "engines.command")),
         *(f"server_launchers.engines.{name}" for name in ("llama_cpp", "sglang", "vllm_ascend")),
         *("httpx", "httpcore", "h11", "anyio", "certifi", "uvloop", "rich.console", "rich.table", "numpy.ma"),
         "harness.testing",

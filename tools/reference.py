@@ -26,7 +26,7 @@ from harness.client.address import providers
 from harness.core.field_docs import record_docs
 from harness.core.options import Options, options_of
 from harness.core.records import Grade, GradeRules, Message, Question, Sample, Seam, Timing, Usage
-from harness.generation.network.keeping import Partial
+from harness.generation.network.written_parts import Partial
 from harness.options.commands import COMMANDS, GROUPS
 from harness.options.deciding import CompareOptions, PlanBasis, VerifyOptions
 from harness.options.finished import AuditOptions, ExportOptions, GradeOptions, MergeOptions, ReportOptions

@@ -36,13 +36,13 @@ from harness.progress.lines import panel
 from harness.progress.running_score import RunningScore, RunningScores
 from harness.runs import RunFolder
 from server_launchers.embedded import weights
-from server_launchers.keeping import launch
+from server_launchers.lifecycle import launch
 from tests.browser.chromium import Browser, browsing
 from tests.embedded import MODEL, THINKING_TEMPLATE, embedded_spec
 from tests.viewer.running import viewing
 
 if TYPE_CHECKING:
-    from server_launchers.keeping.launch import RunningServer
+    from server_launchers.lifecycle.launch import RunningServer
 
 GRAMMAR = (
     r'root ::= [A-Za-z0-9 .,+*=/()\n-]{20,140} "\n</think>\n\n" [A-Za-z0-9 .,+*=/()-]{3,50} '

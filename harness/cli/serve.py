@@ -152,7 +152,7 @@ def _start(
     """
     from harness.preparing.server_start import launched, spec_of
     from server_launchers import replicas
-    from server_launchers.keeping import launch
+    from server_launchers.lifecycle import launch
 
     watcher = terminal.Terminal()
     spec = spec_of(engine, model, watcher, **server_fields(flags), extra_flags=extra_flags, name=name)
@@ -187,7 +187,7 @@ for _name, _engine in engines.every().items():
 def status(as_json: bool) -> None:
     """List running servers, and those that ended unexpectedly."""
     from harness.cli.printed.lists import ServerRow, Servers
-    from server_launchers.keeping import servers
+    from server_launchers.lifecycle import servers
 
     rows = [ServerRow.of(server) for server in servers.status()]
     if as_json:
@@ -204,7 +204,7 @@ def status(as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Stop all servers.")
 def stop(name: str | None, everything: bool) -> None:
     """Stop the server NAME, or the only one: SIGTERM, then SIGKILL for the process group."""
-    from server_launchers.keeping import servers
+    from server_launchers.lifecycle import servers
 
     stopped, survivors = servers.stop(name, all=everything)
     for text in survivors:
@@ -218,7 +218,7 @@ def stop(name: str | None, everything: bool) -> None:
 @click.argument("name", required=False)
 def logs(name: str | None) -> None:
     """Print the end of a server's logs."""
-    from server_launchers.keeping import servers
+    from server_launchers.lifecycle import servers
 
     for path in servers.logs(name):
         click.echo(f"== {visible(str(path))}")

@@ -284,9 +284,9 @@ class Runner:
                 on_event=on_event,
                 on_status=self._status_sentences.put,
             )
-        keeper = session.keeper(plan) if settings.salvage.mode != "off" else None
+        writer = session.writer(plan) if settings.salvage.mode != "off" else None
         plain = OneByOne(
-            settings=settings, requests=requests, transport=self.opener(), keeper=keeper, on_event=on_event
+            settings=settings, requests=requests, transport=self.opener(), writer=writer, on_event=on_event
         )
         sampler: OneByOne | StepByStep = plain
         if any(benchmark.tools for benchmark in settings.benchmarks.values()):
@@ -298,7 +298,7 @@ class Runner:
             sampler=sampler,
             loop_factory=loop_factory,
             on_event=on_event,
-            keeper=keeper,
+            writer=writer,
             admission=self._admission(),
             clock=clock,
         )

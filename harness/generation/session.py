@@ -37,7 +37,7 @@ from harness.generation import fingerprint
 from harness.generation.context import fitted_max_tokens
 from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import SessionPlan
-from harness.generation.network.keeping import Keeper
+from harness.generation.network.written_parts import PartWriter
 from harness.generation.outcome import Outcome, doubts
 from harness.generation.run_progress import Progress, Spent
 from harness.generation.settings import RunSettings, with_record
@@ -86,7 +86,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         # Benchmarks with stored samples, which bind the session to their settings.
         self._bound: set[str] = set()
         self._warnings: list[str] = []
-        self._keeper: Keeper | None = None
+        self._writer: PartWriter | None = None
         self._servers = servers
         self._joined: SimpleQueue[tuple[str, ServerFacts, Mapping[str, list[str]]]] = SimpleQueue()
         here = {"python": platform.python_version(), "system": platform.platform(), "commit": commit()}
@@ -223,12 +223,12 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             for o in rows
         }
 
-    def keeper(self, plan: SessionPlan) -> Keeper:
+    def writer(self, plan: SessionPlan) -> PartWriter:
         """Open the store of half-written samples, with the parts that earlier sessions wrote of samples in `plan`."""
-        keeper = self._keeper = Keeper(self._folder, plan.missing, self._log.write, self._clock)
-        if keeper.damage:
-            self.warn(f"half-written answers do not count: {keeper.damage}")
-        return keeper
+        writer = self._writer = PartWriter(self._folder, plan.missing, self._log.write, self._clock)
+        if writer.damage:
+            self.warn(f"half-written answers do not count: {writer.damage}")
+        return writer
 
     @property
     def questions(self) -> QuestionsById:
@@ -525,11 +525,11 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             notes=tally.notes,
             stopped=ending.why,
         )
-        if self._keeper is not None and (anew := self._keeper.anew):
+        if self._writer is not None and (anew := self._writer.anew):
             n, tokens = count_noun(len(anew), "half-written answer"), sum(anew)
             self.warn(
                 f"{n} ({count_noun(tokens, 'token')}) were given up, and the samples begun anew: the "
-                f"server answers whole requests and fails those that continue an answer ({self._keeper.refusal})."
+                f"server answers whole requests and fails those that continue an answer ({self._writer.refusal})."
             )
         for doubt in doubts(dispatcher):
             self.warn(doubt)

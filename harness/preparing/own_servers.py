@@ -23,7 +23,7 @@ from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
     from harness.client.address.endpoint import Endpoint
-    from server_launchers.keeping.servers import ServerState
+    from server_launchers.lifecycle.servers import ServerState
 
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -36,7 +36,7 @@ def _recorded() -> list[ServerState]:
     # other users may write is refused, and then no server counts as started here.
     if (state_folder() / "servers").is_dir():
         from server_launchers.errors import LaunchError
-        from server_launchers.keeping import servers
+        from server_launchers.lifecycle import servers
 
         with contextlib.suppress(LaunchError, OSError):
             return servers.status()
@@ -45,7 +45,7 @@ def _recorded() -> list[ServerState]:
 
 def running() -> list[ServerState]:
     """The servers that were started here and answer; a node that only lends its devices has no address."""
-    from server_launchers.keeping import servers
+    from server_launchers.lifecycle import servers
 
     return [server for server in servers.status() if server.status == "ready" and server.base_urls]
 
@@ -80,7 +80,7 @@ def ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
     guard_pid: number of the process that watches it; a later server of that name has another. lives: it runs on, though
     its engine has died.
     """
-    from server_launchers.keeping import servers
+    from server_launchers.lifecycle import servers
 
     why = servers.why_ended(name, guard_pid, lives=lives)
     end = "needs a new start, as its engine died" if lives else "has ended"

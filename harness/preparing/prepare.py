@@ -28,7 +28,7 @@ from harness.runs import RunFolder
 if TYPE_CHECKING:
     from harness.client.address.endpoint import Endpoint
     from harness.core.records import ServerFacts
-    from server_launchers.keeping.launch import RunningServer
+    from server_launchers.lifecycle.launch import RunningServer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from harness.progress.watching import Watcher
 from server_launchers.engines import table as engines
 
 if TYPE_CHECKING:
-    from server_launchers.keeping.launch import RunningServer
+    from server_launchers.lifecycle.launch import RunningServer
     from server_launchers.spec import ServerSpec
 
 
@@ -127,7 +127,7 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
 
     stem: beginning of the server's name; empty: the model's name. detach: the server outlives this process.
     """
-    from server_launchers.keeping import launch
+    from server_launchers.lifecycle import launch
 
     if spec.host in EVERYBODY and spec.api_key_env is None:
         watcher.warn(

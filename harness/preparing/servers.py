@@ -30,7 +30,7 @@ from harness.preparing import own_servers
 from harness.progress.watching import Watcher
 
 if TYPE_CHECKING:
-    from server_launchers.keeping.servers import ServerState
+    from server_launchers.lifecycle.servers import ServerState
 
 
 URL_VARIABLE = "OPENAI_BASE_URL"

@@ -59,7 +59,7 @@ from harness.sweeps.file import slug
 from harness.sweeps.record import CellRecord
 
 if TYPE_CHECKING:
-    from server_launchers.keeping.launch import RunningServer
+    from server_launchers.lifecycle.launch import RunningServer
     from server_launchers.spec import ServerSpec
 
 

@@ -20,7 +20,7 @@ from harness.client.transport import open_transport
 from harness.core.choices import TransportName
 from harness.core.errors import ServerError
 from harness.generation.settings import RunSettings
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle.launch import RunningServer
 from tests.embedded import CONTEXT, SLOTS, THINKING_GRAMMAR
 from tests.generation.small_runs import question_set, run, run_settings, samples_of
 from tests.runs.recorded import question

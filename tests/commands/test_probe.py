@@ -30,7 +30,7 @@ from harness.options.probing import ProbeOptions
 from harness.probes import likelihood, probe, sampling
 from harness.probes.findings import Finding
 from harness.testing import FakeServer, Pause, Request, Step, http
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle.launch import RunningServer
 from tests.commands.toy_faults import (
     FAULTS,
     empties,

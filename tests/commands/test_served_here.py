@@ -1,6 +1,6 @@
 """A run knows when the served server that it asks has ended.
 
-For: harness.commands.run, harness.preparing.own_servers, server_launchers.keeping.servers.
+For: harness.commands.run, harness.preparing.own_servers, server_launchers.lifecycle.servers.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from harness.preparing.own_servers import servers_at
 from harness.preparing.servers import discover
 from harness.progress.watching import Watcher
 from harness.testing import FakeServer, models
-from server_launchers.keeping import servers as kept
-from server_launchers.keeping.servers import MemberState, ServerState
+from server_launchers.lifecycle import servers as kept
+from server_launchers.lifecycle.servers import MemberState, ServerState
 from server_launchers.machine import processes
 
 

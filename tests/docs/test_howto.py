@@ -22,7 +22,7 @@ from harness.benchmarks.questions import Shard
 from harness.cli.demo import next_lines, program
 from harness.testing import FakeServer, Request, serving
 from server_launchers import isolated
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle.launch import RunningServer
 from tests.docs.pages import DOCS, ROOT, Typed, blocks, commands, commands_of
 from tests.docs.test_printed import missing
 from tests.docs.trying import ROW, Bench

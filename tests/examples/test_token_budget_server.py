@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from server_launchers.keeping import launch
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle import launch
+from server_launchers.lifecycle.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.system.command import harness
 

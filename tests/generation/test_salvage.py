@@ -21,7 +21,7 @@ from harness.client.protocol.reply import Reply, SoFar
 from harness.client.spelling import RequestTemplate, Spelling
 from harness.core.errors import Interrupted
 from harness.core.records import Sample, Timing, Usage
-from harness.generation.network import keeping
+from harness.generation.network import written_parts
 from harness.generation.network.continuing import (
     Continuation,
     Salvage,
@@ -31,7 +31,7 @@ from harness.generation.network.continuing import (
     whole,
     written_so_far,
 )
-from harness.generation.network.keeping import DOWN, TRIES, Partial
+from harness.generation.network.written_parts import DOWN, TRIES, Partial
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
 from harness.testing import CLOSE, END, FAULTS, HEAD, FakeServer, Pause, Request, Step, chunk, event, http
@@ -393,7 +393,7 @@ def half_written(tmp_path: Path, model: Model, n: int = 2) -> Iterator[tuple[Tok
 def test_a_later_session_goes_on_with_what_the_last_one_left(tmp_path: Path) -> None:
     model = Model(shortest=200, longest=400)
     with half_written(tmp_path, model) as (server, settings):
-        partials = keeping.read_parts(RunFolder(settings.out)).partials
+        partials = written_parts.read_parts(RunFolder(settings.out)).partials
         assert len(partials) == 2
         outcome = run(settings, question_set(tmp_path, 2))
         samples = whole_samples(model, settings, tmp_path)
@@ -416,7 +416,7 @@ def test_a_run_whose_continuations_all_fail_is_asked_anew_to_its_end(tmp_path: P
     """In a session that begins with half-written answers only, and needs no other."""
     n = 4 if kind == "silence" else 8  # Each silence takes its time.
     with half_written(tmp_path, Model(shortest=200, longest=400), n) as (server, settings):
-        begun = keeping.read_parts(RunFolder(settings.out)).partials
+        begun = written_parts.read_parts(RunFolder(settings.out)).partials
         server.onward = FAULTS[kind]
         patient = replace(QUICK, start_up=PATIENCE_SECONDS, outage=PATIENCE_SECONDS)
         deadlines = SILENCE if kind == "silence" else settings.asker.deadlines
@@ -472,11 +472,11 @@ def test_a_killed_process_loses_nothing_that_a_signal_let_it_write_and_the_next_
             assert server.wait_for(lambda: server.generated > 200)
             process.send_signal(signal.SIGTERM)
             assert server.wait_for(
-                lambda: file.exists() and len(keeping.read_parts(RunFolder(tmp_path / "run")).partials) == 4, 60
+                lambda: file.exists() and len(written_parts.read_parts(RunFolder(tmp_path / "run")).partials) == 4, 60
             )
             process.kill()
             process.wait()
-        kept = sum(one.tokens for one in keeping.read_parts(RunFolder(tmp_path / "run")).partials.values())
+        kept = sum(one.tokens for one in written_parts.read_parts(RunFolder(tmp_path / "run")).partials.values())
         assert kept >= 4 * 16
         server.pause = 0.0
         assert server.wait_for(lambda: not server.n_open), "the streams of the dead process end"

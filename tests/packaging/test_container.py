@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle.launch import RunningServer
 from tests.conftest import CHECKOUT
 from tests.docs.pages import blocks
 

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from server_launchers.engines.engine import SGLANG_ROUTER
-from server_launchers.keeping import launch
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle import launch
+from server_launchers.lifecycle.launch import RunningServer
 from server_launchers.machine import processes
 from tests.embedded import MODEL, embedded_spec
 from tests.patience import PATIENCE_SECONDS, until

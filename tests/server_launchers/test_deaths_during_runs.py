@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from server_launchers.keeping import servers
+from server_launchers.lifecycle import servers
 from server_launchers.machine import processes
 from tests.budget import thinned
 from tests.patience import PATIENCE_SECONDS, until

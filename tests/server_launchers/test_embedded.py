@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from server_launchers.embedded import openmp
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle.launch import RunningServer
 from tests.embedded import CONTEXT, MODEL, THINKING_GRAMMAR
 from tests.patience import PATIENCE_SECONDS
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from server_launchers.embedded import openmp
-from server_launchers.keeping import servers
-from server_launchers.keeping.servers import log_cause
+from server_launchers.lifecycle import servers
+from server_launchers.lifecycle.servers import log_cause
 
 # One line each as vLLM, SGLang, torch, transformers and huggingface_hub word it.
 WORDED = {

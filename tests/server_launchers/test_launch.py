@@ -1,6 +1,6 @@
 """One life of a server for all engines: readiness, plain failures, and nothing left running. Real processes throughout.
 
-For: server_launchers.keeping.
+For: server_launchers.lifecycle.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import msgspec
 import pytest
 
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import launch, servers
+from server_launchers.lifecycle import launch, servers
 from server_launchers.machine import ports, processes
 from server_launchers.spec import ServerSpec
 from tests.budget import rounds

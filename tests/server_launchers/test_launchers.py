@@ -20,7 +20,7 @@ from harness.core.errors import UsageError
 from server_launchers import replicas
 from server_launchers.engines import table, vllm_ascend
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import launch
+from server_launchers.lifecycle import launch
 from server_launchers.machine import accelerators, ports
 from server_launchers.spec import EngineName, ServerSpec
 from tests.conftest import CHECKOUT

@@ -1,6 +1,6 @@
 """A ready server's address in a file for other machines: written as others reach it, gone with the server.
 
-For: server_launchers.keeping.launch.
+For: server_launchers.lifecycle.launch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from harness.core.errors import UsageError
-from server_launchers.keeping.launch import refuse_unreachable, registered
+from server_launchers.lifecycle.launch import refuse_unreachable, registered
 from server_launchers.spec import ServerSpec
 from tests.patience import PATIENCE_SECONDS
 from tests.server_launchers.planned import planned

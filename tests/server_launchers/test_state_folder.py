@@ -1,6 +1,6 @@
 """The state folder is believed only where nobody else could have written it, and nothing in it is a command or a path.
 
-For: server_launchers.keeping.servers, server_launchers.machine.programs.
+For: server_launchers.lifecycle.servers, server_launchers.machine.programs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import msgspec
 import pytest
 
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import launch, servers
-from server_launchers.keeping.servers import MemberState, ServerState
+from server_launchers.lifecycle import launch, servers
+from server_launchers.lifecycle.servers import MemberState, ServerState
 from server_launchers.machine.processes import MARK
 from server_launchers.spec import ServerSpec
 from tests.budget import thinned

@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx
 
-from server_launchers.keeping import launch
-from server_launchers.keeping.launch import RunningServer
-from server_launchers.keeping.servers import MemberState, ServerState
+from server_launchers.lifecycle import launch
+from server_launchers.lifecycle.launch import RunningServer
+from server_launchers.lifecycle.servers import MemberState, ServerState
 from server_launchers.machine import processes
 from server_launchers.spec import ServerSpec
 from tests.patience import until

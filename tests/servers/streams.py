@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle.launch import RunningServer
 
 LIMIT_SECONDS = 300.0
 STARTED_EVENTS = 20

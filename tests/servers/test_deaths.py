@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.servers.conftest import engine_processes
 from tests.servers.running import engine, health, kill, known, launched, named, wait_for_restart, wait_until

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle.launch import RunningServer
 from server_launchers.spec import ServerSpec
 from tests.servers.running import RUN, assert_complete, harness, health, known, launched, named, samples
 from tests.servers.specs import ANSWER, CONTEXT, KEY, THOUGHT, TOO_LONG, sglang_spec, vllm_spec

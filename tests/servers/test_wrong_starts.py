@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from server_launchers.errors import LaunchError
-from server_launchers.keeping import launch
+from server_launchers.lifecycle import launch
 from server_launchers.spec import ServerSpec
 from tests.servers.conftest import engine_processes
 from tests.servers.specs import CONTEXT, MODEL, VLLM_ENVIRONMENT, sglang_spec, vllm_spec

@@ -33,8 +33,8 @@ from harness.generation.dispatch.flight import Flight, SessionPlan
 from harness.generation.network import thread
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders
-from harness.generation.network.keeping import CONTINUABLE, Trust
 from harness.generation.network.thread import Network
+from harness.generation.network.written_parts import CONTINUABLE, Trust
 from harness.generation.run_progress import Account, Progress
 from harness.runs.missing import Missing, Task
 from harness.runs.record import RecordRefused
@@ -194,7 +194,7 @@ class Session:
             on_event=lambda *_, **__: None,
             admission=Admission(None, settings.endpoints, settings.endpoints, lambda *_, **__: None),
             clock=lambda: world.now,
-            keeper=self.keeper(),
+            writer=self.writer(),
         )
         self.rules = Rules(world, settings, self.missing, self.present, self.dispatcher)
         if faults:
@@ -252,7 +252,7 @@ class Session:
     async def close(self) -> None:
         """As the thread closes its sampler."""
 
-    def keeper(self) -> Any:
+    def writer(self) -> Any:
         """The store of half-written answers."""
         look = dict.fromkeys(("ended", "look", "keep", "keep_all", "close"), lambda *_: None)
         return SimpleNamespace(forget=self._forget, **look)

@@ -38,7 +38,7 @@ SITES = {
     "harness/grading/second/second_opinion.py": 1,
     "server_launchers/embedded/weights.py": 1,
     "server_launchers/engines/llama_cpp.py": 1,
-    "server_launchers/keeping/launch.py": 1,
+    "server_launchers/lifecycle/launch.py": 1,
 }
 """Where children are started, by the calls of `isolated.command`. A new one is played below, too, and counted here."""
 
@@ -49,7 +49,7 @@ READ_WHAT_A_MODEL_WROTE = {
 }
 """Children that need no key, so none is in their environment."""
 
-PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "server_launchers.keeping.guard", "pip"}
+PLAYED = READ_WHAT_A_MODEL_WROTE | {"harness", "server_launchers.lifecycle.guard", "pip"}
 """Children that `play` starts. The embedded server is started by the test of the demo."""
 
 SPEAK_OF_PYTHON = {
@@ -197,7 +197,7 @@ def test_python_is_started_by_one_place() -> None:
 
 SEE_ALL = {
     "harness/cli/demo.py": "a command that the user could type",
-    "server_launchers/keeping/launch.py": "the guard, which starts an engine with all variables",
+    "server_launchers/lifecycle/launch.py": "the guard, which starts an engine with all variables",
 }
 """Files that start a child without naming its variables, and why."""
 

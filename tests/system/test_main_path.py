@@ -11,7 +11,7 @@ import pytest
 
 from harness.runs import RunFolder, locked
 from harness.testing import FakeServer, completion, models
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle.launch import RunningServer
 from tests.embedded import THINKING_GRAMMAR
 from tests.system.command import harness
 

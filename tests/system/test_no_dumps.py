@@ -115,7 +115,7 @@ STARTERS = {
     "launch.launch in somebody's process": lambda: [
         sys.executable,
         "-c",
-        "from server_launchers.keeping.launch import launch\nfrom server_launchers.spec import ServerSpec\n"
+        "from server_launchers.lifecycle.launch import launch\nfrom server_launchers.spec import ServerSpec\n"
         f"launch(ServerSpec(engine='command', model='m', api_key_env='MY_KEY', extra_flags={SLEEPS!r}))",
     ],
 }

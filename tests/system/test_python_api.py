@@ -23,7 +23,7 @@ from harness.core.options import options_of
 from harness.options.run import RunOptions
 from harness.runs import RunFolder, read_samples
 from harness.testing import FAULTS, FakeServer, Pause, Request, Said, Step, scripted, serving
-from server_launchers.keeping import servers
+from server_launchers.lifecycle import servers
 from tests.conftest import CHECKOUT
 from tests.pins.scenes.decide import PUBLISHED
 from tests.pins.server import solving

@@ -5,7 +5,7 @@ Writer and reader are two threads that may change places at every call of `os`, 
 of its steps.
 
 For: harness.runs.layout, harness.runs.line_file, harness.runs.lock, harness.runs.questions,
-server_launchers.keeping.servers, server_launchers.keeping.guard.
+server_launchers.lifecycle.servers, server_launchers.lifecycle.guard.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.core.errors import InUse
 from harness.runs import BenchmarkRecord, Manifest, Plan, RunFolder, questions
 from harness.runs.line_file import append_line, read_appended
 from harness.runs.lock import hold
-from server_launchers.keeping import guard, servers
+from server_launchers.lifecycle import guard, servers
 from tests.budget import examples
 from tests.runs.recorded import IDENTITY, NAME, asked
 from tests.server_launchers.test_state_folder import gone

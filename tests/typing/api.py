@@ -12,7 +12,7 @@ from typing import Any, assert_type
 import harness
 from harness.generation.run_progress import Progress
 from harness.scoring.score import Score
-from server_launchers.keeping.launch import RunningServer
+from server_launchers.lifecycle.launch import RunningServer
 
 
 def runs(progressed: Callable[[Progress], None]) -> None:

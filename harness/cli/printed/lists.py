@@ -14,7 +14,7 @@ from harness.scoring.engine_figures import EngineFigures
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import Card
-    from server_launchers.keeping.servers import ServerState
+    from server_launchers.lifecycle.servers import ServerState
 
 
 class CardRow(msgspec.Struct, frozen=True, kw_only=True):

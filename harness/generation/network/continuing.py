@@ -23,7 +23,7 @@ from harness.core.choices import SalvageMode
 from harness.core.codec import sample_seed
 from harness.core.records import Question, Seam, Timing, Usage
 from harness.core.reply_notes import ending
-from harness.generation.network.keeping import Partial
+from harness.generation.network.written_parts import Partial
 from harness.generation.settings import Salvage
 from harness.presets.sampling import ContinuationRule, sampling_fields
 

@@ -29,7 +29,7 @@ from harness.core.images import ImageFolder
 from harness.core.records import Question, Sample, Seam, SentCall
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network.continuing import Continuation, WrittenAnew, continuation, whole, written_so_far
-from harness.generation.network.keeping import CONTINUABLE, REFUSALS, Keeper, Partial
+from harness.generation.network.written_parts import CONTINUABLE, REFUSALS, Partial, PartWriter
 from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
 from harness.runs.missing import Task
@@ -137,20 +137,20 @@ class OneByOne:
         is refused (`REFUSALS`)              the sample is asked whole, and the part is dropped if that is answered
         fails otherwise, or begins anew      the part is dropped, and the sample asked whole
 
-    keeper: stores the written part of samples in flight; None = nothing is stored.
+    writer: stores the written part of samples in flight; None = nothing is stored.
     """
 
     settings: RunSettings
     requests: Requests
     transport: Transport
-    keeper: Keeper | None
+    writer: PartWriter | None
     on_event: Callable[..., None]
 
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
         """Send a request; return its sample with the reply that it was made from. Raises `RequestFailed`."""
         task, arriving = flight.task, flight.arriving
         request = self.requests.write(task)
-        is_kept = self.keeper is not None and isinstance(request.body, bytes)
+        is_kept = self.writer is not None and isinstance(request.body, bytes)
         checksum = digest(written(request.body).decode("utf-8", "surrogatepass")) if is_kept else ""
         onward = await self._continuation(flight, request, checksum)
         try:
@@ -159,8 +159,8 @@ class OneByOne:
                 self._begin(task, arriving, onward, checksum)
                 reply = await self._continued(flight, onward)
                 if reply is not None:
-                    assert self.keeper is not None
-                    self.keeper.answered(flight)
+                    assert self.writer is not None
+                    self.writer.answered(flight)
                     seams = (*onward.part.seams, onward.seam)
                     return self.requests.record(request, flight, reply, seams), reply
                 flight.continues = False
@@ -168,11 +168,11 @@ class OneByOne:
             reply = await self.send(flight.endpoint, request.api, request.body, arriving)
         except RequestFailed as failure:
             failure.n_events = arriving.count()
-            if self.keeper is not None:
-                self.keeper.failed(flight, failure)
+            if self.writer is not None:
+                self.writer.failed(flight, failure)
             raise
-        if self.keeper is not None:
-            self.keeper.answered(flight)
+        if self.writer is not None:
+            self.writer.answered(flight)
         return self.requests.record(request, flight, reply), reply
 
     async def close(self) -> None:
@@ -185,13 +185,13 @@ class OneByOne:
         return await self.transport.complete(Post(endpoint, api, body, deadlines, bound, arriving))
 
     def _begin(self, task: Task, arriving: Arriving, onward: Continuation | None, checksum: str) -> None:
-        """Let the keeper (the store of half-written samples), if there is one, store this reply while it arrives.
+        """Let the writer (the store of half-written samples), if there is one, store this reply while it arrives.
 
         onward: the continuation that is being sent; None for a whole request. checksum: of the sample's first
         request.
         """
-        if self.keeper is not None:
-            self.keeper.begin(task, arriving, partial(written_so_far, onward, checksum, self.settings.salvage.engine))
+        if self.writer is not None:
+            self.writer.begin(task, arriving, partial(written_so_far, onward, checksum, self.settings.salvage.engine))
 
     async def _continuation(self, flight: Flight, request: SampleRequest, checksum: str) -> Continuation | None:
         """The request that continues the written part of a sample; None if the sample must be asked whole.
@@ -199,9 +199,9 @@ class OneByOne:
         A part that cannot be continued is dropped. checksum: that of the whole request's body.
         """
         task, salvage = request.task, self.settings.salvage
-        if self.keeper is None or not checksum or request.question.tools:
+        if self.writer is None or not checksum or request.question.tools:
             return None
-        if (part := self.keeper.to_continue(flight)) is None:
+        if (part := self.writer.to_continue(flight)) is None:
             return None
         tokens_of = Tokenizer(flight.endpoint, salvage.engine, self.settings.model).tokens_of
         try:
@@ -222,7 +222,7 @@ class OneByOne:
 
         Raises `RequestFailed` if the part is still good.
         """
-        assert self.keeper is not None
+        assert self.writer is not None
         try:
             return whole(onward, await self.send(flight.endpoint, onward.api, onward.body, flight.arriving))
         except WrittenAnew as why:
@@ -231,13 +231,13 @@ class OneByOne:
             if failure.kind in CONTINUABLE:
                 raise
             if failure.kind in REFUSALS:
-                self.keeper.refusal = f"{flight.endpoint.base_url}: {failure.message}"
+                self.writer.refusal = f"{flight.endpoint.base_url}: {failure.message}"
             else:
                 self._drop_written_part(flight.task, onward.part, failure.message)
         return None
 
     def _drop_written_part(self, task: Task, part: Partial, why: str) -> None:
         """Drop the written part of `task`, which cannot be continued for the reason `why`."""
-        assert self.keeper is not None
-        self.keeper.forget(task)
+        assert self.writer is not None
+        self.writer.forget(task)
         self.on_event("written_anew", task=list(task), tokens=part.tokens, reason=why)

@@ -26,9 +26,9 @@ from harness.generation.dispatch.dispatcher import Dispatcher
 from harness.generation.dispatch.flight import Flight
 from harness.generation.network.admission import Admission
 from harness.generation.network.control import Orders
-from harness.generation.network.keeping import Keeper
 from harness.generation.network.requests import OneByOne
 from harness.generation.network.steps import StepByStep
+from harness.generation.network.written_parts import PartWriter
 from harness.generation.run_progress import Spent
 from harness.generation.settings import MAX_CONCURRENCY, limit_concurrency
 from harness.runs.missing import Task
@@ -71,7 +71,7 @@ class NetworkThread:
 class Network(NetworkThread):
     """Runs the network thread, which sends the requests of a session.
 
-    Call `start`, then `join` until it returns True. sampler: sends a request; closed at the end. keeper: stores
+    Call `start`, then `join` until it returns True. sampler: sends a request; closed at the end. writer: stores
     half-written samples; closed at the end. admission: says which endpoints may be asked; stopped at the end.
     """
 
@@ -83,7 +83,7 @@ class Network(NetworkThread):
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         on_event: Callable[..., None],
         admission: Admission,
-        keeper: Keeper | None = None,
+        writer: PartWriter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(dispatcher, "network")
@@ -94,7 +94,7 @@ class Network(NetworkThread):
         self._admission = admission
         self._clock = clock
 
-        self.keeper = keeper
+        self.writer = writer
         """The store of half-written samples; None if the session stores none.
 
         Only the loop may use it until its end.
@@ -111,8 +111,8 @@ class Network(NetworkThread):
 
         def drain() -> None:
             self._dispatcher.drain(why, grace)
-            if self.keeper is not None and self._loop is not None:  # the file is the loop's, and closed at its end
-                self.keeper.keep_all()
+            if self.writer is not None and self._loop is not None:  # the file is the loop's, and closed at its end
+                self.writer.keep_all()
 
         self._run_on_loop(drain)
 
@@ -166,8 +166,8 @@ class Network(NetworkThread):
         finally:
             await self._sampler.close()
             # After the last request, which may still store its part.
-            if self.keeper is not None:
-                self.keeper.close()
+            if self.writer is not None:
+                self.writer.close()
             # From here on `_run_on_loop` acts by itself: a loop that has ended runs nothing.
             with self._guard:
                 self._loop = None
@@ -196,9 +196,9 @@ class Network(NetworkThread):
     def _cancel(self, task: Task, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
         """End a request."""
         try:
-            if self.keeper is not None:
+            if self.writer is not None:
                 # Before the request is cancelled, which discards what has arrived.
-                self.keeper.keep(task)
+                self.writer.keep(task)
         finally:
             request.cancel()
 
@@ -209,9 +209,9 @@ class Network(NetworkThread):
         if error is not None:
             # The dispatcher keeps some failures; the frames of the traceback would keep the whole reply with them.
             error.__traceback__ = error.__context__ = None
-        if self.keeper is not None:
+        if self.writer is not None:
             # Not earlier: until its sample is written, the half-written answer is the only copy.
-            (self.keeper.forget if is_stored else self.keeper.ended)(flight.task)
+            (self.writer.forget if is_stored else self.writer.ended)(flight.task)
         self._wake.set()
 
     def _poll(self) -> bool:
@@ -226,8 +226,8 @@ class Network(NetworkThread):
         asking = self._dispatcher.ending.asking
         if asking and (endpoints := self._admission.changed()) is not None:
             self._dispatcher.replace_endpoints(endpoints)
-        if self.keeper is not None:
-            self.keeper.look()
+        if self.writer is not None:
+            self.writer.look()
         self.progress = self._dispatcher.progress()
         return True
 

@@ -85,7 +85,7 @@ _WINDOW = 4_096
 """The parent reads no further sample while this many samples wait for a verdict."""
 
 KEEP_SECONDS = 1.0
-"""Seconds between two times at which verdicts are handed over to be kept (`_Keeper`)."""
+"""Seconds between two times at which verdicts are handed over to be kept (`_GradeWriter`)."""
 
 MAX_KEPT = 2_000
 """Largest number of verdicts that are handed over at a time. More of them took less than half a millisecond each."""
@@ -124,7 +124,7 @@ def grade_all(
     keep: Keep | None = None,
 ) -> Generator[Grade]:
     """Yield the grades of `samples`, in order. answer_from_reasoning: search the reasoning, too, if the final part
-    gives no answer. sandbox: where programs run; None: the default. keep: see `_Keeper`.
+    gives no answer. sandbox: where programs run; None: the default. keep: see `_GradeWriter`.
 
     Raises `UsageError` for a sample of no known question, or a verifier that is not trusted.
     """
@@ -134,7 +134,7 @@ def grade_all(
     with (
         Pool(workers, deadline_s) as pool,
         contextlib.ExitStack() as opened,
-        _Keeper(keep, pool, waiting) as keeper,
+        _GradeWriter(keep, pool, waiting) as writer,
     ):
         for sample in samples:
             question = questions.get(sample.question_id)
@@ -160,9 +160,9 @@ def grade_all(
                 pending = pool.ask_about(question, sample, extraction, names[grader])
             waiting.append(pending)
             while waiting and (waiting[0].is_settled() or len(waiting) > _WINDOW):
-                yield keeper.note(waiting.popleft().grade())
+                yield writer.note(waiting.popleft().grade())
         while waiting:
-            yield keeper.note(waiting.popleft().grade())
+            yield writer.note(waiting.popleft().grade())
 
 
 def verdict_on(question: Question, sample: Sample, *, deadline_s: float = DEADLINE_SECONDS) -> Verdict:
@@ -343,7 +343,7 @@ def _awaited(pool: Pool, future: Future[Verdict]) -> Verdict:
     return future.result()
 
 
-class _Keeper:
+class _GradeWriter:
     """Hands verdicts to `keep` while grading goes on, about once a second, so that an interrupted grading can continue.
 
     Also verdicts on samples that wait behind one without a verdict. Only slow verdicts are worth it: if more than
@@ -357,7 +357,7 @@ class _Keeper:
         self._handed_over: set[Key] = set()  # samples whose grades were handed over and not yet yielded
         self._next_time = time.monotonic() + KEEP_SECONDS
 
-    def __enter__(self) -> _Keeper:
+    def __enter__(self) -> _GradeWriter:
         if self._keep is not None:
             self._pool.on_wait = self._hand_over_if_due
         return self

@@ -57,7 +57,7 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Places of earlier interruptions."""
     failures: float = 0.0
     """Number of requests that failed to continue it by even one token, as counted by
-    `harness.generation.network.keeping`.
+    `harness.generation.network.written_parts`.
     """
 
 
@@ -155,7 +155,7 @@ class Trust:
         return 1.0 if self._answered.get(url, before) > before else DOWN
 
 
-class Keeper:
+class PartWriter:
     """Keeps the parts of replies that have arrived, for the requests and sessions that continue them.
 
     partials: the parts that can be continued, by sample; from earlier sessions and from failed requests.

@@ -52,9 +52,9 @@ from server_launchers.command_line import assignments, secrets_of, shown_words
 from server_launchers.engines import table
 from server_launchers.engines.engine import Engine
 from server_launchers.errors import LOG_TAIL, LaunchError
-from server_launchers.keeping import servers
-from server_launchers.keeping.guard import GuardOrders, MemberStart
-from server_launchers.keeping.servers import MemberState, ServerState, log_cause
+from server_launchers.lifecycle import servers
+from server_launchers.lifecycle.guard import GuardOrders, MemberStart
+from server_launchers.lifecycle.servers import MemberState, ServerState, log_cause
 from server_launchers.machine import accelerators, ports, processes
 from server_launchers.readiness import Foreign, NoCompletion, NotReady, check_ready
 from server_launchers.spec import ServerSpec
@@ -184,7 +184,7 @@ def _start_guard(
         name = _free_name(spec, stem or _stem_of(deployment.model or spec.engine))
         with os.fdopen(servers.create(servers.guard_log(name)), "wb") as guard_log:
             guard = subprocess.Popen(
-                isolated.command("server_launchers.keeping.guard"),
+                isolated.command("server_launchers.lifecycle.guard"),
                 stdin=subprocess.PIPE,
                 stdout=guard_log,
                 stderr=guard_log,

@@ -49,8 +49,8 @@ import msgspec
 
 from harness.core.inert import visible
 from server_launchers.errors import GUARDS_MARK
-from server_launchers.keeping import servers
-from server_launchers.keeping.servers import MemberState, ServerState, exit_in_words
+from server_launchers.lifecycle import servers
+from server_launchers.lifecycle.servers import MemberState, ServerState, exit_in_words
 from server_launchers.machine import processes
 from server_launchers.machine.processes import MARK, Process
 from server_launchers.machine.programs import end_container
