@@ -89,7 +89,7 @@ Body = bytes | Callable[[], bytes]
 
 
 def written(body: Body) -> bytes:
-    """The encoded JSON. Raises what its writer raises."""
+    """A request's body as bytes. Raises what the function raises that is in place of a body."""
     return body if isinstance(body, bytes) else body()
 
 

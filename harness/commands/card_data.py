@@ -45,7 +45,7 @@ def status(card: Card) -> Status:
 def fetch(card: Card) -> Fetched:
     """Download a card's data if needed, then read and verify all rows. Raises `UsageError`.
 
-    A set of the hub is never read from a copied file here, and is written into the one to copy.
+    A data set of the hub is downloaded even if a copied file of it is here; its rows are then written to that file.
     """
     source = card.source
     rows = chooser.read_hub(card, source).rows if isinstance(source, HubSource) else ()

@@ -118,6 +118,7 @@ def score_table(scores: Sequence[tuple[str, Score]], *, with_notes: bool = True)
         )
 
     def remarks_of(score: Score) -> Sequence[str]:
+        """The footnotes of a score's row."""
         return [*(score.sentences if with_notes else ()), *_from_reasoning(score), *why_narrower(score.accuracy)]
 
     heads = ("accuracy", "sampling interval", "question interval", "size", "pass@k", "maj@k")

@@ -58,10 +58,10 @@ def overview(library: Library) -> list[dict[str, Any]]:
 
 
 def _run_line(run: OpenRun) -> dict[str, Any]:
-    """The line of a run on the first page. row: the row that it shares with the other benchmarks of a sweep's cell.
+    """The line of a run on the first page.
 
-    The label of a sweep's run is its cell's name, whose last part is the benchmark: without it, equal labels are one
-    row. column: the benchmark's name in the sweep.
+    All benchmarks of a sweep's cell share a row. The label of such a run ends with the benchmark's name in the sweep
+    (`column`); without that name it is the label of the row (`row`).
     """
     run.refresh()
     manifest = run.manifest

@@ -129,7 +129,7 @@ def _prescript(p: Parser) -> Node:
 
 
 def _words(p: Parser) -> Node:
-    """Return a currency with its amount, the value that words only introduce ("exactly 5"), else text."""
+    """Parse what a word begins: a currency with its amount, a value that words introduce ("exactly 5"), or a text."""
     text = p.peek(-1).text
     if len(text) == 1 and text.isascii():
         return _letter(p)

@@ -206,7 +206,7 @@ class _ItemsReader(_ResponsesReader):
         self._pieces: dict[int, list[str]] = {}  # `output_index` → the pieces of its call's arguments
 
     def decode(self, data: bytes) -> Event:
-        """As of any response, and of a piece of a call that has begun."""
+        """The event of usual JSON, or of the next piece of a call that has begun. Raises as `Reader.decode` does."""
         if _ARGUMENTS_BYTES not in data or self.over:
             return super().decode(data)
         piece = _decode_arguments(data)

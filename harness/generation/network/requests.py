@@ -147,7 +147,10 @@ class OneByOne:
     on_event: Callable[..., None]
 
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
-        """Send a request; return its sample with the reply that it was made from. Raises `RequestFailed`."""
+        """Send a request; return its sample with the reply that it was made from. Raises `RequestFailed`.
+
+        A partial reply of an earlier attempt is continued; where it cannot be, the whole request is sent.
+        """
         task, arriving = flight.task, flight.arriving
         request = self.requests.write(task)
         is_kept = self.writer is not None and isinstance(request.body, bytes)

@@ -69,7 +69,7 @@ class _Talk:
     held: dict[CallRunner, int] = field(default_factory=dict)
 
     def add(self, reply: Reply) -> None:
-        """Take the reply of a step."""
+        """Add the reply of a step: its tokens to those of the sample, and the new length of the conversation."""
         self.replies.append(reply)
         self.calls = ()
         usage = reply.usage
