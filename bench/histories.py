@@ -3,8 +3,8 @@
     python -m bench.simulate_nights --cells none --histories 20 [--seed 2026-11-29]
 
 Each kind draws its parameters from the seed: the benchmark (questions, rounds, difficulty, floor or baseline, stated
-and true deviation of runs) or the figure, and of each repository the nights of its changes and their depths. The
-decisions are the product's (`simulation.play` for a benchmark, `figures.says` for a line), its memory is
+and true deviation of runs) or the metric, and of each repository the nights of its changes and their depths. The
+decisions are the product's (`simulation.play` for a benchmark, `metrics.says` for a line), its memory is
 `nights.States`, of many repositories at once. A night is healthy if the model is not below the reference, and lost if
 it is below by the loss or more; nights between the two count as neither.
 """
@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.deciding import gate, nights, simulation
-from harness.gates import figures
+from harness.gates import metrics
 from harness.scoring.stats import Array
 
 NIGHTS, ALARM, POWER = 60, 0.01, 0.95
@@ -225,7 +225,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Line:
-    """A line on a figure. sd: of runs, of its logarithm. usual: the default spread, None for none. loss: of the
+    """A line on a metric. sd: of runs, of its logarithm. usual: the default spread, None for none. loss: of the
     logarithm. history: whether its reference is the accepted level of its former nights.
     """
 
@@ -246,11 +246,11 @@ class Line:
         told = Told(kind.falls(rng, n), rounds=np.ones((n, NIGHTS)))
         values, verdicts = self.sd * noise(rng, kind, n) - self.loss * told.falls, []
         stated, free = (
-            nights.States(nights.Prior(of, figures.HEAVY, 0.0, figures.SPAN), (n,)) for of in (self.usual, None)
+            nights.States(nights.Prior(of, metrics.HEAVY, 0.0, metrics.SPAN), (n,)) for of in (self.usual, None)
         )
         n_accepted = np.zeros(n)
         for night in range(NIGHTS):
-            early = n_accepted < figures.MIN_RUNS
+            early = n_accepted < metrics.MIN_RUNS
             known = stated.learnt(), free.learnt()
             weights, level, doubts, n_known = (
                 np.where(early[:, None] if np.ndim(first) == 2 else early, first, second)
@@ -263,8 +263,8 @@ class Line:
             )
             spread = known[0].variances + (doubts if self.history else 0.0)
             gap = (np.nan_to_num(level) if self.history else 0.0) - values[:, night]
-            failed, passed = figures.says(gap, self.loss if self.history else None, (weights, spread), (ALARM, POWER))
-            unknown = (n_known < figures.MIN_RUNS) & (self.history or self.usual is None)
+            failed, passed = metrics.says(gap, self.loss if self.history else None, (weights, spread), (ALARM, POWER))
+            unknown = (n_known < metrics.MIN_RUNS) & (self.history or self.usual is None)
             verdict = np.where(unknown, math.nan, np.where(failed, 0.0, np.where(passed, 1.0, math.nan)))
             for states in (stated, free):
                 states.take(values[:, night], 0.0, (verdict != 0) * 1.0)
@@ -272,7 +272,7 @@ class Line:
             verdicts.append(verdict)
         told.verdict = np.array(verdicts).T
         if self.history or self.usual is None:
-            told.falls[:, : figures.MIN_RUNS] = 0.5  # A line that waits for its first nights says nothing.
+            told.falls[:, : metrics.MIN_RUNS] = 0.5  # A line that waits for its first nights says nothing.
         return told
 
 

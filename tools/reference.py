@@ -40,7 +40,7 @@ from harness.runs.engine_pages import EnginePage, EngineReading
 from harness.runs.grades import Opinion
 from harness.runs.manifest import BenchmarkRecord, Manifest, Plan
 from harness.runs.overrides import Override
-from harness.scoring.engine_figures import EngineFigures
+from harness.scoring.engine_metrics import EngineMetrics
 from harness.scoring.measures import TokenCounts, TokenStatistics
 from harness.scoring.observed import Speed
 from harness.scoring.score import Bounds, GroupScore, Score
@@ -70,7 +70,7 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
         TokenCounts,
         TokenStatistics,
         Speed,
-        EngineFigures,
+        EngineMetrics,
     ),
 }
 """File of a run folder → the records that stand in it, the outermost first."""

@@ -32,7 +32,7 @@ from harness.runs.going import OnDisk, on_disk
 from harness.runs.layout import SHARDS, STATUS, RunFolder, holder_of, readable, runs_below, runs_in
 from harness.runs.manifest import Manifest
 from harness.runs.sweep_cell import sweep_around
-from harness.scoring.engine_figures import engine_figures
+from harness.scoring.engine_metrics import engine_metrics
 from harness.sweeps import record as cell_records
 from harness.sweeps.record import SeenSweep
 
@@ -111,7 +111,7 @@ def look(folder: RunFolder) -> RunStatus:
         progress=progress,
         files=files,
         scores=RunningScores(folder).look(names),
-        engine=None if manifest is None else engine_figures(read_engine_pages(folder), manifest.model),
+        engine=None if manifest is None else engine_metrics(read_engine_pages(folder), manifest.model),
     )
 
 

@@ -40,7 +40,7 @@ from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
 from harness.runs.recorded_settings import server_differences, setting_differences
-from harness.scoring.engine_figures import Change, acceptance_change, engines_beside, paired_ratio
+from harness.scoring.engine_metrics import Change, acceptance_change, engines_beside, paired_ratio
 from harness.scoring.measures import n_cut
 from harness.scoring.opened import OpenRun
 from harness.scoring.stats import Array

@@ -19,9 +19,11 @@ def field_docs(module: str, name: str) -> Mapping[str, str]:
 
 
 def record_docs(record: type) -> dict[str, str]:
-    """Field → its description, as in `field_docs`, of a record with its bases."""
+    """Field, and its name in JSON → its description, as in `field_docs`, of a record with its bases."""
     owners = [base for base in reversed(record.__mro__) if inspect.get_annotations(base)]
-    return {field: text for base in owners for field, text in field_docs(base.__module__, base.__name__).items()}
+    docs = {field: text for base in owners for field, text in field_docs(base.__module__, base.__name__).items()}
+    fields = zip(getattr(record, "__struct_fields__", ()), getattr(record, "__struct_encode_fields__", ()), strict=True)
+    return docs | {encoded: docs[field] for field, encoded in fields if field in docs}
 
 
 @cache

@@ -15,7 +15,7 @@ import msgspec
 from harness.deciding.comparison import MeanComparison, PairedComparison, mean_comparison
 from harness.deciding.stats_differences import holm
 from harness.scoring.audit import JudgeShift
-from harness.scoring.engine_figures import Change
+from harness.scoring.engine_metrics import Change
 from harness.scoring.stats import Z_95, Estimate, Interval, normal_two_sided
 
 LEVEL = 0.05

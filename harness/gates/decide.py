@@ -22,7 +22,7 @@ from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.deciding import gate
 from harness.deciding.nights import Deviations, Prior, learnt_deviation
-from harness.gates.figures import OF_A_GATE, FigureCheck, check_lines
+from harness.gates.metrics import OF_A_GATE, MetricCheck, check_lines
 from harness.gates.policy import Policy, Watched
 from harness.generation.dispatch.canary import BEGINNING
 from harness.reports.scored import ScoredBenchmark, ScoredRun
@@ -133,13 +133,13 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     """When the run started (UTC, ISO 8601); empty without a run."""
     forgotten: bool = False
     """Whether this run is ignored when estimating the deviation between runs (`--forget`)."""
-    figures: tuple[FigureCheck, ...] = ()
+    metrics: tuple[MetricCheck, ...] = msgspec.field(default=(), name="figures")
     """Decisions on metrics; undecided if sampling stopped before all samples were taken."""
 
     @property
-    def lines(self) -> tuple[Checked | FigureCheck, ...]:
+    def lines(self) -> tuple[Checked | MetricCheck, ...]:
         """All that was decided."""
-        return (*self.checks, *self.figures)
+        return (*self.checks, *self.metrics)
 
     @property
     def is_open(self) -> bool:
@@ -289,11 +289,11 @@ def decide(
         checks.append(_with_waivers(check, policy, today))
     # A look before more samples come would be one more chance of a false alarm. Of runs that exist none come.
     sampled = runs if halt is None or not any(check.is_open for check in checks) else ()
-    figures = [_with_waivers(line, policy, today) for line in check_lines(policy, sampled, teaching(former))]
+    metrics = [_with_waivers(line, policy, today) for line in check_lines(policy, sampled, teaching(former))]
     if not sampled:
-        figures = [msgspec.structs.replace(line, why=f"without samples; {line.why}") for line in figures]
+        metrics = [msgspec.structs.replace(line, why=f"without samples; {line.why}") for line in metrics]
     critical_states = {check.state for check in checks if check.tier == "critical"}
-    critical_states |= {line.state for line in figures if line.tier == "critical" and not line.waits}
+    critical_states |= {line.state for line in metrics if line.tier == "critical" and not line.waits}
     verdict: Literal["pass", "fail", "undecided"] = "undecided"
     if "fail" in critical_states:
         verdict = "fail"
@@ -305,17 +305,17 @@ def decide(
         verdict=verdict,
         exit_code=EXIT_CODES[verdict],
         checks=tuple(checks),
-        figures=tuple(figures),
+        metrics=tuple(metrics),
         sampled=runs[0].manifest.created if runs else "",
     )
 
 
-def teaching(history: Iterable[Gated]) -> list[FigureCheck]:
-    """The lines on figures in former decisions that are not forgotten."""
-    return [line for entry in history if not entry.forgotten for line in entry.figures]
+def teaching(history: Iterable[Gated]) -> list[MetricCheck]:
+    """The lines on metrics in former decisions that are not forgotten."""
+    return [line for entry in history if not entry.forgotten for line in entry.metrics]
 
 
-C = TypeVar("C", Checked, FigureCheck)
+C = TypeVar("C", Checked, MetricCheck)
 
 
 def _with_waivers(check: C, policy: Policy, today: date) -> C:

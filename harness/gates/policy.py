@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AliasChoices, Field, ValidationError, model_validator
 
 from harness.client.apis.table import api_of
 from harness.core import yaml_file
@@ -32,14 +32,14 @@ Tier = Literal["critical", "supporting", "advisory"]
 Count = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
-FigureName = Literal[
+MetricName = Literal[
     "acceptance_length", "tokens_per_second", "first_token_p99", "reply_length", "cache_hit_rate", "schema"
 ]
-"""The figures that a gate may hold a line on (`harness.gates.figures`)."""
+"""The metrics that a gate may hold a line on (`harness.gates.metrics`)."""
 
 
-class FigureLine(Part):
-    """A line on a figure: a floor or a ceiling of its true value, or the loss beside a baseline that must be found.
+class MetricLine(Part):
+    """A line on a metric: a floor or a ceiling of its true value, or the loss beside a baseline that must be found.
     baseline: a scored run, or `history`, the accepted level of the former runs. tier: None is the benchmark's.
     """
 
@@ -50,7 +50,7 @@ class FigureLine(Part):
     tier: Tier | None = None
 
     @model_validator(mode="after")
-    def _one_limit(self) -> FigureLine:
+    def _one_limit(self) -> MetricLine:
         """Refuse several limits or none, and a loss that belongs to no baseline, or misses."""
         if sum(each is not None for each in (self.floor, self.ceiling, self.baseline)) != 1:
             raise ValueError("expected a floor, a ceiling or a baseline")
@@ -65,7 +65,7 @@ class FigureLine(Part):
 
 
 class Watched(Part):
-    """One benchmark of a gate. figures: lines on its figures. floor_unit: of the floor's last digit.
+    """One benchmark of a gate. metrics: lines on its metrics. floor_unit: of the floor's last digit.
     baseline: a run, or `published`. loss: points, or a percentage of the reference, `3%`; `recovery: 97%` is another
     word for that. truncated: the percentage of
     replies cut by max_tokens that is still sound; default: what the baseline had, or 5.
@@ -79,7 +79,9 @@ class Watched(Part):
     max_samples: Count = 8
     tier: Tier = "critical"
     truncated: Points | None = None
-    figures: dict[FigureName, FigureLine] = Field(default_factory=dict)
+    metrics: dict[MetricName, MetricLine] = Field(
+        default_factory=dict, validation_alias=AliasChoices("metrics", "figures")
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -167,11 +169,11 @@ class Policy(Part):
 
     @property
     def critical(self) -> int:
-        """The number of critical benchmarks and of lines on their figures, which share the chance of a false alarm; at
+        """The number of critical benchmarks and of lines on their metrics, which share the chance of a false alarm; at
         least 1.
         """
         watched = self.benchmarks.values()
-        tiers = [line.tier or each.tier for each in watched for line in each.figures.values()]
+        tiers = [line.tier or each.tier for each in watched for line in each.metrics.values()]
         return max(1, [*tiers, *(each.tier for each in watched)].count("critical"))
 
     def options(self, out: Path | None) -> RunOptions:
@@ -189,7 +191,7 @@ class Policy(Part):
 PLACES: dict[str, Collection[str]] = {
     "at the top level": Policy.model_fields,
     "under a benchmark": Watched.model_fields,
-    "under a line of `figures`": FigureLine.model_fields,
+    "under a line of `metrics`": MetricLine.model_fields,
     "under `likelihood`": Likeness.model_fields,
     "in a waiver": Waiver.model_fields,
     "under `run`": options_of(RunOptions),

@@ -44,7 +44,7 @@ from harness.gates.decide import (
     rules_of,
     teaching,
 )
-from harness.gates.figures import check_lines
+from harness.gates.metrics import check_lines
 from harness.gates.policy import Policy, seed_of
 from harness.gates.written import read_history, read_plan, settle_plan, written_in
 from harness.generation.forecast import Forecast
@@ -207,7 +207,7 @@ def run_gate(
             label = _named(out, runs[0]) if runs else f"{out.resolve()} -"
             gated = decide(policy, label, runs, baselines, history, day, n_questions, halt)
             on_look(gated)
-            looks = _next_polls(gated, n_questions)
+            looks = _next_looks(gated, n_questions)
             if not looks and runs and before is None:
                 # All samples are there: a session without any refuses other settings and another model.
                 looks = {check.benchmark: check.rounds or 1 for check in gated.checks}
@@ -316,6 +316,8 @@ def _named(place: Path, run: ScoredRun) -> str:
 def _plan_of(policy: Policy, n_questions: Mapping[str, int], baselines: Mapping[str, ScoredRun]) -> dict[str, Any]:
     """What the looks are planned by. A baseline is known by its counts."""
     planned = policy.model_dump(mode="json", include={"benchmarks", "false_alarm", "power", "run_deviation"})
+    for watched in planned["benchmarks"].values():
+        watched["figures"] = watched.pop("metrics")  # by which plans are stored
     held = {
         name: codec.digest([(each.question.question_id, each.right, each.n) for each in _compared_questions(run, name)])
         for name, run in baselines.items()
@@ -323,7 +325,7 @@ def _plan_of(policy: Policy, n_questions: Mapping[str, int], baselines: Mapping[
     return planned | {"questions": dict(n_questions), "baselines": held}
 
 
-def _next_polls(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float]:
+def _next_looks(gated: Gated, n_questions: Mapping[str, int]) -> dict[str, float]:
     """The rounds of each benchmark at the next look; empty if none is open."""
     looks = {}
     for check in gated.checks:
@@ -368,9 +370,9 @@ def expected(policy: Policy, watcher: Watcher | None = None) -> list[Expected]:
 
 
 def expected_lines(policy: Policy) -> list[tuple[str, bool]]:
-    """What each line on a figure can find with this history, in words, and whether that is its loss, if it has one."""
+    """What each line on a metric can find with this history, in words, and whether that is its loss, if it has one."""
     checks = check_lines(policy, (), teaching(read_history(policy)))
-    losses = [policy.benchmarks[each.benchmark].figures[each.figure].share for each in checks]
+    losses = [policy.benchmarks[each.benchmark].metrics[each.metric].share for each in checks]
     return [
         (f"{each.label}: {each.why}", loss is None or (each.findable or math.inf) <= loss)
         for each, loss in zip(checks, losses, strict=True)

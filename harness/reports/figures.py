@@ -26,7 +26,7 @@ from harness.reports.plots.plot import Plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun
 from harness.reports.series import benchmark_plot, steps_of
 from harness.runs.engine_pages import read_engine_pages
-from harness.scoring.engine_figures import moments
+from harness.scoring.engine_metrics import moments
 from harness.scoring.repeats import Counts, repeats_of, sizes_of
 
 MAX_PAIRS = 24

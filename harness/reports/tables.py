@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from harness.core.inert import safe_name, visible
-from harness.scoring.engine_figures import EngineFigures
+from harness.scoring.engine_metrics import EngineMetrics
 from harness.scoring.score import Score
 from harness.scoring.table_cells import (
     ABSENT,
@@ -186,18 +186,18 @@ ENGINE_COLUMNS: dict[str, tuple[str, str, float]] = {
     "accepted %": ("acceptance_rate", ".1f", 100),
     "steps with a draft %": ("draft_share", ".1f", 100),
 }
-"""Heading → the field of `EngineFigures`, the format of its value, and the factor before it."""
+"""Heading → the field of `EngineMetrics`, the format of its value, and the factor before it."""
 
 
 def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
-    """One row per (run label, score) with the engine's own figures; None if no score has any. A note names the figures
+    """One row per (run label, score) with the engine's own metrics; None if no score has any. A note names the metrics
     that no row has.
     """
-    figures = [score.engine for _, score in scores if score.engine]
+    metrics = [score.engine for _, score in scores if score.engine]
     heads = [
         head
         for head, (field, _, _) in ENGINE_COLUMNS.items()
-        if any(getattr(each, field) is not None for each in figures)
+        if any(getattr(each, field) is not None for each in metrics)
     ]
 
     def cells_of(score: Score) -> Iterator[Sequence[str]]:
@@ -208,7 +208,7 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     replies = ["tokens a step, by replies"] if any(score.speculation for _, score in scores) else []
     missing = [head for head in ENGINE_COLUMNS if head not in heads]
     notes = (f"unknown by the servers' pages: {', '.join(missing)}",) if missing else ()
-    title = "The engine's own figures over the whole run: tokens/s by the engine and, at full load, by the client"
+    title = "The engine's own metrics over the whole run: tokens/s by the engine and, at full load, by the client"
     return _if_any(
         _by_score(
             f"{title}; mean times in ms",
@@ -229,22 +229,22 @@ def _by_replies(score: Score) -> str:
     return f"{score.speculation.length:.3f}" + ("" if None in ends else f" ({ends[0]:.3f}–{ends[1]:.3f})")
 
 
-def engine_lines(figures: EngineFigures) -> Iterator[str]:
-    """The engine's own figures that are known, in two lines: the load, and what the caches and drafts saved."""
+def engine_lines(metrics: EngineMetrics) -> Iterator[str]:
+    """The engine's own metrics that are known, in two lines: the load, and what the caches and drafts saved."""
     for name, heads in (("engine", [*ENGINE_COLUMNS][:8]), ("caches and drafts", [*ENGINE_COLUMNS][8:])):
-        cells = {head: engine_cell(figures, head) for head in heads}
+        cells = {head: engine_cell(metrics, head) for head in heads}
         if shown := [f"{head} {cell}" for head, cell in cells.items() if cell != UNKNOWN]:
             yield f"{name}: {', '.join(shown)}"
 
 
 UNKNOWN = "unknown"
-"""The cell of a figure that the servers' pages do not give."""
+"""The cell of a metric that the servers' pages do not give."""
 
 
-def engine_cell(figures: EngineFigures | msgspec.UnsetType, head: str) -> str:
-    """The figure of a column, never 0 and never empty where it is unknown."""
+def engine_cell(metrics: EngineMetrics | msgspec.UnsetType, head: str) -> str:
+    """The metric of a column, never 0 and never empty where it is unknown."""
     field, form, factor = ENGINE_COLUMNS[head]
-    value = getattr(figures, field, None)
+    value = getattr(metrics, field, None)
     return UNKNOWN if value is None else format(factor * value, form)
 
 

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from harness.core.records import Sample
-from harness.scoring.engine_figures import PLATEAU
+from harness.scoring.engine_metrics import PLATEAU
 from harness.scoring.stats import Array, quantile, t_factor
 
 BLOCKS = range(4, 7)

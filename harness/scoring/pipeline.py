@@ -47,7 +47,7 @@ from harness.scoring.anomalies import anomalies, reply_doubts
 from harness.scoring.audit import JudgeErrors
 from harness.scoring.by_hand import with_verdicts_by_hand
 from harness.scoring.call_measures import UNREAD_CALLS
-from harness.scoring.engine_figures import engine_figures, speculation
+from harness.scoring.engine_metrics import engine_metrics, speculation
 from harness.scoring.journal_grades import ById, grade_journal, journal_warnings
 from harness.scoring.judging import Judging
 from harness.scoring.observed import (
@@ -261,7 +261,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         warnings=(*graded.warnings, *warned("hidden limit", [] if limit is None else [limit.sentence])),
     )
     model, pages = str(graded.record.identity.get("model")), [*read_engine_pages(RunFolder(graded.folder.path.parent))]
-    used, figures = tool_use(observed, graded.counted_rows), engine_figures(pages, model)
+    used, metrics = tool_use(observed, graded.counted_rows), engine_metrics(pages, model)
     spec_tokens, spec_steps = observed.columns["spec_tokens"], observed.columns["spec_steps"]
     acceptance, with_reasoning = None, None
     if spec_steps.stated:
@@ -282,7 +282,7 @@ def score_of(graded: GradedBenchmark) -> Score:
         judge_errors=graded.judge_errors,
         judging=graded.judging,
         tool=used or msgspec.UNSET,
-        engine=figures if figures and any(reading.page.why != NO_PAGE for reading in pages) else msgspec.UNSET,
+        engine=metrics if metrics and any(reading.page.why != NO_PAGE for reading in pages) else msgspec.UNSET,
         speculation=acceptance or msgspec.UNSET,
         accuracy_from_reasoning=with_reasoning,
         warnings=(

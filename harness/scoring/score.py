@@ -34,7 +34,7 @@ from harness.runs.line_file import refuse_link
 from harness.scoring.anomalies import Anomalies, Copies
 from harness.scoring.audit import Audited, JudgeErrors
 from harness.scoring.call_measures import of_calls
-from harness.scoring.engine_figures import EngineFigures, Speculation
+from harness.scoring.engine_metrics import EngineMetrics, Speculation
 from harness.scoring.judging import Judging
 from harness.scoring.measures import (
     BudgetScore,
@@ -232,7 +232,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """Load on the servers, in requests and tokens."""
     tool: ToolUse | msgspec.UnsetType = msgspec.UNSET
     """How the samples used the tool that was offered; absent without a tool."""
-    engine: EngineFigures | msgspec.UnsetType = msgspec.UNSET
+    engine: EngineMetrics | msgspec.UnsetType = msgspec.UNSET
     """The engine's metrics over the whole run; absent if no server has a metrics page."""
     speculation: Speculation | msgspec.UnsetType = msgspec.UNSET
     """Tokens per step of speculative decoding, as counted in the replies; absent if replies do not count them."""

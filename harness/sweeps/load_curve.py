@@ -37,7 +37,7 @@ from harness.sweeps.columns import Notes, score_text
 from harness.sweeps.results import CellResult, Results
 
 _ENGINE_HEADS = ("running", "waiting", "cache %", "preempted", "acceptance length")
-"""Columns with the engine's own figures."""
+"""Columns with the engine's own metrics."""
 
 
 class CurvePoint(NamedTuple):
@@ -108,9 +108,9 @@ def load_table(results: Results, star: str) -> Table | None:
         return None
     notes, best = Notes(), frontier(of)
     per_gpu = any(each.per > 1 for each in of) or results.sweep.file.content.get("gpus") is not None
-    figures = [each.result.score.engine for each in of if each.result.score and each.result.score.engine]
+    metrics = [each.result.score.engine for each in of if each.result.score and each.result.score.engine]
     heads = [
-        head for head in _ENGINE_HEADS if any(getattr(each, ENGINE_COLUMNS[head][0]) is not None for each in figures)
+        head for head in _ENGINE_HEADS if any(getattr(each, ENGINE_COLUMNS[head][0]) is not None for each in metrics)
     ]
     several = len({each.series for each in of}) > 1
     columns = [

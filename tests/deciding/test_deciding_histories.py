@@ -1,6 +1,6 @@
 """Histories of nights that are new every day: sound nights seldom fail, and a loss is found as often late as early.
 
-For: harness.deciding.simulation, harness.deciding.nights, harness.gates.figures.
+For: harness.deciding.simulation, harness.deciding.nights, harness.gates.metrics.
 """
 
 from __future__ import annotations

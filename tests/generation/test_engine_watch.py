@@ -12,7 +12,7 @@ import harness
 from harness.generation import engine_watch
 from harness.runs.engine_pages import read_engine_pages
 from harness.runs.layout import RunFolder
-from harness.scoring.engine_figures import EngineFigures, engine_figures
+from harness.scoring.engine_metrics import EngineMetrics, engine_metrics
 from harness.testing import (
     CLOSE,
     RESET,
@@ -60,8 +60,8 @@ def honest(server: FakeServer, _: Request) -> list[Step]:
     return [http(200, vllm_page(server).encode())]
 
 
-def figures_of(out: Path) -> EngineFigures | None:
-    return engine_figures(read_engine_pages(RunFolder(out)), "test-model")
+def metrics_of(out: Path) -> EngineMetrics | None:
+    return engine_metrics(read_engine_pages(RunFolder(out)), "test-model")
 
 
 def run(out: Path, *servers: FakeServer, limit: int, samples: int = 2) -> None:
@@ -75,7 +75,7 @@ def test_a_run_and_the_run_that_resumes_it_have_the_figures_of_both_sessions(tmp
         with (tmp_path / "r" / "engine.jsonl").open("ab") as file:
             file.write(b'{"session": 1.0, "ti')  # as a kill leaves it
         run(tmp_path / "r", server, limit=4, samples=4)
-    made = figures_of(tmp_path / "r")
+    made = metrics_of(tmp_path / "r")
     assert made is not None
     assert (made.tokens, made.client_tokens, made.own) == (48.0, 48, True)
     assert (made.acceptance_length, made.draft_share, made.remarks) == (3.0, 1.0, ())
@@ -85,14 +85,14 @@ def test_replicas_add_up_and_one_without_a_page_makes_the_sum_unknown(tmp_path: 
     with serve(honest) as first, serve(honest) as second, FakeServer(scripted(r"\boxed{4}")) as third:
         run(tmp_path / "both", first, second, limit=6)
         run(tmp_path / "part", first, third, limit=6)
-    both, part = figures_of(tmp_path / "both"), figures_of(tmp_path / "part")
+    both, part = metrics_of(tmp_path / "both"), metrics_of(tmp_path / "part")
     assert both is not None
     assert part is not None
     assert (both.tokens, both.own) == (36.0, True)
     assert (part.tokens, part.own, part.remarks) == (
         None,
         False,
-        (f"{third.base_url}: it shows no figures (HTTP 404)",),
+        (f"{third.base_url}: it shows no metrics (HTTP 404)",),
     )
 
 
@@ -122,16 +122,16 @@ HOSTILE: dict[str, tuple[Callable[[FakeServer, Request], Iterable[Step]], str]] 
     "redirects to itself": (lambda *_: [http(307, location="/metrics")], "HTTP 307: redirects to /metrics"),
     "redirects nowhere": (lambda *_: [http(307, location="http://[/")], "no answer"),
     "switched off": (lambda *_: [http(501)], "HTTP 501"),
-    "HTML": (lambda *_: [http(200, b"<html>\n<p>vllm:generation_tokens_total 3</p>\n")], "no figures of an engine"),
+    "HTML": (lambda *_: [http(200, b"<html>\n<p>vllm:generation_tokens_total 3</p>\n")], "no metrics of an engine"),
     "too long": (lambda *_: [http(200, b"# x\n" * 1_100_000)], "longer than 4 MiB"),
     "many series": (
         lambda *_: [http(200, b"".join(b'vllm:generation_tokens{a="%d"} 1\n' % n for n in range(9000)))],
         "more series",
     ),
     "a bomb": (lambda *_: [http(200, gzip.compress(b"a" * 10**8), content_encoding="gzip")], "longer than 4 MiB"),
-    "no gzip": (lambda *_: [http(200, b"vllm:x 1\n", content_encoding="gzip")], "no figures"),
+    "no gzip": (lambda *_: [http(200, b"vllm:x 1\n", content_encoding="gzip")], "no metrics"),
     "only before": (only_first, "only once"),
-    "not text": (lambda *_: [http(200, bytes(range(256)) * 99)], "no figures"),
+    "not text": (lambda *_: [http(200, bytes(range(256)) * 99)], "no metrics"),
 }
 
 
@@ -144,7 +144,7 @@ def test_a_page_that_lies_or_hangs_changes_nothing_but_the_figures(
         monkeypatch.setattr(engine_watch, bound, 0.2)
     with serve(page) as server:
         run(tmp_path / "r", server, limit=2)
-    made = figures_of(tmp_path / "r")
+    made = metrics_of(tmp_path / "r")
     assert made is not None
     assert (made.tokens, made.acceptance_length, made.own) == (None, None, False)
     assert words in " ".join(made.remarks)
@@ -163,7 +163,7 @@ def moved(server: FakeServer, request: Request) -> list[Step]:
 def test_a_page_behind_a_redirect_of_its_host_and_packed_against_our_wish_is_read(tmp_path: Path) -> None:
     with serve(moved) as server:
         run(tmp_path / "r", server, limit=4)
-    made = figures_of(tmp_path / "r")
+    made = metrics_of(tmp_path / "r")
     assert made is not None
     assert (made.tokens, made.own, made.remarks) == (24.0, True, ())
 
@@ -204,7 +204,7 @@ def test_the_page_gets_the_key_and_the_file_never_does(tmp_path: Path, monkeypat
     with serve(repeats) as server:
         run(tmp_path / "r", server, limit=2)
     assert set(headers) == {f"Bearer {KEY}"}
-    made = figures_of(tmp_path / "r")
+    made = metrics_of(tmp_path / "r")
     assert made is not None
     assert made.own
     assert KEY not in (tmp_path / "r" / "engine.jsonl").read_text()
@@ -216,4 +216,4 @@ def test_a_disk_that_refuses_the_readings_leaves_the_run_as_it_is(tmp_path: Path
     with serve(honest) as server:
         run(tmp_path / "r", server, limit=2)
     assert not (tmp_path / "elsewhere").exists()
-    assert figures_of(tmp_path / "r") is None
+    assert metrics_of(tmp_path / "r") is None

@@ -43,7 +43,7 @@ UNPINNED = {
     "test_scoring_anomalies": "anomalies.by_sign.*, hidden_limit.n_at, hidden_limit.n_samples, hidden_limit.tokens",
     "test_scoring_speed": "workload.started, workload.ended, tokens.reasoning.mean.sampling, "
     "tokens.reasoning.mean.question, longer %",
-    "test_engine_figures": "engine.acceptance_length, engine.acceptance_rate, engine.cache_hit_rate, engine.gap_s, "
+    "test_engine_metrics": "engine.acceptance_length, engine.acceptance_rate, engine.cache_hit_rate, engine.gap_s, "
     "engine.client_tokens, engine.client_tokens_per_s, engine.concurrency, engine.draft_share, engine.first_token_s, "
     "engine.kv_cache, engine.preempted, engine.running, engine.tokens, engine.tokens_per_s, engine.waiting, "
     "engine.waiting_share, speculation.length, speculation.error, speculation.low, speculation.high, "

@@ -10,7 +10,7 @@ from harness.commands.card_data import status
 from harness.generation.run_progress import Progress
 from harness.progress.running_score import RunningScore
 from harness.runs.going import OnDisk
-from harness.scoring.engine_figures import EngineFigures
+from harness.scoring.engine_metrics import EngineMetrics
 
 if TYPE_CHECKING:
     from harness.benchmarks.card import Card
@@ -108,5 +108,5 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """State on disk; None while a process reports progress."""
     scores: dict[str, RunningScore]
     """Benchmark → score so far."""
-    engine: EngineFigures | None = None
+    engine: EngineMetrics | None = None
     """The engine's metrics so far; None if the server has no metrics page."""

@@ -56,7 +56,7 @@ _Samples = dict[tuple[str, str], dict[tuple[tuple[str, str], ...], float | None]
 
 
 def read(client: httpx.Client, endpoint: Endpoint) -> EnginePage:
-    """What the endpoint's page says now; with `why` where it has no figures. Blocks, and never raises for a server."""
+    """What the endpoint's page says now; with `why` where it has no metrics. Blocks, and never raises for a server."""
     secrets, why = secrets_of(endpoint), ""
     for path in PATHS:
         try:
@@ -73,9 +73,9 @@ def read(client: httpx.Client, endpoint: Endpoint) -> EnginePage:
             return EnginePage(why=f"longer than {MAX_PAGE_BYTES >> 20} MiB, or slower than {PAGE_S:g} s")
         else:
             started = page.headers.get("process-start-time-unix", "")
-            if not (figures := parse(redact(body.decode("utf-8", "replace"), secrets), started)).why:
-                return figures
-            why = why or figures.why
+            if not (metrics := parse(redact(body.decode("utf-8", "replace"), secrets), started)).why:
+                return metrics
+            why = why or metrics.why
     return EnginePage(why=why)
 
 
@@ -109,7 +109,7 @@ def parse(text: str, started: str = "") -> EnginePage:
         series, key = samples[model, name], tuple(sorted(labels.items()))
         series[key] = value if series.get(key, value) == value else None
     if not engine:
-        return EnginePage(why="the page has no figures of an engine")
+        return EnginePage(why="the page has no metrics of an engine")
     models: dict[str, dict[str, dict[str, float | None]]] = defaultdict(dict)
     for model in {model for model, _ in samples}:
         for quantity, names in ENGINES[engine].items():

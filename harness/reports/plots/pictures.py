@@ -33,7 +33,7 @@ from harness.reports.plots.plot import (
     lines_plot,
     round_values,
 )
-from harness.scoring.engine_figures import Moment
+from harness.scoring.engine_metrics import Moment
 from harness.scoring.repeats import Repeats, SampleSize
 from harness.scoring.score import Score
 from harness.scoring.stats import Z_95, Estimate

@@ -1,6 +1,6 @@
-"""Lines of a gate on figures: acceptance, speed, first token, length of replies, cache hits, schema accuracy.
+"""Lines of a gate on metrics: acceptance, speed, first token, length of replies, cache hits, schema accuracy.
 
-A run's figure differs from the next run's of the same server by more than its own samples show, even with the same
+A run's metric differs from the next run's of the same server by more than its own samples show, even with the same
 questions. So a line is decided by the spread between runs: that of the history, from `MIN_RUNS` runs on, else a default
 where there is ground for one. Figures are compared by their logarithms, worse in one direction.
 """
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
 from harness.deciding.nights import Prior, chance_beyond, learnt_deviation, reach
-from harness.gates.policy import FigureLine, FigureName, Policy
+from harness.gates.policy import MetricLine, MetricName, Policy
 from harness.reports.scored import ScoredRun, read_without_grades
 from harness.scoring.call_measures import SCHEMA_ACCURACY
 from harness.scoring.stats import Z_95, Array
@@ -30,11 +30,11 @@ MIN_RUNS = 5
 
 DEFAULTS = {"acceptance_length": 0.026, "tokens_per_second": 0.03}
 """Spread between runs until the history knows it, as a share: the larger of two public histories of acceptance, each of
-four runs, and of several of speed at 8 requests or more. For the other figures no history is public.
+four runs, and of several of speed at 8 requests or more. For the other metrics no history is public.
 """
 
 HEAVY, SPAN = 0.3, 3.0
-"""Chance that runs differ by a heavy-tailed law, until the history tells; range of the logarithms of a figure."""
+"""Chance that runs differ by a heavy-tailed law, until the history tells; range of the logarithms of a metric."""
 
 IN_FLIGHT = "requests in flight"
 """The word for a run's concurrency."""
@@ -52,12 +52,12 @@ OF_A_GATE = {"seed", "samples", "canary", "fingerprint", "questions_made", "ques
 """Settings that a gate chooses: where they differ from the baseline's, no score does."""
 
 
-class FigureCheck(msgspec.Struct, frozen=True, kw_only=True):
+class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
     """The decision on one metric."""
 
     benchmark: str
     """Name of the benchmark."""
-    figure: FigureName
+    metric: MetricName = msgspec.field(name="figure")
     """Name of the metric."""
     tier: str
     """Tier: "critical", "supporting" or "advisory"; only critical metrics can fail the gate."""
@@ -81,11 +81,11 @@ class FigureCheck(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """Its name in a table."""
-        return f"{self.benchmark} {self.figure}"
+        return f"{self.benchmark} {self.metric}"
 
 
-class Figure(NamedTuple):
-    """A figure of one run. value: None if it is unknown, for the reason `why`; else `why` says more of it. load: by a
+class Metric(NamedTuple):
+    """A metric of one run. value: None if it is unknown, for the reason `why`; else `why` says more of it. load: by a
     word for each, what must be alike in runs that are compared. spread: of its samples, a share of it; None: unknown.
     """
 
@@ -95,12 +95,12 @@ class Figure(NamedTuple):
     spread: float | None = None
 
 
-def figure_of(run: ScoredRun, benchmark: str, name: FigureName) -> Figure:
-    """A run's figure, with what it depends on."""
+def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
+    """A run's metric, with what it depends on."""
     scored = run.benchmarks.get(benchmark)
     score = None if scored is None else scored.score
     if scored is None or score is None:
-        return Figure(None, "the run has no score of it", {})
+        return Metric(None, "the run has no score of it", {})
     engine, servers = score.engine, run.manifest.provenance.servers.values()
     identity = {each: value for each, value in scored.record.identity.items() if each not in (*OF_A_GATE, "model")}
     by_replies = name == "acceptance_length" and bool(score.speculation)
@@ -114,8 +114,8 @@ def figure_of(run: ScoredRun, benchmark: str, name: FigureName) -> Figure:
     if name == "schema":
         fits = score.measures.get(SCHEMA_ACCURACY)
         if fits is None or not fits.value or fits.sampling is None:
-            return Figure(None, "no reply calls a function", load)
-        return Figure(fits.value, "", load, (fits.sampling.high - fits.sampling.low) / 2 / Z_95 / fits.value)
+            return Metric(None, "no reply calls a function", load)
+        return Metric(fits.value, "", load, (fits.sampling.high - fits.sampling.low) / 2 / Z_95 / fits.value)
     plain = {
         "reply_length": (score.mean_completion_tokens, "no server states tokens"),
         "first_token_p99": (score.speed and score.speed.first_token_p99, "no reply was streamed"),
@@ -123,34 +123,34 @@ def figure_of(run: ScoredRun, benchmark: str, name: FigureName) -> Figure:
     }
     if name in plain:
         value, why = plain[name]
-        return Figure(value or None, "" if value else why, load)
+        return Metric(value or None, "" if value else why, load)
     share = f"{engine.draft_share:.1%} of the steps had a draft" if engine and engine.draft_share else ""
     if by_replies and score.speculation:
-        return Figure(score.speculation.length, share, load)
+        return Metric(score.speculation.length, share, load)
     if not engine:
-        return Figure(None, "no server shows a page of metrics", load)
+        return Metric(None, "no server shows a page of metrics", load)
     value = engine.acceptance_length if name == "acceptance_length" else engine.cache_hit_rate
     if value is None or not engine.own:
-        return Figure(None, "; ".join(engine.remarks) or "the servers' pages do not give it", load)
-    return Figure(value, share if name == "acceptance_length" else "", load)
+        return Metric(None, "; ".join(engine.remarks) or "the servers' pages do not give it", load)
+    return Metric(value, share if name == "acceptance_length" else "", load)
 
 
-def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[FigureCheck]) -> list[FigureCheck]:
+def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[MetricCheck]) -> list[MetricCheck]:
     """The decisions on all lines; without runs, what each can find. history: checks of the former gates that teach.
 
     Raises `StoreError` for a baseline that is no scored run.
     """
     checks, former = [], list(history)
     for benchmark, watched in policy.benchmarks.items():
-        for name, line in watched.figures.items():
-            figures, baseline = [figure_of(run, benchmark, name) for run in runs], None
+        for name, line in watched.metrics.items():
+            metrics, baseline = [metric_of(run, benchmark, name) for run in runs], None
             if line.baseline not in (None, HISTORY):
-                baseline = figure_of(read_without_grades(open_scored(str(line.baseline))), benchmark, name)
-            of_line = [each for each in former if (each.benchmark, each.figure) == (benchmark, name)]
-            key = codec.digest([name, figures[0].load])[:12] if figures else of_line[-1].key if of_line else ""
-            check = FigureCheck(benchmark=benchmark, figure=name, tier=line.tier or watched.tier, key=key)
+                baseline = metric_of(read_without_grades(open_scored(str(line.baseline))), benchmark, name)
+            of_line = [each for each in former if (each.benchmark, each.metric) == (benchmark, name)]
+            key = codec.digest([name, metrics[0].load])[:12] if metrics else of_line[-1].key if of_line else ""
+            check = MetricCheck(benchmark=benchmark, metric=name, tier=line.tier or watched.tier, key=key)
             alike = [each for each in of_line if each.key == key and (each.value or 0) > 0]
-            checks.append(_decided(check, policy, line, figures, baseline, alike))
+            checks.append(_decided(check, policy, line, metrics, baseline, alike))
     return checks
 
 
@@ -170,26 +170,26 @@ def says(
 
 
 def _decided(
-    check: FigureCheck,
+    check: MetricCheck,
     policy: Policy,
-    line: FigureLine,
-    figures: Sequence[Figure],
-    baseline: Figure | None,
-    former: Sequence[FigureCheck],
-) -> FigureCheck:
-    """The check with its state. figures: of the runs; empty before any. baseline: of a run. former: of runs alike."""
+    line: MetricLine,
+    metrics: Sequence[Metric],
+    baseline: Metric | None,
+    former: Sequence[MetricCheck],
+) -> MetricCheck:
+    """The check with its state. metrics: of the runs; empty before any. baseline: of a run. former: of runs alike."""
     alarm, power = policy.false_alarm / 100 / policy.critical, policy.power / 100
-    sign = -1 if line.ceiling or (line.baseline and check.figure in RISING) else 1  # +1: worse when it falls
-    limit, usual = line.floor or line.ceiling or (baseline and baseline.value), DEFAULTS.get(check.figure)
-    if figures and usual is None:
-        usual = figures[0].spread
-    if check.figure == "tokens_per_second" and figures and (figures[0].load.get(IN_FLIGHT) or 0) < MIN_IN_FLIGHT:
+    sign = -1 if line.ceiling or (line.baseline and check.metric in RISING) else 1  # +1: worse when it falls
+    limit, usual = line.floor or line.ceiling or (baseline and baseline.value), DEFAULTS.get(check.metric)
+    if metrics and usual is None:
+        usual = metrics[0].spread
+    if check.metric == "tokens_per_second" and metrics and (metrics[0].load.get(IN_FLIGHT) or 0) < MIN_IN_FLIGHT:
         usual = None
     accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)
     stated_sd = usual if sum(accepted) < MIN_RUNS else None
     values = tuple(sign * math.log(each.value or 1) for each in former)
     learnt = learnt_deviation(values, (0.0,) * len(former), Prior(stated_sd, HEAVY, 0.0, SPAN), accepted)
-    spread = learnt.variances * (1 / max(1, len(figures)) + (baseline is not None))
+    spread = learnt.variances * (1 / max(1, len(metrics)) + (baseline is not None))
     by = (
         f"{learnt.known} former runs alike" if learnt.known else "the usual spread, until runs alike are in the history"
     )
@@ -207,19 +207,19 @@ def _decided(
         least = -sign * math.expm1(-sign * sum(bounds))
         finds = f"a {'fall' if sign > 0 else 'rise'} of {least:.1%} can be found, by {by}"
     # The mean of several runs is no further run, and teaches nothing.
-    value = figures[0].value if len(figures) == 1 else None
+    value = metrics[0].value if len(metrics) == 1 else None
     stated = partial(
         msgspec.structs.replace, check, reference=limit, findable=least, known_runs=learnt.known, value=value
     )
-    sides = [*figures, *([baseline] if baseline else [])]
-    if not figures:
+    sides = [*metrics, *([baseline] if baseline else [])]
+    if not metrics:
         return stated(why=finds)
-    if other := {each for side in sides for each, value in side.load.items() if figures[0].load.get(each) != value}:
+    if other := {each for side in sides for each, value in side.load.items() if metrics[0].load.get(each) != value}:
         return stated(why=f"not compared, since there are other {', '.join(sorted(other))}")
     if limit is None or not all((side.value or 0) > 0 for side in sides):
         why = next((side.why for side in sides if not side.value), finds)
         return stated(why=f"unknown: {why}", waits=unknown and is_history and all(side.value for side in sides))
-    mean = math.exp(fmean(math.log(each.value) for each in figures if each.value))
+    mean = math.exp(fmean(math.log(each.value) for each in metrics if each.value))
     beyond = sign * math.log(limit / mean)
     allowed = None if line.share is None else -sign * math.log1p(-sign * line.share)
     failed, passed = says(beyond, allowed, (learnt.weights, spread), (alarm, power))
@@ -227,5 +227,5 @@ def _decided(
     if not unknown and (failed or passed):
         state = "fail" if failed else "pass"
     what = "a floor" if line.floor else "a ceiling" if line.ceiling else "a baseline"
-    why = "; ".join(filter(None, [f"{mean:.4g}, {what} of {limit:.4g}", figures[0].why, finds]))
+    why = "; ".join(filter(None, [f"{mean:.4g}, {what} of {limit:.4g}", metrics[0].why, finds]))
     return stated(state=state, why=why)

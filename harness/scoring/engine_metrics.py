@@ -1,6 +1,6 @@
-"""The engine's own figures of a run, from readings of its metrics pages (`runs.engine_pages`); acceptance by replies.
+"""The engine's own metrics of a run, from readings of its metrics pages (`runs.engine_pages`); acceptance by replies.
 
-Each figure is a ratio of sums over all sessions and endpoints of the run. A counter that fell, vanished, or contradicts
+Each metric is a ratio of sums over all sessions and endpoints of the run. A counter that fell, vanished, or contradicts
 another makes what rests on it unknown, never 0. One comparison guards against the rest (other users, a replica that is
 not seen, an unnoticed restart): the tokens on the pages against those that the client itself received.
 """
@@ -45,7 +45,7 @@ Quantities = dict[str, float | None]
 """Quantity → by how much it rose; None if it is unknown."""
 
 
-class EngineFigures(msgspec.Struct, frozen=True, kw_only=True):
+class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's metrics over a run. Metrics that are None are unknown; `remarks` give the reason unless they are not
     on the metrics page.
     """
@@ -110,7 +110,7 @@ def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
     restart. model: as the run names it.
     """
     if len(pages) < 2:
-        return {}, "the page showed figures only once"
+        return {}, "the page showed metrics only once"
     name, names, remark = visible(model), [*pages[-1].models], ""
     if name not in names and len(names) > 1:
         shown = " and ".join(sorted(map(_quote, names[:3])))
@@ -220,8 +220,8 @@ def _gauge(pages: Sequence[EnginePage], quantity: str) -> float | None:
     return (max if quantity == "kv_cache" else sum)(values) if values else None
 
 
-def engine_figures(readings: Iterable[EngineReading], model: str) -> EngineFigures | None:
-    """The figures of a run; None if no page was read. model: the name in the run's requests."""
+def engine_metrics(readings: Iterable[EngineReading], model: str) -> EngineMetrics | None:
+    """The metrics of a run; None if no page was read. model: the name in the run's requests."""
     readings = list(readings)
     segments: dict[tuple[float, str], list[EngineReading]] = defaultdict(list)
     for reading in readings:
@@ -233,17 +233,17 @@ def engine_figures(readings: Iterable[EngineReading], model: str) -> EngineFigur
         pages = [line.page for line in lines if line.page.models]
         engines.update(page.engine for page in pages)
         quantities, remark = (
-            rises(pages, model) if pages else ({}, f"it shows no figures ({visible(lines[-1].page.why, 200)})")
+            rises(pages, model) if pages else ({}, f"it shows no metrics ({visible(lines[-1].page.why, 200)})")
         )
         sums.append(quantities)
         if remark and (sentence := f"{visible(endpoint, 200)}: {remark}") not in remarks:
             remarks.append(sentence)
     total = {quantity: _sum([each.get(quantity) for each in sums]) for quantity in set().union(*sums)}
-    return _figures(total, readings, "+".join(sorted(engines)), remarks)
+    return _metrics(total, readings, "+".join(sorted(engines)), remarks)
 
 
-def _figures(total: Quantities, readings: Sequence[EngineReading], engine: str, remarks: list[str]) -> EngineFigures:
-    """The figures by what rose at all endpoints and in all sessions together."""
+def _metrics(total: Quantities, readings: Sequence[EngineReading], engine: str, remarks: list[str]) -> EngineMetrics:
+    """The metrics by what rose at all endpoints and in all sessions together."""
     get, load = total.get, moments(readings)
     ends = {reading.session: reading for reading in sorted(readings, key=lambda reading: reading.time)}
     ours, seconds = sum(end.arrived for end in ends.values()), sum(moment.seconds for moment in load)
@@ -279,7 +279,7 @@ def _figures(total: Quantities, readings: Sequence[EngineReading], engine: str, 
     if waited is not None and waited > OFTEN:
         remarks.append(f"in {waited:.0%} of the readings requests waited: the server is full")
     full = [moment for moment in load if moment.is_full]
-    return EngineFigures(
+    return EngineMetrics(
         engine=engine,
         tokens=None if is_part else tokens,
         client_tokens=ours,
@@ -404,8 +404,8 @@ def acceptance_change(before: Speculation | msgspec.UnsetType, after: Speculatio
     return paired_ratio(*(np.array(each).reshape(-1, 2).T for each in both))
 
 
-Side = tuple[EngineFigures | msgspec.UnsetType, Speculation | msgspec.UnsetType]
-"""The engine's figures of a score, and the steps that its replies count."""
+Side = tuple[EngineMetrics | msgspec.UnsetType, Speculation | msgspec.UnsetType]
+"""The engine's metrics of a score, and the steps that its replies count."""
 
 
 def engines_beside(before: Side, after: Side) -> list[str]:
@@ -417,7 +417,7 @@ def engines_beside(before: Side, after: Side) -> list[str]:
         return []
     if old.concurrency != new.concurrency:
         load = f"up to {new.concurrency} requests in flight, baseline {old.concurrency}"
-        return [f"the engines' figures are not compared, since the load differs ({load})"]
+        return [f"the engines' metrics are not compared, since the load differs ({load})"]
     sentences = []
     if old_steps and new_steps and (change := acceptance_change(old_steps, new_steps)):
         lengths = f"acceptance length {new_steps.length:.3f}, baseline {old_steps.length:.3f}"

@@ -1,6 +1,6 @@
-"""Lines of a gate on figures: what each finds, false alarms over all of them, and what is unknown.
+"""Lines of a gate on metrics: what each finds, false alarms over all of them, and what is unknown.
 
-For: harness.gates.figures, harness.gates.policy, harness.gates.decide.
+For: harness.gates.metrics, harness.gates.policy, harness.gates.decide.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import yaml
 
-from harness.gates.figures import RISING, FigureCheck, check_lines
+from harness.gates.metrics import RISING, MetricCheck, check_lines
 from harness.gates.policy import Policy
 from harness.reports.scored import ScoredRun
 from harness.scoring.stats import Estimate, Interval
@@ -37,8 +37,8 @@ LINES = {
 }
 
 
-def policy_of(figures: Any, **more: Any) -> dict[str, Any]:
-    watched = {"floor": 85, "loss": 15, "max_samples": 2, "figures": figures} | more
+def policy_of(metrics: Any, **more: Any) -> dict[str, Any]:
+    watched = {"floor": 85, "loss": 15, "max_samples": 2, "metrics": metrics} | more
     run = {"base_url": "http://127.0.0.1:1", "data": "sums.jsonl", "id_key": "id"}
     return {"name": "t", "run": run, "benchmarks": {"sums": watched}, "history": "hist"}
 
@@ -72,26 +72,26 @@ ENGINE: dict[str, Any] = {
 }
 
 
-def night(base: Path, name: str, **figures: Any) -> str:
-    """A run like `base`, whose engine had these figures. Returns its name."""
+def night(base: Path, name: str, **metrics: Any) -> str:
+    """A run like `base`, whose engine had these metrics. Returns its name."""
     shutil.copytree(base / "base", base / name)
     scores = base / name / "sums" / "scores.json"
-    scores.write_text(json.dumps(json.loads(scores.read_text()) | {"engine": ENGINE | figures}))
+    scores.write_text(json.dumps(json.loads(scores.read_text()) | {"engine": ENGINE | metrics}))
     return name
 
 
-def decision(base: Path, policy: dict[str, Any], run: str) -> tuple[int, dict[str, FigureCheck]]:
-    """The exit code of the gate on a run that exists, and its lines by figure."""
+def decision(base: Path, policy: dict[str, Any], run: str) -> tuple[int, dict[str, MetricCheck]]:
+    """The exit code of the gate on a run that exists, and its lines by metric."""
     (base / "gate.yaml").write_text(yaml.safe_dump(policy))
     done = harness(base, "gate", "gate.yaml", run, "--json")
     return done.code, {each["figure"]: Named(**each) for each in json.loads(done.out or "{}").get("figures", [])}  # type: ignore[misc]
 
 
 def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: Path) -> None:
-    def state(line: dict[str, Any], figure: str = "acceptance_length", **engine: Any) -> tuple[int, str, str]:
+    def state(line: dict[str, Any], metric: str = "acceptance_length", **engine: Any) -> tuple[int, str, str]:
         run = night(base, f"limit-{len(list(base.iterdir()))}", **engine)
-        code, lines = decision(base, policy_of({figure: line}) | {"history": f"of-{run}"}, run)
-        return code, lines[figure].state, lines[figure].why
+        code, lines = decision(base, policy_of({metric: line}) | {"history": f"of-{run}"}, run)
+        return code, lines[metric].state, lines[metric].why
 
     assert state({"floor": 2.9})[:2] == (0, "pass")
     assert state({"floor": 3.1})[:2] == (4, "undecided")  # within what runs differ by
@@ -168,7 +168,7 @@ def stub(values: dict[str, float]) -> ScoredRun:
 
 @pytest.mark.parametrize("n_former", [5, 10, 30])
 def test_false_alarms_over_all_lines_hold_and_each_line_finds_what_its_dry_run_says(n_former: int) -> None:
-    """Runs that differ by 0.5 to 20%, by figure."""
+    """Runs that differ by 0.5 to 20%, by metric."""
     policy, rng = Policy.model_validate(policy_of(LINES)), np.random.default_rng(n_former)
     spread: dict[str, float] = dict(zip(LINES, (0.009, 0.005, 0.2, 0.03), strict=True))
     n = examples(600)
@@ -182,10 +182,10 @@ def test_false_alarms_over_all_lines_hold_and_each_line_finds_what_its_dry_run_s
         former = [check for _ in range(n_former) for check in check_lines(policy, [drawn({})], ())]
         alarms += any(check.state == "fail" for check in check_lines(policy, [drawn({})], former))
         # The loss that the line names with this history.
-        signs = {check: 1 if check.figure in RISING else -1 for check in check_lines(policy, (), former)}
-        shift = {check.figure: 1 + sign * (check.findable or 0.0) for check, sign in signs.items()}
+        signs = {check: 1 if check.metric in RISING else -1 for check in check_lines(policy, (), former)}
+        shift = {check.metric: 1 + sign * (check.findable or 0.0) for check, sign in signs.items()}
         for check in check_lines(policy, [drawn(shift)], former):
-            finds[check.figure] += check.state == "fail"
+            finds[check.metric] += check.state == "fail"
     waived = [msgspec.structs.replace(check, state="waived") for check in former]
     assert {check.known_runs for check in check_lines(policy, (), waived)} == {0}
     assert alarms / n <= 0.01 + 2 * np.sqrt(0.01 / n)
@@ -207,20 +207,20 @@ def test_public_histories_replayed_through_the_command_ring_no_alarm_and_a_true_
         values = [float(word) for word in row["values_or_mean_sd"].split() if re.fullmatch(r"[\d.]+", word)]
         if row["unit"] not in HISTORIES or not row["n_runs"].isdecimal() or len(values) != int(row["n_runs"]):
             continue
-        figure = HISTORIES[row["unit"]]
-        field = "client_tokens_per_s" if figure == "tokens_per_second" else figure
-        policy = policy_of({figure: {"baseline": "history", "loss": "5%"}}) | {"history": f"hist-{number}"}
+        metric = HISTORIES[row["unit"]]
+        field = "client_tokens_per_s" if metric == "tokens_per_second" else metric
+        policy = policy_of({metric: {"baseline": "history", "loss": "5%"}}) | {"history": f"hist-{number}"}
         for each, value in enumerate(values):
             _, lines = decision(base, policy, night(base, f"h{number}-{each}", **{field: value}))
-            n_nights, alarms = n_nights + 1, alarms + (lines[figure].state == "fail")
+            n_nights, alarms = n_nights + 1, alarms + (lines[metric].state == "fail")
         if len(values) < 5:
             continue
         (base / "gate.yaml").write_text(yaml.safe_dump(policy))
         foretold = harness(base, "gate", "gate.yaml", "--dry-run").out
-        least = float(re.findall(rf"{figure}: a fall of ([\d.]+)% can be found, by \d+ former runs", foretold)[0]) / 100
+        least = float(re.findall(rf"{metric}: a fall of ([\d.]+)% can be found, by \d+ former runs", foretold)[0]) / 100
         fallen = float(np.exp(np.mean(np.log(values)))) * (1 - least)
         code, lines = decision(base, policy, night(base, f"h{number}-fallen", **{field: fallen}))
-        assert (code, lines[figure].state) == (1, "fail"), row["history"]
+        assert (code, lines[metric].state) == (1, "fail"), row["history"]
     assert n_nights >= 20
     assert alarms == 0
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from harness.client.facts.metrics import parse
 from harness.reports.plots.pictures import MOMENTS, load_plots
 from harness.runs.engine_pages import EnginePage, EngineReading
-from harness.scoring.engine_figures import (
-    EngineFigures,
+from harness.scoring.engine_metrics import (
+    EngineMetrics,
     Side,
     Speculation,
-    engine_figures,
+    engine_metrics,
     engines_beside,
     moments,
     paired_ratio,
@@ -33,8 +33,8 @@ from server_launchers.engines.metrics import ENGINES, GAUGES
 MODEL = "Qwen/Qwen3-8B"
 
 
-def figures(*pages: str | EnginePage, tokens: int = 24000) -> EngineFigures:
-    """The figures of one endpoint's pages, 10 s apart, while the client received `tokens`."""
+def metrics(*pages: str | EnginePage, tokens: int = 24000) -> EngineMetrics:
+    """The metrics of one endpoint's pages, 10 s apart, while the client received `tokens`."""
     given_pages = [parse(page) if isinstance(page, str) else page for page in pages]
     last = max(1, len(pages) - 1)
     return of(
@@ -43,9 +43,9 @@ def figures(*pages: str | EnginePage, tokens: int = 24000) -> EngineFigures:
     )
 
 
-def of(lines: Iterable[EngineReading]) -> EngineFigures:
-    """The figures of these readings."""
-    made = engine_figures(lines, MODEL)
+def of(lines: Iterable[EngineReading]) -> EngineMetrics:
+    """The metrics of these readings."""
+    made = engine_metrics(lines, MODEL)
     assert made is not None
     return made
 
@@ -82,7 +82,7 @@ def test_each_form_of_a_page_gives_the_figures_that_stand_beside_it(pages: Path)
         if row["fact"] not in FIELDS:
             continue
         before, after = (text_of(pages / "pages" / f"{row['form']}.{when}.prom") for when in ("before", "after"))
-        value = getattr(figures(before, after, tokens=48000 if "router" in row["form"] else 24000), FIELDS[row["fact"]])
+        value = getattr(metrics(before, after, tokens=48000 if "router" in row["form"] else 24000), FIELDS[row["fact"]])
         expected = None if row["value"] in ("unknown", "none") else float(row["value"])
         if value is None or expected is None:
             wrong += [] if value is expected else [(row["form"], row["fact"], value, expected)]
@@ -121,7 +121,7 @@ def test_each_hostile_page_gives_unknown_with_its_reason_or_what_stands_on_it(pa
     for name in names:
         own = pages / "hostile" / f"{name}.before.prom"
         before = text_of(own if own.exists() else pages / "pages" / "vllm-0.32.before.prom")
-        made = figures(before, text_of(pages / "hostile" / f"{name}.prom"))
+        made = metrics(before, text_of(pages / "hostile" / f"{name}.prom"))
         tokens, length, hits, words = HOSTILE[name]
         assert (made.tokens, made.acceptance_length, made.cache_hit_rate) == (tokens, length, hits), name
         assert words in " ".join(made.remarks), (name, made.remarks)
@@ -157,7 +157,7 @@ def test_the_rise_is_the_sum_over_replicas_and_one_bad_series_makes_it_unknown_a
     prefix, before, more = run
     after = {key: before[key] + more[key] for key in before}
     total = sum(rose for (quantity, _), rose in more.items() if quantity == "tokens")
-    made = figures(page_of(prefix, before), page_of(prefix, after, noise), tokens=total)
+    made = metrics(page_of(prefix, before), page_of(prefix, after, noise), tokens=total)
     assert (made.tokens, made.own) == (total, True)
     hurt = data.draw(st.sampled_from([key for key in after if key[0] == "tokens"]))
     bad = data.draw(st.sampled_from(["NaN", "1_000", "0x10", "+Inf", "-1", "1e308", "gone", "twice"]))
@@ -165,16 +165,16 @@ def test_the_rise_is_the_sum_over_replicas_and_one_bad_series_makes_it_unknown_a
     if bad == "gone":
         del values[hurt]
     text = page_of(prefix, {**after, hurt: 1 + after[hurt]} if bad == "twice" else values)
-    broken = figures(page_of(prefix, before), text + (page_of(prefix, after) if bad == "twice" else ""), tokens=total)
+    broken = metrics(page_of(prefix, before), text + (page_of(prefix, after) if bad == "twice" else ""), tokens=total)
     assert broken.tokens is None
     assert broken.remarks
     assert not broken.own
 
 
 def test_tokens_that_are_not_of_this_run_and_replicas_that_are_missing_are_found_by_one_division() -> None:
-    def used(tokens: int) -> EngineFigures:
+    def used(tokens: int) -> EngineMetrics:
         first = {("tokens", "0"): 5, ("preempted", "0"): 0}
-        return figures(page_of("vllm", first), page_of("vllm", {**first, ("tokens", "0"): 5 + tokens}), tokens=1000)
+        return metrics(page_of("vllm", first), page_of("vllm", {**first, ("tokens", "0"): 5 + tokens}), tokens=1000)
 
     assert [(used(n).own, used(n).tokens) for n in (1000, 1019, 981)] == [(True, 1000.0), (True, 1019.0), (True, 981.0)]
     assert not used(2000).own
@@ -201,7 +201,7 @@ def test_sessions_and_endpoints_add_up_and_a_reading_between_shows_a_restart() -
     assert of([*lines, *between]).tokens is None
     lost = of([*lines, EngineReading(1.0, 0.0, "c", EnginePage(why="HTTP 404"))])
     assert lost.tokens is None
-    assert lost.remarks == ("c: it shows no figures (HTTP 404)",)
+    assert lost.remarks == ("c: it shows no metrics (HTTP 404)",)
 
 
 @given(st.lists(st.lists(st.integers(1, 9), min_size=3, max_size=9), min_size=2, max_size=4), st.randoms())
@@ -213,18 +213,18 @@ def test_replicas_that_answer_in_turn_are_not_taken_for_a_restart(rises: list[li
     for n in turns:
         counts[n] += 1
         values.append(page_of("vllm", {("tokens", "0"): counts[n]}))
-    made = figures(*values)
+    made = metrics(*values)
     assert made.tokens is None
     assert "several replicas answer at this address in turn" in made.remarks[0]
     marks = ["A", "B", "A"] if len(rises) % 2 else ["A", "A", "B"]
     marked = [EnginePage("vllm", {MODEL: {"tokens": {"": 5.0 + n}}}, mark) for n, mark in enumerate(marks)]
-    assert ("fall and return" in figures(*marked).remarks[0]) == (marks[-1] == "A")
+    assert ("fall and return" in metrics(*marked).remarks[0]) == (marks[-1] == "A")
 
 
 def test_restarts_one_after_another_are_no_replicas() -> None:
-    made = figures(*(page_of("vllm", {("tokens", "0"): tokens}) for tokens in (50, 90, 3, 7, 0, 2)))
+    made = metrics(*(page_of("vllm", {("tokens", "0"): tokens}) for tokens in (50, 90, 3, 7, 0, 2)))
     assert "the server was restarted while the run went on" in made.remarks[0]
-    gone = figures(page_of("vllm", {("tokens", "0"): 5}), page_of("vllm", {("drafted", "0"): 5}))
+    gone = metrics(page_of("vllm", {("tokens", "0"): 5}), page_of("vllm", {("drafted", "0"): 5}))
     assert "unknown are tokens: a series is gone" in gone.remarks[0]
 
 
@@ -292,7 +292,7 @@ def test_two_runs_are_compared_at_one_load_only_and_with_an_interval_where_repli
         counted = Speculation(
             length=length, error=error, low=None, high=None, steps=900, n_questions=50, by_question=by
         )
-        load = msgspec.structs.replace(figures(page_of("vllm", {}), page_of("vllm", {})), concurrency=concurrency)
+        load = msgspec.structs.replace(metrics(page_of("vllm", {}), page_of("vllm", {})), concurrency=concurrency)
         return msgspec.structs.replace(load, acceptance_length=length, own=own), counted if error else msgspec.UNSET
 
     sentence, speed = engines_beside(side(4.0), side(3.0))
@@ -309,6 +309,6 @@ def test_two_runs_are_compared_at_one_load_only_and_with_an_interval_where_repli
     why, speed = engines_beside(side(4.0, error=None, own=False), side(3.0, error=None))
     assert ("acceptance" in speed, "others used a server" in why) == (False, True)
     assert engines_beside(side(4.0), side(3.0, 64)) == [
-        "the engines' figures are not compared, since the load differs (up to 64 requests in flight, baseline 8)"
+        "the engines' metrics are not compared, since the load differs (up to 64 requests in flight, baseline 8)"
     ]
     assert engines_beside((msgspec.UNSET, msgspec.UNSET), side(3.0)) == []
