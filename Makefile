@@ -69,9 +69,9 @@ coverage: $(VENV)/.installed-check
 fuzz: $(VENV)/.installed-test
 	@HARNESS_FUZZ_EXAMPLES=$(EXAMPLES) HARNESS_FUZZ_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest $(PARALLEL) -m fuzz --timeout=14400
 
-## mutants: ROOM=runs/journal.py MUTANTS=200: run tests/runs (or TESTS=…) on small faults, one at a time (docs/testing.md)
+## mutants: MODULE=runs/journal.py MUTANTS=200: run tests/runs (or TESTS=…) on small faults, one at a time (docs/testing.md)
 mutants: $(VENV)/.installed-check
-	@HARNESS_TEST_EXAMPLES=all $(BIN)/python -m tools.mutants $(ROOM) $(TESTS) --mutants $(or $(MUTANTS),200)
+	@HARNESS_TEST_EXAMPLES=all $(BIN)/python -m tools.mutants $(MODULE) $(TESTS) --mutants $(or $(MUTANTS),200)
 
 ## storms: kill and disturb SEEDS=200 whole runs and scorings, and compare each with an undisturbed run; or for HOURS=4
 storms: $(VENV)/.installed-test

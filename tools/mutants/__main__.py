@@ -1,4 +1,4 @@
-"""Tries mutants, code with one small change each, on the tests of a room: `make mutants ROOM=grading`.
+"""Tries mutants, code with one small change each, on the tests of a package: `make mutants MODULE=grading`.
 
 The tests run once under coverage, which says how long each takes and which lines it runs. Each mutant is then written
 into a copy of the checkout, where the tests that run its lines run until one fails, the quickest first. A mutant that
