@@ -72,18 +72,20 @@ def _place(folder: RunFolder) -> int:
 
 
 def run_facts(folder: RunFolder) -> dict[str, Any]:
-    """What the viewer's page of a run shows: tables of its settings and failures, `folded` ones of checksums, its
-    warnings, and the commands that repeat it. Raises `StoreError`.
+    """What the viewer's page of a run shows: tables of its times and failures, `folded` ones of settings and
+    checksums, its warnings, and the commands that repeat it. Raises `StoreError`.
     """
     run = read_without_grades(folder)
     failures = failure_table([run])
     return {
         "tables": [
-            *(given_table(run, benchmark) for benchmark in run.benchmarks),
             run_table([run]),
             *([] if failures is None else [failures]),
         ],
-        "folded": [table for benchmark in run.benchmarks if (table := checksum_table([run], benchmark)).rows],
+        "folded": [
+            *(given_table(run, benchmark) for benchmark in run.benchmarks),
+            *(table for benchmark in run.benchmarks if (table := checksum_table([run], benchmark)).rows),
+        ],
         "warnings": [*run.history.warnings, *unjoined_in_words(folder)],
         "commands": lines_again(run.manifest, run.label, run.scores),
     }

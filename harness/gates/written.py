@@ -26,7 +26,7 @@ from harness.core.nouns import count_points, in_percent
 from harness.gates.decide import PASSING, Checked, Gated, deviation_of, nights_of
 from harness.gates.policy import Policy
 from harness.reports.formats import to_markdown
-from harness.reports.plots.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, round_values
+from harness.reports.plots.plot import AXIS, SERIES, Axis, Dot, Mark, Plot, Stroke, share_axis
 from harness.reports.tables import Table
 from harness.runs.layout import GATE_FILES
 from harness.runs.line_file import append_line, line, read_appended
@@ -227,7 +227,6 @@ def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
         at = (number, check.accuracy or 0.0)
         marks.append(Dot(at, colour, size=size, hollow=id(check) not in taught, title=title))
     seen = [end for _, check in shown for end in (*_interval(check), check.reference, *_limits(check))]
-    low, high = min(seen), max(seen)
     days = [(number, visible(entry.sampled[:10], 10)) for number, (entry, _) in enumerate(shown)]
     return Plot(
         name=f"gate-{benchmark}",
@@ -239,13 +238,7 @@ def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
             for entry, check in shown
         ),
         x=Axis(-0.5, len(shown) - 0.5, days),
-        y=Axis(
-            low,
-            high,
-            [(value, f"{in_percent(value)}") for value in round_values(low, high, 5)],
-            "accuracy in %",
-            grid=True,
-        ),
+        y=share_axis(seen, "accuracy"),
         marks=marks,
     )
 

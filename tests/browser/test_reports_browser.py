@@ -67,6 +67,8 @@ def test_a_report_can_be_used_by_everyone_is_legible_and_fits(
     browser.driver.get(pages[name])
     assert browser.script("return document.documentElement.scrollWidth") <= width
     assert [size for size in browser.script(SIZES) if size[1] < LEAST_PX] == []
+    hidden = "return [...document.querySelectorAll('.stacked')].filter(one => one.scrollWidth > one.clientWidth).length"
+    assert width > 500 or browser.script(hidden) == 0, "on a phone no column lies outside the screen"
     try:
         source = axe()
     except NotInstalled as reason:

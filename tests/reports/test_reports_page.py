@@ -28,7 +28,7 @@ TAGS = set(
         r"\w+",
         """
         html head meta title style body main header nav a section h1 h2 h3 h4 p div dl dt dd table thead tbody tr th td
-        ol li code br span figure figcaption footer svg g defs clippath rect line path text
+        ol li code br span figure figcaption details summary footer svg g defs clippath rect line path text
         """,
     )
 )

@@ -31,6 +31,7 @@ from harness.reports.plots.plot import (
     label,
     lines_plot,
     round_values,
+    share_axis,
     write_plots,
 )
 from harness.reports.report import Report, report
@@ -168,7 +169,7 @@ def test_published_scores_are_ticks_beside_the_accuracy_named_as_printed(made: R
     assert "published: vendor 79.50 · LLMEval 78.65" in texts
     places = [float(x) for x in re.findall(rf'd="{TICK}" transform="translate\(([\d.]+) ', plot.svg())]
     right, left = WIDTH - 10, 12 - 7  # the axis of a plot without labels on its left
-    assert places == [pytest.approx(left + (right - left) * tick.value, abs=0.06) for tick in ticks]
+    assert places == [pytest.approx(left + (right - left) * plot.x.share(tick.value), abs=0.06) for tick in ticks]
     assert "none" not in column(plot, "series")
     many = accuracy_plot([Labelled(str(n), score.accuracy) for n in range(MAX_ROWS + 5)])
     assert many is not None
@@ -204,6 +205,21 @@ def test_hostile_texts_are_text_in_every_file_of_every_plot(tmp_path: Path) -> N
             cells = [cell for row in csv.reader(io.StringIO(file.read_text("utf-8"))) for cell in row]
             assert not any(cell[:1] in ("=", "+", "@", "\t", "\r") for cell in cells)
             assert not any(cell.startswith("-") and not re.fullmatch(r"-[\d.e-]+", cell) for cell in cells)
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ((0.41, 0.43), "41% 42% 43%"),
+        ((0.4, 0.6), "40% 45% 50% 55% 60%"),
+        ((0.02, 0.97), "0% 20% 40% 60% 80% 100%"),
+        ((1.0, None), "99% 100%"),
+        ((0.0, 0.0), "0% 1%"),
+        ((), "0% 20% 40% 60% 80% 100%"),
+    ],
+)
+def test_an_axis_of_fractions_uses_its_space(values: tuple[float | None, ...], ticks: str) -> None:
+    assert " ".join(text for _, text in share_axis(values).ticks) == ticks
 
 
 def test_a_plot_comes_as_a_picture_and_its_data_and_with_the_extra_of_twice_its_pixels(

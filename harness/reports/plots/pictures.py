@@ -19,7 +19,6 @@ from harness.reports.plots.plot import (
     LABEL_CHARS,
     LINE_PX,
     SERIES,
-    SHARE,
     TICK,
     Axis,
     Cell,
@@ -32,6 +31,7 @@ from harness.reports.plots.plot import (
     label,
     lines_plot,
     round_values,
+    share_axis,
 )
 from harness.scoring.engine_metrics import Moment
 from harness.scoring.repeats import Repeats, SampleSize
@@ -66,6 +66,8 @@ def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plo
     """
     present = [each for each in scores if each.accuracy is not None]
     shown, marks, ticks, y = present[:MAX_ROWS], list[Mark](), list[Mark](), 0.0
+    drawn = [number for each in shown for number in numbers_of(each.accuracy)]
+    axis = share_axis([*drawn, *(one.value for each in shown for one in each.published)])
     rows: list[tuple[Cell, ...]] = []
     for each in shown:
         value, low, high, question_low, question_high = numbers_of(each.accuracy)
@@ -74,7 +76,7 @@ def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plo
             (each.label, value_cell(each.accuracy, "%"), reported, value, low, high, question_low, question_high)
         )
         heading = label(each.label, LABEL_CHARS - 8)
-        marks += [Words((0, y + 11), heading), Words((1, y + 11), str(rows[-1][1]), INK, end=True)]
+        marks += [Words((axis.low, y + 11), heading), Words((axis.high, y + 11), str(rows[-1][1]), INK, end=True)]
         y += LINE_PX * heading.count("\n") + 26
         for start, end, width, opacity in ((question_low, question_high, 1.5, 1), (low, high, 6, 0.45)):
             if start is not None and end is not None:
@@ -83,7 +85,7 @@ def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plo
         ticks += [Dot((one.value, y), SERIES[1], TICK, title=f"{one.source} {one.printed}%") for one in each.published]
         if reported:
             below = label(f"published: {reported}")
-            marks.append(Words((0, y + 23), below))
+            marks.append(Words((axis.low, y + 23), below))
             y += LINE_PX * (below.count("\n") + 1) + 6
         y += 16
     if not rows:
@@ -97,7 +99,7 @@ def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plo
         f"{across}{cut}",
         columns=("series", "value", "published", "accuracy", "sampling_low", "sampling_high", *ENDS[2:]),
         rows=tuple(rows),
-        x=SHARE,
+        x=axis,
         y=Axis(y, 0),
         marks=[*marks, *ticks],
         height=y,

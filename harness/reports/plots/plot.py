@@ -72,6 +72,9 @@ SHAPES = (
 TICK = "M-1-9h2v18h-2z"
 """The outline of a mark across a line, such as of a published score."""
 
+MAX_SHARE_STEPS = 6
+"""Largest number of steps of an axis of fractions that its values span, unless a step is 20%."""
+
 FIFTHS = tuple((fifth / 5, f"{20 * fifth}%") for fifth in range(6))
 """The fractions that an axis labels, in percent."""
 
@@ -104,8 +107,15 @@ class Axis:
         return min(1.0, max(0.0, (scale(value) - low) / (high - low))) if high != low else 0.5
 
 
-SHARE = Axis(0, 1, FIFTHS, grid=True)
-"""The axis of a fraction."""
+def share_axis(values: Iterable[float | None], title: str = "") -> Axis:
+    """The axis of fractions, between the round percentages around the values; without any value, from 0 to 1."""
+    known = [value for value in values if value is not None] or [0.0, 1.0]
+    low, high = min(known), max(known)
+    steps = next(steps for steps in (100, 50, 20, 10, 5) if (high - low) * steps <= MAX_SHARE_STEPS or steps == 5)
+    first = max(0, min(math.floor(low * steps + 1e-9), steps - 1))
+    last = min(steps, max(math.ceil(high * steps - 1e-9), first + 1))
+    ticks = [(number / steps, f"{100 * number // steps}%") for number in range(first, last + 1)]
+    return Axis(first / steps, last / steps, ticks, title, grid=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,13 +270,13 @@ def lines_plot(
     columns: tuple[str, ...],
     rows: Sequence[tuple[Cell, ...]],
     x: Axis,
-    y: Axis = SHARE,
+    y: Axis | None = None,
     marks: Sequence[Mark] = (),
 ) -> Plot:
     """A plot of lines with dots over bands, one colour and shape for each series, above `marks`.
 
     rows: series, x, value, low, high, and more that is not drawn. A row without a value makes a gap; a dot between two
-    gaps has its interval as a line.
+    gaps has its interval as a line. y: by default the axis of the fractions in `rows`.
     """
     by_series: dict[str, list[list[Sequence[Cell]]]] = {}
     for row in rows:
@@ -286,7 +296,8 @@ def lines_plot(
                 drawn += [Stroke([*low, *reversed(high)], key.colour, opacity=0.16, filled=True)] if low else []
                 drawn += [Stroke(values, key.colour)]
             dots += [replace(key, at=point) for point in values]
-    return Plot(name, title, summary, columns, tuple(rows), x, y, [*drawn, *dots], legend)
+    up = y or share_axis(_number(cell) for row in rows for cell in row[2:5] if cell is not None)
+    return Plot(name, title, summary, columns, tuple(rows), x, up, [*drawn, *dots], legend)
 
 
 def round_values(low: float, high: float, at_most: int = 6) -> list[float]:

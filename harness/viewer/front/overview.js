@@ -28,7 +28,7 @@ export function overview({ query, only, go, set }) {
       h("div", { class: "controls" },
         h("label", {}, "Run or model ", h("input", { type: "search", value: query.get("find") ?? "", "data-key": "find", class: "find", input: (event) => set({ find: event.target.value }) })),
         compareButtons(runs)),
-      h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Runs and benchmarks" },
+      h("div", { class: "wide stacked", tabindex: 0, role: "region", "aria-label": "Runs and benchmarks" },
         h("table", {},
           h("thead", {}, h("tr", {}, h("td", {}), ["run", "model", "begun (UTC)"].map((name) => h("th", { scope: "col" }, name)), names.map(sorted))),
           h("tbody", {}, shown.map((run) => h("tr", {},
@@ -38,7 +38,7 @@ export function overview({ query, only, go, set }) {
             h("th", { scope: "row" }, run.problem || run.row !== run.run ? foreign(run.row) : h("a", { href: address(["run", run.run]) }, foreign(run.run))),
             h("td", { class: "model" }, run.problem ? h("span", { class: "problem" }, foreign(run.problem)) : foreign(run.model)),
             h("td", {}, h("small", {}, plain(run.created.slice(0, 16).replace("T", " "), 16))),
-            names.map((name) => h("td", {}, cell(standing(run, name))))))))),
+            names.map((name) => h("td", { "data-head": plain(name) }, cell(standing(run, name))))))))),
       h("p", { class: "quiet" }, "Accuracy with its 95% interval: where it would lie if the same questions were asked again."),
     ];
   }
