@@ -184,7 +184,7 @@ def test_the_releases_for_npus_are_those_of_the_page() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("vlm m", "no engine or action 'vlm'; there are command, fetch, llama_cpp, logs"),
+        ("vlm m", "no engine or action 'vlm'; there are command, fetch, "),
         ("vlm m", "Did you mean vllm?"),
         ("vllm m --tp 0", "--tp 0: expected a number greater than or equal to 1"),
         ("vllm m --memory-fraction 0", "--memory-fraction 0.0: expected a number greater than 0"),

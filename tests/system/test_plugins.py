@@ -160,7 +160,12 @@ BY_PROMPT, BY_SOURCE = ("run", "demo", "--prompt", "x", "--dry-run"), ("run", "-
             "x://y:1: expected a row as a mapping of columns, found int",
         ),
         (SOURCE, "def X(a, s):\n    raise OSError('gone')\n", BY_SOURCE, "the source 'x' failed: OSError: gone"),
-        (SOURCE, "X = 5\n", ("run", "--data", "z://y", "--dry-run"), "no source reads z://; there are hf://, x://"),
+        (
+            SOURCE,
+            "X = 5\n",
+            ("run", "--data", "z://y", "--dry-run"),
+            "unknown scheme z://; expected one of hf://, x://",
+        ),
     ],
 )
 def test_what_a_plugin_gives_is_checked(
