@@ -38,6 +38,8 @@ from tests.system.command import harness, start
 NORMAL = NormalDist()
 WORDS = 60
 """Words of each reply; each is a token."""
+QUESTIONS = 20
+"""Questions of a run; each has one reply."""
 
 
 def noise_of(*parts: Any) -> float:
@@ -123,7 +125,7 @@ class Reader:
         return {"choices": [{"text": "", "finish_reason": "length", "prompt_logprobs": [None, *places[1:]]}]}
 
 
-def a_run(folder: Path, n_questions: int = 20, samples: int = 3, words: int = WORDS, name: str = "run") -> Path:
+def a_run(folder: Path, n_questions: int = QUESTIONS, samples: int = 1, words: int = WORDS, name: str = "run") -> Path:
     """A run of the base: replies of so many words, beside tokens that no text shows."""
     asked = [question(f"q{i}", f"Sum {i} ?") for i in range(n_questions)]
     replies = [
@@ -172,7 +174,7 @@ def test_a_copy_is_told_from_its_base_and_rounding_is_not(
     read = finding["likelihood"]
     assert (finding["outcome"], read["verdict"]) == (outcome, verdict), finding["came"]
     assert code == {"sound": 0, "warns": 0, "spoils": 4, "untested": 2}[outcome]
-    assert (read["gap"]["tokens"], read["gap"]["questions"]) == (20 * 3 * WORDS, 20)
+    assert (read["gap"]["tokens"], read["gap"]["questions"]) == (QUESTIONS * WORDS, QUESTIONS)
     assert (read["more_tokens"] > 0, read["template"] != "") == (verdict == "cannot tell", copy.system != "")
     assert "worse" not in finding["came"]
     assert 0 < read["noise"]["size"] < 0.02
@@ -183,11 +185,11 @@ def test_the_base_is_read_once_and_kept(tmp_path: Path) -> None:
     with FakeServer(Reader()) as base, FakeServer(Reader("copy", shift=0.1)) as copy:
         itself = probed(tmp_path, base, base)
         n = reads(base)
-        assert (itself[0], n) == (0, 2 * 60)
+        assert (itself[0], n) == (0, 2 * QUESTIONS)
         first = probed(tmp_path, copy, None)
         again = probed(tmp_path, copy, base, "--read-tokens", "600")
         assert reads(base) == n + 2  # one reply of each file shows that it is still the same server
-    assert first[1]["likelihood"]["gap"]["tokens"] == 3600
+    assert first[1]["likelihood"]["gap"]["tokens"] == QUESTIONS * WORDS
     assert again[1]["likelihood"]["gap"]["tokens"] <= 600
     assert {path.name[:5] for path in (run / "likelihood").iterdir()} == {"base-", "again"}
     with FakeServer(Reader("other", shift=1.0), port=base.port) as other:
@@ -231,7 +233,7 @@ def test_a_probe_that_is_killed_goes_on_behind_what_was_read(tmp_path: Path, dur
     under_way, ends = threading.Event(), threading.Event()
 
     def stall(n: int) -> None:
-        if n == 40:
+        if n == {"base": 30, "copy": 15}[during]:
             under_way.set()
             ends.wait(PATIENCE_SECONDS)
 
@@ -248,7 +250,7 @@ def test_a_probe_that_is_killed_goes_on_behind_what_was_read(tmp_path: Path, dur
         after = reads(base) - before[0], reads(copy) - before[1]
     assert (code, finding["likelihood"]["gap"]["mean"]) == (0, 0.0)
     # One reply more of each file is read; eight may have been in flight.
-    most = {"base": (120 - 39 + 1, 60), "copy": (2, 60 - 32 + 1)}[during]
+    most = {"base": (2 * QUESTIONS - 21 + 2, QUESTIONS), "copy": (2, QUESTIONS - 7 + 1)}[during]
     assert after[0] <= most[0]
     assert after[1] <= most[1]
 
@@ -326,7 +328,10 @@ def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_p
     # The base was not read to the ends of the replies.
     assert (wider.code, "holds no values of the base for so many tokens" in wider.err) == (2, True), wider.err
     # A prompt of four tokens, and eight that stay free.
-    n_read, says = 20 * 3 * (40 - 4 - 8), f"{20 * 3 * (WORDS - 28):,} tokens at the ends of 60 replies are not read"
+    n_read, says = (
+        QUESTIONS * (40 - 4 - 8),
+        f"{QUESTIONS * (WORDS - 28):,} tokens at the ends of {QUESTIONS} replies are not read",
+    )
     finding = json.loads(done.out)["findings"][0]
     assert (done.code, finding["likelihood"]["gap"]["tokens"], says in done.err) == (0, n_read, True), done.err
     assert (refused[0], "has no room for a reply" in refused[1]["came"]) == (2, True)
@@ -335,7 +340,7 @@ def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_p
 def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.probes.probed_endpoint.HELPERS", {"probe reads": Remedy(5, 0.01, "untested")})
     a_run(tmp_path)
-    broken = Reader("copy", spoil=lambda n: [http(500, {})] if n > 30 else None)
+    broken = Reader("copy", spoil=lambda n: [http(500, {})] if n > 10 else None)
     with FakeServer(Reader()) as base, FakeServer(broken) as copy:
         code, finding = probed(tmp_path, copy, base)
     assert (code, "HTTP 500" in finding["came"]) == (2, True)
@@ -346,7 +351,7 @@ def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path, monke
 
 def test_a_reading_that_fails_once_is_made_again(tmp_path: Path) -> None:
     a_run(tmp_path)
-    failing: dict[int, list[Step]] = {3: [http(500, {})], 9: [http(520, b"gone")], 30: list(FAULTS["reset"])}
+    failing: dict[int, list[Step]] = {3: [http(500, {})], 9: [http(520, b"gone")], 15: list(FAULTS["reset"])}
     with FakeServer(Reader()) as base, FakeServer(Reader("copy", spoil=failing.get)) as copy:
         code, finding = probed(tmp_path, copy, base)
     assert (code, finding["likelihood"]["verdict"]) == (0, "same")
@@ -357,12 +362,12 @@ def test_probes_of_one_copy_at_once_share_their_readings(tmp_path: Path) -> None
     stored = a_run(tmp_path) / "likelihood"
 
     def remove(nth: int) -> None:
-        for path in stored.glob("copy-*.jsonl") if nth == 30 else ():
+        for path in stored.glob("copy-*.jsonl") if nth == 10 else ():
             path.unlink()
 
     with FakeServer(Reader()) as base, FakeServer(Reader("copy", spoil=remove)) as copy:
         _, finding = probed(tmp_path, copy, base)
-    assert finding["likelihood"]["gap"]["tokens"] == 20 * 3 * WORDS
+    assert finding["likelihood"]["gap"]["tokens"] == QUESTIONS * WORDS
 
 
 @pytest.mark.parametrize(

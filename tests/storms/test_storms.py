@@ -15,6 +15,10 @@ from tests.storms.storm import CAMPAIGNS, OFTEN, commands_of, name_of
 KEPT = ("run", "run by responses", "run by messages", "gateway", "score file", "export trl", "grade")
 """Campaigns that are always played, by the first seed that draws them."""
 
+WIDE = [pytest.param(name, marks=pytest.mark.wide) for name in ("score", "run with a tool")]
+AT_BIRTH = ["judge", "run served", *WIDE]
+"""Campaigns whose children are killed at birth."""
+
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
@@ -27,7 +31,10 @@ def test_a_disturbed_command_ends_as_a_quiet_one(name: str, monkeypatch: pytest.
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", ["run with a tool", "run served", "score", "judge"])
+@pytest.mark.parametrize(
+    "name",
+    ["judge", "run served", *(pytest.param(name, marks=pytest.mark.wide) for name in ("score", "run with a tool"))],
+)
 def test_children_killed_at_birth_change_no_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storm, "TROUBLES", (storm.killed_at_birth,))  # by cold starts: a warm child has other parents
     seed = next(seed for seed in range(10_000) if name_of(random.Random(seed)) == name)
