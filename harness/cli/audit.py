@@ -36,25 +36,25 @@ def carry_out(options: AuditCommand) -> int:
     """Ask a person, or write and read a file of samples, and print the accuracies that follow; or measure a judge."""
     run, labels = options.run, options.labels
     if (run is None) == (labels is None):
-        raise UsageError("name either the scored RUN for a person to judge, or labeled pairs with --labels FILE")
+        raise UsageError("give either a scored RUN to grade by hand, or a file of labeled answers with --labels FILE")
     others = ("judge", "dry_run", "prices") if labels is None else options_of(AuditOptions)
     if other := next((name for name in others if name in options.changed), ""):
-        raise UsageError(f"it does not go with {'a RUN' if labels is None else '--labels'}", field=other)
+        raise UsageError(f"it does not work with {'a RUN' if labels is None else '--labels'}", field=other)
     if labels is not None:
         return measure(labels, options)
     assert run is not None
     by_file = options.out is not None or options.verdicts is not None
     if not by_file and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "judging needs a terminal. Without one, write the samples by --out FILE, fill in their verdicts, and read "
-            "them by --verdicts FILE"
+            "grading by hand needs a terminal. Without one, write the samples with --out FILE, "
+            "fill in the verdicts, and read them with --verdicts FILE"
         )
     opened = OpenRun.of(open_scored(run), run.name)
     audits = audit(opened, options)
     by_rubric = [each for each in audits if each.rubric and each.items]
     for rubric in dict.fromkeys(each.rubric for each in by_rubric):
         names = ", ".join(visible(each.benchmark, 80) for each in by_rubric if each.rubric == rubric)
-        click.echo(f"The judge decided {names} by this rubric:\n\n{lines(rubric)}\n")
+        click.echo(f"The judge used this rubric for {names}:\n\n{lines(rubric)}\n")
     if not by_file and any(each.items for each in audits):
         _judge(opened, audits, options.who)
         audits = audit(opened, options)
@@ -79,16 +79,16 @@ def _judge(opened: OpenRun, audits: list[Audit], who: str | None) -> None:
     while index < len(samples):
         _, item, number_of = samples[index]
         _show(item, number_of)
-        back = f"{BACK} = take the last verdict back, " if index else ""
+        back = f"{BACK} = undo the last verdict, " if index else ""
         keys = [*VERDICTS, *([BACK] if index else []), "q"]
         if most := item.points_of:
             word = click.prompt(
-                f"How many points, 0 to {most:g}? u = cannot be decided, {back}q = stop here",
+                f"How many points, 0 to {most:g}? u = undecidable, {back}q = quit",
                 value_proc=partial(_points_or_key, most=most, keys=keys[2:]),
             )
         else:
             word = click.prompt(
-                f"Is the answer right? y = yes, n = no, u = cannot be decided, {back}q = stop here",
+                f"Is the answer correct? y = yes, n = no, u = undecidable, {back}q = quit",
                 type=click.Choice(keys),
                 show_choices=False,
             )
@@ -140,7 +140,7 @@ def _print(audit: Audit) -> None:
     what = "undecided" if audit.undecided else "drawn"
     click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} {what} samples are judged by hand")
     if audit.undecided:
-        click.echo(f"  {audit.by_hand}" if audit.by_hand else "  no verdict by hand yet")
+        click.echo(f"  {audit.by_hand}" if audit.by_hand else "  no verdicts by hand yet")
         return
     if audit.estimate is None:
         click.echo(f"  {audit.why}")

@@ -82,7 +82,7 @@ def fetch(names: tuple[str, ...]) -> None:
             f"rows {questions.rows_digest}"
         )
         if to_copy is not None:
-            click.echo(f"  for a machine without a network, copy {visible(str(to_copy))} to the same place there")
+            click.echo(f"  for a machine without network access, copy {visible(str(to_copy))} to the same path there")
         for note in questions.notes:
             terminal.warn(note)
 

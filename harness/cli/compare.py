@@ -37,7 +37,7 @@ def carry_out(options: CompareCommand) -> int:
     """Print the comparisons, or where two runs differ. Returns the exit code."""
     if options.show_samples:
         if len(options.runs) != 2:
-            raise UsageError(f"it shows where two runs differ: give two, not {len(options.runs)}", field="samples")
+            raise UsageError(f"expected exactly two runs, got {len(options.runs)}", field="samples")
         show(*options.runs)
         return EXIT_COMPLETE
     pairs = compare(options.runs, options)
@@ -74,7 +74,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     )
     _print_same_questions(paired, decision)
     if decision.p_question is None:
-        click.echo("  new questions    unknown, since the runs share only one question")
+        click.echo("  new questions    unknown, because the runs share only one question")
     else:
         click.echo(
             f"  new questions    {point_cells(paired.difference)[2]:18} p {p_cell(decision.p_question)}  "
@@ -123,7 +123,7 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
     """Print the mean over the benchmarks that a run shares with one baseline; each has the same weight."""
     decision, (run, baseline) = of_run[0].decision, of_run[0].decision.of_mean
     if decision.mean is None:
-        click.echo(f"mean of {len(of_run)} benchmarks: not compared, since samples are missing")
+        click.echo(f"mean of {len(of_run)} benchmarks: not compared, because samples are missing")
         return
     mean = decision.mean.compared
     click.echo(
@@ -132,7 +132,7 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
     )
     sizes = {pair.decision.paired.n_questions for pair in of_run}
     if len(sizes) > 1:
-        click.echo(f"  each benchmark counts alike, whether it has {min(sizes):,} or {max(sizes):,} questions")
+        click.echo(f"  each benchmark has the same weight, whether it has {min(sizes):,} or {max(sizes):,} questions")
     _print_same_questions(mean, decision.mean)
     _print_margin(decision.mean.margin, mean.difference.sampling)
     click.echo(
@@ -166,7 +166,7 @@ def _print_margin(decision: MarginDecision | None, interval: Interval | None) ->
         verdict += f" (p corrected for {decision.n_margins} margins"
         if decision.verdict == "open" and not interval.low <= -decision.margin <= interval.high:
             side = "above" if interval.low > -decision.margin else "below"
-            verdict += f"; the interval, which is not corrected, lies {side} -{100 * decision.margin:g}"
+            verdict += f"; the uncorrected interval is {side} -{100 * decision.margin:g}"
         verdict += ")"
     click.echo(f"  {f'margin {points}':16} {'same questions':18} p {p_cell(decision.p)}  {verdict}")
 
@@ -180,7 +180,7 @@ def _kinds(pair: RunComparison) -> str:
     cut = change and f" ({in_points(change.value)} points, {in_points(change.low)} to {in_points(change.high)})"
     counts = (
         ("undecided", before.undecided, after.undecided, ""),
-        ("cut at a length limit", before.truncated, after.truncated, cut or ""),
+        ("truncated at a length limit", before.truncated, after.truncated, cut or ""),
         ("without an answer", before.no_answer, after.no_answer, ""),
     )
     parts = [
@@ -192,7 +192,7 @@ def _kinds(pair: RunComparison) -> str:
     if lengths[0] is not None and lengths[1] is not None:
         change = pair.decision.tokens
         ratio = change and f" (ratio {change.value:.3f}, {change.low:.3f} to {change.high:.3f})"
-        parts.append(f"tokens out a sample {lengths[0]:,.0f} → {lengths[1]:,.0f}{ratio or ''}")
+        parts.append(f"tokens per reply {lengths[0]:,.0f} → {lengths[1]:,.0f}{ratio or ''}")
     return ", ".join(parts)
 
 

@@ -38,7 +38,7 @@ def play() -> int:
     watcher, ran = Terminal(), 0
     load, n_cores = os.getloadavg()[0], granted_cores()
     if load > n_cores:
-        click.echo(f"This machine is busy (load {load:.1f} on {n_cores} cores): the demo takes longer than its minute.")
+        click.echo(f"This machine is busy (load {load:.1f} on {n_cores} cores): the demo will take over a minute.")
     # All cores, because this client is idle; by default a server leaves one core to its client.
     spec = spec_of(EMBEDDED, MODEL, watcher, threads=n_cores)
     click.echo(f"$ harness serve {EMBEDDED} {MODEL}")
@@ -54,9 +54,9 @@ def play() -> int:
     if code >= STOPPED:
         # A run that was stopped has said how to go on.
         how = "" if ran >= STOPPED else f" To go on: {again}"
-        click.echo(f"Stopped, and the server with it.{how}", err=True)
+        click.echo(f"Stopped the demo and its server.{how}", err=True)
     if code == 0:
-        click.echo("Commands to paste next: ask a table of your own questions, then read this run's samples:")
+        click.echo("Next, paste these commands to run your own questions and to read this run's samples:")
         for line in next_lines(FOLDER):
             click.echo(f"  {line}")
     return code

@@ -104,7 +104,7 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
     header = ("benchmark", "references", "equal themselves", "differ when changed", "result")
     terminal.table(header, [test.row for test in tests])
     if n_absent:
-        click.echo(f"not tested, as their data are not here: {count_noun(n_absent, 'card')} (`{FETCH} NAME`)")
+        click.echo(f"not tested, because their data is not downloaded: {count_noun(n_absent, 'card')} (`{FETCH} NAME`)")
     for test in tests if names else ():
         for warning in test.warnings:
             click.echo(f"warning: {warning}")
@@ -139,12 +139,12 @@ def _test_card(card: Card) -> CardTest:
     result = self_test(card_questions)
     unread = [(name, reference) for name, reference in result.unread if not is_sign(reference)]
     warnings += [
-        f"{card.name}, question {visible(name, 60)}: no rule reads the reference “{visible(reference, 100)}”, so "
-        "hardly a reply equals it; write a value, such as a number with its unit"
+        f"{card.name}, question {visible(name, 60)}: no rule can parse the reference “{visible(reference, 100)}”, "
+        f"so replies rarely match it; use a value, such as a number with its unit"
         for name, reference in unread[:SHOWN_FAILURES]
     ]
     if result.verifiers:
-        shown = f"not tested: {', '.join(map(quoted, result.verifiers))} decides; try it with `harness grade`"
+        shown = f"not tested: graded by {', '.join(map(quoted, result.verifiers))}; try it with `harness grade`"
         return CardTest((card.name, "–", "–", "–", shown), result.passed, extensions, warnings)
     n_accepted = result.n_references - len(result.not_itself)
     n_refused = result.n_changed - len(result.not_distinct)
@@ -176,18 +176,18 @@ def _damaged(path: Path) -> bool:
             f"{count_noun(report.n_duplicates, 'repeated record')}"
         )
         for line in report.damaged:
-            click.echo(f"  line {line.number}: {line.reason}; the next `harness run` asks for its sample again")
+            click.echo(f"  line {line.number}: {line.reason}; the next `harness run` requests its sample again")
         if report.torn_tail:
-            click.echo(f"  an incomplete last line of {report.torn_tail} bytes; the next `harness run` cuts it off")
+            click.echo(f"  an incomplete last line of {report.torn_tail} bytes; the next `harness run` removes it")
         for warning in report.warnings:
             click.echo(f"  {warning}")
         spoilt, n_before = list[str](), n_scored(folder.benchmark(name))  # before the grades, which are written first
         n_grades = sum(1 for _ in grades.read_stored(folder.benchmark(name), spoilt))
         if (lost := n_before - n_grades - len(spoilt)) > 0:
-            spoilt.append(f"{count_noun(lost, 'grade')} of the score {are(lost)} gone")
+            spoilt.append(f"{count_noun(lost, 'grade')} of the score {are(lost)} missing")
         path = folder.benchmark(name).grades
-        first = "remove what is there; then " if path.is_dir() or path.is_symlink() else ""
+        first = "delete it, then " if path.is_dir() or path.is_symlink() else ""
         for what in spoilt:
-            click.echo(f"  grades.jsonl: {what}; {first}`harness score` makes it good")
+            click.echo(f"  grades.jsonl: {what}; {first}run `harness score` to repair it")
         damaged = damaged or bool(report.damaged or spoilt)
     return damaged

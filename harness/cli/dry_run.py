@@ -33,7 +33,7 @@ MAX_REFERENCE_CHARS = 200
 """Longest reference answer that is shown whole, in characters; a longer one is clipped."""
 
 
-_BY_SERVER = "what the server states"
+_BY_SERVER = "as reported by the server"
 """Stands for what a server that is not started yet will decide."""
 
 
@@ -104,7 +104,7 @@ def _rows_before_server(options: RunOptions) -> list[tuple[str, str]]:
     """The settings of a run that are known before its server is started."""
     return [
         ("model", str(options.model)),
-        ("run folder", str(options.out or "results/ and the model's name")),
+        ("run folder", str(options.out or "results/MODEL")),
         ("api", options.api),
         ("concurrency", _BY_SERVER if options.concurrency is None else str(options.concurrency)),
         ("run seed", "none" if options.seed is None else str(options.seed)),
@@ -143,7 +143,7 @@ def _rows_of_request(settings: RunSettings, questions: QuestionSet, contexts: li
     return [
         *rows,
         (f"{name}: neutral", ", ".join(f"{k} {v}" for k, v in benchmark.neutral.items()) or "none"),
-        (f"{name}: filled by the server", ", ".join(filled) or "nothing that is known"),
+        (f"{name}: filled by the server", ", ".join(filled) or "none known"),
         (f"{name}: request", _request(settings, questions)),
     ]
 
@@ -159,9 +159,7 @@ def _judge_rows(
 
     settings = judge_of(judge)
     own = [settings.for_form(each.questions[0].rules.judge) for each in sets]
-    scopes = {
-        f"{each.scope}{', its verdict replaces that of the rules' if each.override else ''}": None for each in own
-    }
+    scopes = {f"{each.scope}{', replacing the verdict of the rules' if each.override else ''}": None for each in own}
     rows = [
         ("judge", judge_names(settings)),
         ("judge: address", ", ".join(map(without_user_info, judge.base_url)) or "the running server"),

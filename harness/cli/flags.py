@@ -145,7 +145,7 @@ def run_given(options: RunFlags) -> dict[str, Any]:
     if options.serve is not None:
         return given | {"serve": {**options.serve, **described_server(options.serve_option)}}
     if options.serve_option:
-        raise UsageError("it describes a server to start, and needs --serve ENGINE", field="serve_option")
+        raise UsageError("it describes a server to start, so it needs --serve ENGINE", field="serve_option")
     return given
 
 

@@ -32,14 +32,14 @@ def carry_out(options: GateCommand) -> int:
         click.echo(policies.EXAMPLE.read_text(encoding="utf-8"), nl=False)
         return EXIT_COMPLETE
     if options.policy is None:
-        raise UsageError("name the policy's file; `harness gate --example` prints one")
+        raise UsageError("give the policy's file; `harness gate --example` prints an example")
     read = policies.read(options.policy)
     if options.dry_run:
         with terminal.Terminal() as watcher:
             return _foretell(running.expected(read, watcher), read.power, running.expected_lines(read))
     if options.forget:
         n = written.forget(read, options.forget)
-        click.echo(f"{count_noun(n, 'run')} of the history will teach no deviation of runs")
+        click.echo(f"{count_noun(n, 'run')} of the history will be ignored when estimating the variation")
         return EXIT_COMPLETE
     out, runs = options.out, options.runs
     with terminal.stopped_with_a_line():

@@ -40,7 +40,7 @@ def show(judged: Judged, *, stderr: bool) -> None:
     if not judged.outcomes:
         if judged.n_stored:
             replies = count_noun(judged.n_stored, "stored reply", "stored replies")
-            click.echo(f"  {replies} of the judge used; the judge was not asked", err=stderr)
+            click.echo(f"  {replies} of the judge used; no new replies were needed", err=stderr)
         return
     _show_sessions(judged.outcomes)
 
@@ -56,7 +56,7 @@ def _show_sessions(outcomes: Iterable[Outcome]) -> None:
             click.echo(
                 f"harness: {outcome.n_missing} of the judge's {count_noun(outcome.n_expected, 'reply', 'replies')} "
                 f"{are(outcome.n_missing)} missing; these answers keep "
-                "the verdict without the judge, and the same command given again asks again",
+                "their verdict without the judge. Run the same command again to request them",
                 err=True,
             )
 
@@ -69,7 +69,7 @@ def show_expected(
     Raises `UsageError`, and what grading raises.
     """
     if judge is None:
-        raise UsageError("--dry-run says what a judge would be asked: name the judge with --judge MODEL")
+        raise UsageError("--dry-run counts the requests to a judge: name the judge with --judge MODEL")
     scoring.check(sources, options)
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     for source in sources:
@@ -85,7 +85,7 @@ def _lines_of_expected(
     """The lines to print on what the judge would be asked about one source."""
     judge, name = expected.judge, visible(str(source), 100)
     if not expected.n_answers:
-        yield f"{name}: the judge has nothing to rule on: no sample is in its scope (scope={judge.scope})"
+        yield f"{name}: there is nothing to judge: no sample is in scope (scope={judge.scope})"
         return
     scopes = dict.fromkeys(of.judge.scope for of in of_each.values())
     stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
@@ -115,13 +115,15 @@ def _lines(report: JudgeReport) -> Iterator[str]:
     """The lines to print on the judge's verdicts for one benchmark."""
     judge, name = report.judge, visible(report.benchmark, 100)
     if not report.n_answers:
-        yield f"{name}: the judge has nothing to rule on: no sample is in its scope (scope={judge.scope})"
+        yield f"{name}: there is nothing to judge: no sample is in scope (scope={judge.scope})"
         return
     yield f"{name}: judged by {judge_names(judge)}, prompt {judge.prompt.name}"
     if report.by_juror:
         means = ", ".join(f"{visible(each, 100)} {in_percent(mean)}" for each, mean in report.by_juror.items())
-        takes = f"the {judge.prompt.take} of their points counts" if judge.prompt.gives_points else "most votes count"
-        yield f"  spread of the judges, no interval: {means}%; {takes}"
+        takes = (
+            f"the {judge.prompt.take} of their points counts" if judge.prompt.gives_points else "the majority counts"
+        )
+        yield f"  spread of the judges (not an interval): {means}%; {takes}"
     yield from matrix_lines(report.agreement, "judge", report.first_grader)
     parts = [count_noun(report.n_answers, "distinct answer")]
     if report.n_missing:
@@ -133,7 +135,7 @@ def _lines(report: JudgeReport) -> Iterator[str]:
     else:
         first = report.first_grader
         verb = "count" if first == "rules" else "counts"
-        counts = f"where judge and {first} differ, the {first} {verb} (override=true lets the judge count)"
+        counts = f"where judge and {first} differ, the {first} {verb} (with override=true, the judge counts)"
     yield from disagreement_lines(report.agreement, "judge", counts, report.first_grader)
 
 

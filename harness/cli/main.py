@@ -189,7 +189,7 @@ def _lack_of_machine(error: Exception) -> str:
     """The sentence on what the machine refuses to this process; empty for any other error."""
     if isinstance(error, OSError):
         if error.errno in _UNSEEN and error.filename is not None:
-            return f"cannot look at {visible(str(error.filename))}: {error.strerror}. Name a path that you may read."
+            return f"cannot look at {visible(str(error.filename))}: {error.strerror}. Give a path that you can read."
         # Only the call for the current folder names no file in its error.
         missing = NO_FOLDER if error.errno == errno.ENOENT and error.filename is None else ""
         return _TOO_LOW.get(error.errno or 0, missing)
@@ -218,15 +218,13 @@ def _signals_raise() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-TOO_FEW_FILES = "the limit of open files is too low: raise it to at least 64 (ulimit -n 64)."
+TOO_FEW_FILES = "the limit on open files is too low: raise it to at least 64 (ulimit -n 64)."
 TOO_LITTLE_MEMORY = (
-    "too little memory: raise the limits of memory (ulimit -v) and of threads (ulimit -u), or give the machine more; "
-    "what is stored counts."
+    "too little memory: raise the limits on memory (ulimit -v) and threads (ulimit -u), "
+    "or use a larger machine. Stored results are kept."
 )
 _TOO_LOW = {errno.EMFILE: TOO_FEW_FILES, errno.ENFILE: TOO_FEW_FILES, errno.ENOMEM: TOO_LITTLE_MEMORY}
-NO_FOLDER = (
-    "the current folder does not exist any more: change to an existing folder (cd), or name files by absolute paths."
-)
+NO_FOLDER = "the current folder no longer exists: change to an existing folder (cd), or use absolute paths."
 
 _UNSEEN = {errno.EACCES, errno.ENAMETOOLONG}
 """Reasons for which nobody can say whether a file is there: a closed folder, a name too long."""

@@ -63,11 +63,11 @@ def _basis(needed: Needed, options: PlanOptions) -> str:
     """The words on whose accuracy and spread the plan takes."""
     percent = f"{in_percent(needed.accuracy)}%"
     if needed.run:
-        return f"accuracy about {percent}, and the spread of {visible(needed.run, 200)}"
+        return f"accuracy about {percent}, and spread from {visible(needed.run, 200)}"
     median = f"the median of {needed.n_published} published scores of {needed.basis}"
     if options.accuracy is None:
-        return f"accuracy about {percent}, and spread: {median}"
-    return f"accuracy {percent}, as given; the spread is {median}, scaled to it"
+        return f"accuracy about {percent} and spread from {median}"
+    return f"accuracy {percent}, as given; spread from {median}, scaled to this accuracy"
 
 
 def _rounded_up(points: float) -> str:
@@ -92,8 +92,8 @@ def forecast_lines(ahead: Forecast, concurrency: int) -> list[str]:
     time = f"about {shortest} {in_flight}"
     if shortest != longest:
         time = (
-            f"{shortest} to {longest} {in_flight} (shorter time: each stream keeps its speed; longer time: the total "
-            "speed stays as it was)"
+            f"{shortest} to {longest} {in_flight} (shorter if each stream keeps its speed, longer if "
+            "the total speed stays the same)"
         )
     lines = [
         f"{count_noun(ahead.n_samples, 'sample')}, {_tokens(ahead.tokens, ahead.tokens_error)}",

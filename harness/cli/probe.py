@@ -98,7 +98,7 @@ def _likelihood(read: Likelihood) -> None:
 def _verdict_line(report: ProbeReport) -> str:
     """The verdict on a server, with the numbers of its findings by outcome."""
     if not report.tested:
-        return f"no check could be made, so nothing is known ({count_noun(len(report.findings), 'check')} untested)"
+        return f"no check could run, so there is no result ({count_noun(len(report.findings), 'check')} untested)"
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
     if report.sound:
         verdict = "nothing spoils a score" if report.thorough else "nothing that was tested spoils a score"

@@ -43,7 +43,7 @@ def _race(options: RaceCommand) -> int:
         for warning in warnings:
             terminal.warn(f"{visible(name)} against {visible(raced.baseline)}: {warning}")
     if raced.missing:
-        click.echo(f"harness: {raced.missing}; give the same command again to request them", err=True)
+        click.echo(f"harness: {raced.missing}; run the same command again to request them", err=True)
     return code
 
 
@@ -56,7 +56,7 @@ def _name_and_options(text: str) -> tuple[str, dict[str, Any]]:
     except ValueError as error:  # A quote in the text is not closed.
         raise UsageError(f"expected NAME KEY=VALUE …: {error}", field="candidates", value=text) from error
     if not name:
-        raise UsageError("expected NAME KEY=VALUE …, found no name", field="candidates", value=text)
+        raise UsageError("expected NAME KEY=VALUE …, but the name is missing", field="candidates", value=text)
     own: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")

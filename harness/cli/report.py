@@ -32,7 +32,7 @@ def carry_out(options: ReportCommand) -> int:
     try:
         page = table.write((options.out or default_folder(options.runs)).absolute())
     except StoreError as error:
-        raise StoreError(f"{error.sentence}. Name another folder for the report by `out`") from error
+        raise StoreError(f"{error.sentence}. Choose another folder for the report with `out`") from error
     terminal.console().print(table.terminal())
     for run in table.runs:
         for payees, cost in (("all sessions", cost_of_sessions(run)), ("the judge", cost_of_judges(run))):

@@ -64,7 +64,7 @@ def carry_out(options: ScoreCommand) -> int:
         return EXIT_COMPLETE
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     if options.follow and len(sources) > 1:
-        raise UsageError("--follow takes one run at a time")
+        raise UsageError("--follow works with only one run at a time")
     scoring.check(sources, grading, follow=options.follow)
     scored = _score_each(sources, grading, judge, prices, follow=options.follow)
     named = list(zip(labels([source.folder for source in scored]), scored, strict=True))
@@ -76,7 +76,7 @@ def carry_out(options: ScoreCommand) -> int:
             _print_open(options.out or given, label if len(named) > 1 else "", source.n_open)
     for given, source in zip(sources, scored, strict=True):
         if not given.samefile(source.folder.path):
-            terminal.note(f"{visible(str(given))} was read into the run folder {visible(str(source.folder.path))}")
+            terminal.note(f"{visible(str(given))} was converted to the run folder {visible(str(source.folder.path))}")
     for label, source in named:
         _print_more(label if len(named) > 1 else "", source, grading, trackers, stderr=options.as_json)
     codes = {source.exit_code for source in scored}
@@ -107,7 +107,7 @@ def _score_each(
                 if RunFolder(source).manifest.is_file():
                     run, copy = shlex.quote(str(source)), shlex.quote(f"{source.resolve().name}-copy")
                     line = f"cp -r {run} {copy} && chmod -R u+w {copy} && harness score {copy}"
-                    error.add(f"A copy in this folder, scored: `{line}`")
+                    error.add(f"To score a copy in this folder: `{line}`")
                 raise
     return scored
 
@@ -187,7 +187,7 @@ def _print_tables(scored: list[tuple[str, Scored]], ks: tuple[int, ...], *, ever
     if not every_table:
         shown = [accuracy_table(named), *([over_k_table(named, ks)] if ks else [])]
         terminal.console().print(to_terminal(shown))
-        click.echo("--all prints every number: both intervals, pass@k, lengths, speed")
+        click.echo("for all numbers (both intervals, pass@k, lengths, speed), use --all")
         return
     tables: list[Table | None] = [
         score_table(named),

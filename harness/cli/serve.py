@@ -175,7 +175,7 @@ def _start(
         if why is None:
             click.echo(f"harness: the server {server.name} was stopped.", err=True)
             return
-        click.echo(f"harness: the server {server.name} ended by itself: {visible(why)}", err=True)
+        click.echo(f"harness: the server {server.name} ended unexpectedly: {visible(why)}", err=True)
         sys.exit(2)
 
 
@@ -211,7 +211,7 @@ def stop(name: str | None, everything: bool) -> None:
         terminal.warn(f"still there: {visible(text)}")
     if survivors:
         sys.exit(1)
-    click.echo(f"stopped {', '.join(map(visible, stopped)) or 'nothing: no server was running'}")
+    click.echo(f"stopped {', '.join(map(visible, stopped)) or 'nothing, because no server was running'}")
 
 
 @command.command("logs")

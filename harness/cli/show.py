@@ -55,7 +55,7 @@ def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
     name, equals, value = (part.strip() for part in text.partition("="))
     questions = [question for benchmark in benchmarks for question in benchmark.questions.values()]
     if not equals or not name:
-        raise UsageError(f"the filter {visible(text, 100)!r} must be of the form column=value, such as level=5")
+        raise UsageError(f"expected a filter COLUMN=VALUE, such as level=5, got {visible(text, 100)!r}")
     values = {shown for question in questions if (shown := column_text(question, name)) is not None}
     if value in values:
         return name, value

@@ -49,7 +49,7 @@ def carry_out(options: StatusCommand) -> None:
     orders = {name: value for name, value in options.given.items() if name in ("concurrency", *_ORDERS)}
     if orders:
         if run is None or len(orders) > 1 or as_json or options.watch:
-            raise UsageError(f"name the RUN, and nothing but --{next(iter(orders))}: one command steers one run")
+            raise UsageError(f"--{next(iter(orders))} takes one RUN and no other options")
         _steer(run, *orders.popitem())
         return
     sweep = cell_records.look(run) if run is not None else None
@@ -91,7 +91,7 @@ def _steer(run: Path, option: str, value: int | bool) -> None:
     for folder in shards or [RunFolder.open(run)]:
         order(folder, **_ORDERS.get(option, {option: value}))
         name = run / folder.path.relative_to(RunFolder(run).path)
-        click.echo(f"{visible(str(name))} follows within a second; its log notes it")
+        click.echo(f"{visible(str(name))} complies within a second and records this in its log")
 
 
 def look(folder: RunFolder) -> RunStatus:
@@ -123,14 +123,14 @@ def _under_way(results: Path) -> list[RunStatus]:
     """
     runs = [*runs_below(results), *(shard for path in results.glob(f"*/{SHARDS}") for shard in runs_in(path))]
     if not runs:
-        raise StoreError(f"there is no run in {results.absolute()}. Name a run folder.")
+        raise StoreError(f"there is no run in {results.absolute()}. Give a run folder.")
     if going := [status for _, status in readable(_going(runs), look)]:
         return going
     logs = {run.path: run.log if run.log.exists() else run.manifest for run in runs}
     latest_first = sorted(runs, key=lambda run: logs[run.path].stat().st_mtime, reverse=True)
     for _, status in readable(latest_first, look):
         return [status]  # the first that can be read; no further run is looked at
-    raise StoreError(f"no run in {results.absolute()} can be read")
+    raise StoreError(f"no run in {results.absolute()} is readable")
 
 
 def _going(runs: Sequence[RunFolder]) -> list[RunFolder]:
@@ -182,7 +182,7 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
             f"{visible(benchmark.name, 60)}  {benchmark.done}/{count_noun(benchmark.total, 'sample')} ({share}){right}"
         )
     if files.holder is not None:
-        yield f"{files.holder} holds the run and states no progress: it is starting or ending, or of another version"
+        yield f"{files.holder} is using the run but reports no progress: it is starting, ending or another version"
     for event in files.session:
         when = visible(str(event.get("time", "")), 40)
         if event.get("event") == "session_started":
@@ -195,11 +195,11 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
     if files.holder is None and files.session and files.session[-1].get("event") == "session_started":
         sweep = sweep_around(folder)
         again = (
-            "The same `harness run` command continues the run"
+            "Run the same `harness run` command again to resume"
             if sweep is None
-            else f"The same `harness sweep` command continues the sweep in {visible(str(sweep))}, this run with it"
+            else f"Run the same `harness sweep` command again to resume the sweep in {visible(str(sweep))}"
         )
-        yield f"it ended without a record: it was killed, or its machine went down. {again}"
+        yield f"it ended without a record: it was killed, or its machine crashed. {again}"
 
 
 # ---- --watch

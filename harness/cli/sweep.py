@@ -38,7 +38,7 @@ def carry_out(options: SweepCommand) -> int:
         click.echo(codec.pretty(json_schema()).decode(), nl=False) if options.print_schema else _list()
         return EXIT_COMPLETE
     if options.file is None:
-        raise UsageError("give the sweep's file, or a suite (harness sweep --list shows them)")
+        raise UsageError("give a sweep file or a suite (`harness sweep --list` lists the suites)")
     if options.follow is not None:
         return _follow(options, 60 * options.follow)
     planned = _plan(options)
@@ -62,7 +62,7 @@ def _says_how_to_go_on() -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         stop.add_note(
-            f"stopped by {stopped_by(stop).name}. What is stored counts, and the same command writes the tables. "
+            f"stopped by {stopped_by(stop).name}. Stored results are kept, and the same command writes the tables. "
             f"Resume with: {Terminal().resume_command}"
         )
         raise
@@ -166,7 +166,7 @@ def _say_state(swept: Results, options: SweepCommand) -> None:
     if lost := len(swept.lost):
         again = "the same command" if options.follow is None else "each change of a checkpoint"
         click.echo(
-            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} tries them again, "
+            f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} retries them, "
             "unless their reason asks for something else first",
             err=True,
         )
@@ -218,9 +218,7 @@ def show(sweep: Sweep) -> int:
         click.echo(line)
     if absent := list(dict.fromkeys(ahead.benchmark for ahead in by_cell.values() if ahead.absent)):
         words = visible(" ".join(absent))
-        click.echo(
-            f"not on this machine, and loaded at the start: {words}; `harness benchmarks fetch {words}` gets them"
-        )
+        click.echo(f"not on this machine, so downloaded at the start: {words} (`harness benchmarks fetch {words}`)")
     for sentence in sweep.remarks:
         terminal.warn(sentence)
     lost = [ahead for ahead in by_cell.values() if ahead.lost]
@@ -243,7 +241,7 @@ def _server(group: Sequence[Cell]) -> str:
 
     if group[0].options.serve is None:
         names_server = any(cell.options.base_url or cell.options.provider for cell in group)
-        return "a server that runs already" if names_server else f"the server of {URL_VARIABLE}, or the running one"
+        return "a running server" if names_server else f"the server of {URL_VARIABLE}, or the running one"
     try:
         spec = running.server_of(group[0], Terminal(progress=False))
         return "\n  ".join(["", *replicas.dry_run(spec), *map(visible, replicas.remarks(spec))])

@@ -87,7 +87,7 @@ def stopped_with_a_line() -> Signals:
     from harness.generation.runner import Listener
 
     resume = Listener(resume_command=Terminal(progress=False).resume_command).resume
-    return Signals(lambda signum: f"stopped by {signal.Signals(signum).name}; what is stored counts.{resume}")
+    return Signals(lambda signum: f"stopped by {signal.Signals(signum).name}. Stored results are kept.{resume}")
 
 
 class Terminal(Drawing):

@@ -27,7 +27,7 @@ def carry_out(options: ViewCommand) -> None:
     server = ViewerServer(library, published=published_beside, facts=run_facts, picture=picture, ports=ports)
     click.echo(server.address)
     n = len(library.runs)
-    click.echo(f"{n} run{'' if n == 1 else 's'}. Ctrl-C ends the viewer.")
+    click.echo(f"{n} run{'' if n == 1 else 's'}. Press Ctrl-C to stop.")
     # Everybody on the machine can read a browser's command line: the address stands in a page that is ours to read.
     with tempfile.TemporaryDirectory(prefix="harness-view-") as folder, contextlib.suppress(KeyboardInterrupt):
         if not options.no_open and _has_screen():

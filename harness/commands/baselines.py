@@ -53,7 +53,7 @@ def folders_to_compare(baseline: Path | None, sources: Sequence[Path]) -> list[R
     if len(folders) > 1:
         return list(folders.values())
     if len(named) > 1:
-        raise UsageError(f"{visible(str(named[0].source))} is named twice: name another run to compare it with")
+        raise UsageError(f"{visible(str(named[0].source))} is given twice: give another run to compare it with")
     raise UsageError("give at least two runs: the others are compared with the first")
 
 
@@ -101,17 +101,17 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
         held = "; ".join(f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in runs)
         raise UsageError(
             f"{visible(runs[0].label)} shares no benchmark with the other runs: {held}. Runs are compared on "
-            "benchmarks of one name, or of the same questions; `harness score FILE` with `benchmark` names those of "
-            "another tool's outputs"
+            "benchmarks with the same name or the same questions. For another tool's outputs, name the benchmark with "
+            "`harness score FILE` and `benchmark`"
         )
     compared = {side.benchmark.name for pair in paired for side in pair}
     alone = []
     for name, labels in holders.items():
         if name in compared:
             continue
-        why = "no other of these runs has it"
+        why = "no other run includes it"
         if name not in baselines:
-            why = f"the baseline {visible(runs[0].label, 80)} does not have it"
+            why = f"the baseline {visible(runs[0].label, 80)} does not include it"
         scores = "the score" if len(labels) == 1 else "the scores"
         alone.append(f"{scores} of {', '.join(labels)} in {visible(name, 80)} {are(len(labels))} not compared: {why}")
     return paired, alone

@@ -178,8 +178,8 @@ def compare_pair(pair: BenchmarkPair) -> PairedComparison:
     for (run, benchmark), questions in zip(pair, both, strict=True):
         if not any(item.n for item in questions):
             raise StoreError(
-                f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} has no samples; complete the run first, by "
-                "the same `harness run` command, and score it."
+                f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} has no samples: complete the run with "
+                "the same `harness run` command, then score it."
             )
     return compare_runs(*both)
 
@@ -240,9 +240,7 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
     (run,) = read_runs([open_scored(source)], known_as=known_as)
     name = options.model or run.manifest.model
     if name == UNKNOWN_MODEL:
-        raise UsageError(
-            f"no record names the model that wrote {visible(run.label, 200)}: give its name", field="model"
-        )
+        raise UsageError(f"the model that wrote {visible(run.label, 200)} is unknown: give its name", field="model")
     scores = load_published(options.published, models=[name])
     verified = [verify_benchmark(run, benchmark, scores, name) for benchmark in run.benchmarks.values()]
     if not any(verified):
@@ -268,8 +266,8 @@ def verify_benchmark(
     decided_by = [number for number, entry in enumerate(comparisons) if entry in by]
     judge: str | msgspec.UnsetType = msgspec.UNSET
     if (score := benchmark.score) is not None and (errors := score.judge_errors) is not None:
-        audited = "is decided with its errors, as audited" if score.audited else "leaves its errors out"
-        judge = f"{errors.n_judged:,} of {errors.n_samples:,} verdicts are a judge's, and the comparison {audited}"
+        audited = "accounts for its audited errors" if score.audited else "ignores its errors"
+        judge = f"{errors.n_judged:,} of {errors.n_samples:,} verdicts come from a judge, and the comparison {audited}"
     return Verified(
         benchmark=benchmark.name, standing=standing, comparisons=comparisons, decided_by=decided_by, judge=judge
     )
@@ -281,8 +279,8 @@ def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> st
     where = "the table of published scores" if published is None else visible(str(published), 200)
     near = near_names(model, {score.model for score in load_published(published) if score.benchmark in run.benchmarks})
     return (
-        f"{where} holds no score of {visible(model, 100)} on {names}: give `model` if the model is published under "
-        f"another name, or `published` for scores of your own, under the names of the benchmarks.{near}"
+        f"{where} has no score of {visible(model, 100)} on {names}: give `model` if the model is published under "
+        f"another name, or `published` with your own scores, listed by benchmark name.{near}"
     ).removesuffix(".")
 
 

@@ -84,10 +84,10 @@ def _other_settings(ours: Side, baseline: Side) -> Iterator[str]:
     for difference in setting_differences(baseline.record, ours.record):
         field = difference.field.rsplit(".", 1)[-1]
         if field == "dataset_digest":
-            yield "the data of the runs differ: other questions, answers, or rules by which they are graded"
+            yield "the data of the runs differ: questions, answers or grading rules are not the same"
         elif field == "prompt_digest":
             prompt = visible(str(ours.record.identity.get("prompt")), 80)
-            yield f"the settings of the runs differ: the prompt {prompt} has another text"
+            yield f"the settings of the runs differ: the prompt {prompt} has a different text"
         elif field in determining:
             yield f"the settings of the runs differ: {difference._replace(field=setting_in_words(difference.field))}"
 
@@ -113,8 +113,8 @@ def effort_without_effect(ours: ScoredBenchmark, baseline: ScoredBenchmark) -> I
     reach = math.hypot(high.value - high.sampling.low, low.sampling.high - low.value)
     if high.value - low.value <= reach:
         yield (
-            f"{'; '.join(map(difference_in_words, changed))}: yet the mean length of a reply does not differ beyond "
-            f"chance, {means[0].value:,.0f} and {means[1].value:,.0f} tokens. The server may ignore the setting"
+            f"{'; '.join(map(difference_in_words, changed))}, but the mean reply length does not differ beyond "
+            f"chance ({means[0].value:,.0f} and {means[1].value:,.0f} tokens). The server may ignore the setting"
         )
 
 
@@ -129,8 +129,8 @@ def _left_out(ours: Side, baseline: Side, paired: PairedComparison) -> Iterator[
     shared = [name for name in old if name in new]
     changed = [name for name in shared if old[name].question.row_digest != new[name].question.row_digest]
     alone = [name for name in (*old, *new) if (name in old) != (name in new)]
-    same_id = f"{'has' if len(changed) == 1 else 'have'} the same id in both runs but another text or answer, and"
-    for names, which in ((changed, same_id), (alone, "that only one run has")):
+    same_id = f"{'has' if len(changed) == 1 else 'have'} the same ID in both runs but a different text or answer, and"
+    for names, which in ((changed, same_id), (alone, "in only one run")):
         if names:
             yield (
                 f"{count_noun(len(names), 'question')} {which} {are(len(names))} left out: {_named(names)}; both "
@@ -173,24 +173,24 @@ def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> li
         errors, audit = score.judge_errors, score.audited
         assert errors is not None
         begun = any(warning.kind == "audit" for warning in score.warnings)
-        by_hand = "their audit gives no estimate yet" if begun else "nobody has audited them"
+        by_hand = "their audit gives no estimate yet" if begun else "they are not audited"
         if audit is not None:
             by_hand = _words_of_audit(audit)
-        parts.append(f"{errors.n_judged:,} of {errors.n_samples:,} verdicts of {which} are a judge's ({by_hand})")
+        parts.append(f"{errors.n_judged:,} of {errors.n_samples:,} verdicts of {which} come from a judge ({by_hand})")
     if not parts:
         return []
     unaudited = any(score.audited is None for score in judged.values())
     advice = ": `harness audit` measures them" if unaudited else ""
-    sentence = f"{'; '.join(parts)}. The difference and its intervals leave the judge's errors out{advice}"
+    sentence = f"{'; '.join(parts)}. The difference and its intervals ignore the judge's errors{advice}"
     value, interval = paired.difference.value, paired.difference.sampling
     if (shift := judge_shift(*scores.values())) is not None and interval is not None:
         could = shift.could_turn(value, interval)
-        able = "could turn its sign, so nothing is decided" if could else "do not turn its sign"
+        able = "could change its sign, so nothing is decided" if could else "do not change its sign"
         moved = f"{in_points(value + shift.shift)} points, give or take {in_percent(shift.reach)} by the audits"
         return [f"{sentence}. As audited, they make it {moved}: they {able}"]
     nearest = min(abs(interval.low), abs(interval.high)) if interval and interval.low * interval.high > 0 else 0.0
     if nearest:
-        sentence += f". Errors that favor one run by {in_percent(nearest)} points would undo what is seen"
+        sentence += f". Errors that favor one run by {in_percent(nearest)} points would cancel this difference"
     return [sentence]
 
 
@@ -205,11 +205,11 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
             parts.append(f"{which}: {_words_of_audit(score.audited)}")
         elif score.audited is None and score.accuracy_overridden is not None:
             samples = count_noun(score.n_overridden, "sample")
-            parts.append(f"{which}: a person judged {samples} otherwise than the grader")
+            parts.append(f"{which}: a person disagrees with the grader on {samples}")
     if not parts:
         return []
-    advice = "`harness compare` (option samples) has the difference with verdicts by hand"
-    return [f"{'; '.join(parts)}. The comparison counts the grader's verdicts; {advice}"]
+    advice = "`harness compare` (option samples) shows the difference with verdicts by hand"
+    return [f"{'; '.join(parts)}. The comparison uses the grader's verdicts; {advice}"]
 
 
 def _words_of_audit(audit: Audited) -> str:
@@ -245,8 +245,8 @@ def _undecided_warnings(ours: Side, baseline: Side) -> list[str]:
     sides = zip(*pairs(ours.benchmark.questions, baseline.benchmark.questions), strict=True)
     counts = [f"{sum(item.undecided for item in side):,} of {sum(item.n for item in side):,}" for side in sides]
     return [
-        f"undecided answers count as wrong: {counts[0]} of the run, {counts[1]} of the baseline. By them the "
-        f"difference may lie anywhere from {possible[0]:+z.1f} to {possible[1]:+z.1f} points, for which the intervals "
-        "above do not allow: read them with `harness show`, or let a judge decide. Verdicts by hand (`harness audit`) "
-        "do not count here; `harness compare` with the option samples counts them"
+        f"undecided answers count as wrong: {counts[0]} of the run, {counts[1]} of the baseline. Depending on "
+        f"them, the difference may be anywhere from {possible[0]:+z.1f} to {possible[1]:+z.1f} points, which the "
+        "intervals above ignore: read them with `harness show`, or let a judge decide. Verdicts by hand "
+        "(`harness audit`) are used only by `harness compare` with the option samples"
     ]

@@ -26,13 +26,15 @@ def export(sources: Sequence[Path], options: ExportOptions) -> Written:
     column, prompt = given.pop("solution_key"), given.pop("prompt")
     if column is None:
         if prompt is not None:
-            raise UsageError("the questions of a run are exported as they were asked; leave it out", field="prompt")
+            raise UsageError(
+                "the questions of a run are exported as they were sent: leave this option out", field="prompt"
+            )
         return export_run([open_scored(source) for source in sources], **given)
     run_options = [name for name in options.plain if name not in ("to", "out", "i_know", "solution_key", "prompt")]
     if run_options:
-        raise UsageError(f"{run_options[0]} chooses samples of a run; solution_key takes no run")
+        raise UsageError(f"{run_options[0]} selects samples of a run, but solution_key does not export a run")
     if len(sources) > 1:
-        raise UsageError("solution_key takes one benchmark", field="runs")
+        raise UsageError("solution_key works with one benchmark", field="runs")
     card = catalogue.load(str(sources[0]))
     # The column of the solutions is read as metadata of the questions.
     columns = card.columns.model_copy(update={"metadata": (column,)})

@@ -50,7 +50,7 @@ _READING_OPTIONS = (
 repeat the command.
 """
 
-_BY_ID = "rows are matched with questions by the id alone, as the file has no text of a question to compare"
+_BY_ID = "rows are matched with questions only by ID, because the file has no question texts to compare"
 """The warning of a score whose rows are matched by ids."""
 
 
@@ -129,7 +129,7 @@ def make_run(path: Path, options: ScoreOptions) -> RunFolder:
                 return folder
     except StoreError as error:
         if options.out is None:
-            error.add(f"To make the run elsewhere, give out={str(named_folder(RESULTS, path.stem))!r}")
+            error.add(f"To write the run elsewhere, use out={str(named_folder(RESULTS, path.stem))!r}")
         raise
     return make_run(path, options)
 
@@ -171,15 +171,15 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
     shown = visible(str(folder.path))
     if options.out is not None:
         raise StoreError(
-            f"{shown} is a run already, and a file becomes a new run: name a new folder with `out`. "
-            f"`harness score {shlex.quote(shown)}` scores the old one."
+            f"{shown} already contains a run, but a file needs a new one: give a new folder with `out`. "
+            f"`harness score {shlex.quote(shown)}` scores the existing run."
         )
     benchmarks = [folder.benchmark(name) for name in former.benchmarks]
     judged = any(path.is_file() for path in (folder.path / "judge").rglob("*"))
     if judged or any(each.overrides.exists() for each in benchmarks):
         raise StoreError(
-            f"{shown} has verdicts of a person or a judge on the file as it was read before: move it away, or name a "
-            f"new folder with `out`"
+            f"{shown} has verdicts of a person or a judge on an earlier version of the file: move it away, or give "
+            f"a new folder with `out`"
         )
     # The manifest is removed first: files that are half replaced must not be read with it.
     _remove(folder, [folder.manifest, *(benchmark.path for benchmark in benchmarks)])
@@ -209,7 +209,7 @@ def _read(
     if not benchmark:
         return read, read
     if read.are_judged:
-        raise UsageError("FILE states its own verdicts, so nothing is graded: leave it out", field="benchmark")
+        raise UsageError("FILE contains verdicts, so nothing is graded: leave this option out", field="benchmark")
     # Imported late: it loads the prompts, which most files do not need.
     from harness.foreign.recognising import Recognised
 
@@ -223,8 +223,8 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
     have = f"{'has' if n == 1 else 'have'} no row"
     return (
         f"{n} of {count_noun(len(card_questions), 'question')} of {visible(card_questions[0].benchmark, 80)} {have} in "
-        f"{visible(path.name, 80)}, and {'counts' if n == 1 else 'count'} as missing; if only the others were set, "
-        "name a file of the others as the benchmark"
+        f"{visible(path.name, 80)}, and {'counts' if n == 1 else 'count'} as missing. If only the others were asked, "
+        "give a file with those questions as the benchmark"
     )
 
 
@@ -262,8 +262,8 @@ def open_scored(path: Path | str) -> RunFolder:
         if isinstance(missing := folder.missing_manifest(), InUse):
             raise missing
         raise StoreError(
-            f"{visible(str(source))} is not scored yet: run `harness score {shown}` first. If it holds questions, take "
-            "a run of them by `harness run`, with two samples of each, and score that run."
+            f"{visible(str(source))} is not scored yet: run `harness score {shown}` first. If it contains questions, "
+            "sample them twice each with `harness run`, and score that run."
         )
     stored = _stored(Manifest.load(folder))
     if stored.get("digest") != outputs.digest_of(source):

@@ -181,14 +181,14 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
     bare = [source for source in sources if source.samples is None]
     if options.points(1.0) is None and bare:
         raise UsageError(
-            f"give the difference to find, as detect=2, or the loss to rule out, as "
-            f"margin=2 or recovery=95; or a number of samples after the name, as in {visible(bare[0].name, 200)}:64"
+            f"give the difference to detect, as detect=2, the loss to rule out, as margin=2 or "
+            f"recovery=95, or a number of samples after the name, as in {visible(bare[0].name, 200)}:64"
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     names = [evidence.benchmark for evidence in benchmarks]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(
-            f"{visible(twice, 80)} is given twice: a plan is for one comparison, which has each benchmark once"
+            f"{visible(twice, 80)} is given twice: a plan is for a single comparison of different benchmarks"
         )
     # The comparison corrects its p values together, with one more for the mean of several benchmarks.
     n_tests = (1 if options.is_margin else _TESTS) * len(benchmarks) + (len(benchmarks) > 1)
@@ -243,8 +243,8 @@ def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
     enough = len(own) >= MIN_PUBLISHED
     if not enough and accuracy is None:
         raise UsageError(
-            f"no source publishes how much samples vary on {visible(card.name, 80)}: give your model's "
-            f"`accuracy`, or a scored run in place of the name"
+            f"no published spread is known for {visible(card.name, 80)}: give your model's "
+            f"`accuracy`, or a scored run instead of the name"
         )
     taken = own if enough else [row[1:] for row in rows]
     if accuracy is None:
@@ -274,8 +274,8 @@ def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark) -> SampleSpread:
     items = [item for item in counted_questions(run, benchmark) if item.n]
     if not any(item.n > 1 for item in items):
         raise UsageError(
-            f"{visible(benchmark.name, 80)} of {run.folder.path} has one sample of each question, which shows no "
-            "spread: a second one of a quarter of the questions does (the run's command with samples=1.25)"
+            f"{visible(benchmark.name, 80)} of {run.folder.path} has one sample per question, which does not show "
+            "their spread: sample a quarter of the questions twice (repeat the run's command with samples=1.25)"
         )
     draws = accuracy(items)
     return SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)
@@ -288,7 +288,7 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
     most = 100 * most_possible(spread.mean)
     if options.detect is not None and options.detect > most:
         raise UsageError(
-            f"no accuracy differs by {options.detect:g} points from {in_percent(spread.mean)}%, which the plan takes: "
+            f"no accuracy differs by {options.detect:g} points from {in_percent(spread.mean)}%, the assumed accuracy: "
             f"give at most {math.floor(10 * most) / 10:g}",
             field="detect",
         )

@@ -36,7 +36,7 @@ def report(sources: Sequence[Path]) -> Report:
         for shards in sorted(source.glob(f"*/{SHARDS}")) if runs_in(source) else ():
             if not RunFolder(shards.parent).manifest.is_file() and runs_in(shards):
                 path = visible(str(shards.parent), 200)
-                channel.warn(f"{path} is left out: its shards are not joined yet, which `harness score {path}` does")
+                channel.warn(f"{path} is left out because its shards are not joined: run `harness score {path}`")
     named = [folder for source in sources for folder in sorted(runs_in(source), key=_place) or [open_scored(source)]]
     manifests = dict(readable(named, Manifest.load))
     folders = list(manifests)
@@ -60,7 +60,7 @@ def _cautions(
     try:
         return comparison_warnings(Side(run, ours), Side(base, theirs), paired)
     except StoreError as error:
-        return [f"not all warnings could be made: {error}"]
+        return [f"some warnings could not be computed: {error}"]
 
 
 def _place(folder: RunFolder) -> int:

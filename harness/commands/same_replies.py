@@ -31,8 +31,8 @@ MAX_REPLIES = 2_000
 """Largest number of pairs of replies that a comparison reads; if there are more, this many are drawn at random."""
 
 ADVICE = (
-    ". Perhaps one model made both: check that the server loads the weights of each checkpoint, and that the two "
-    "checkpoints differ. For new scores, delete the run folder of the wrong step and give the same command"
+    ". Perhaps the same model produced both: check that the server loads the weights of each checkpoint, and that the "
+    "checkpoints differ. For new scores, delete the run folder of the wrong step and run the same command again"
 )
 """The end of the sentence on a step that repeats the step before."""
 
@@ -61,8 +61,8 @@ class EqualReplies(NamedTuple):
     def sentence(self) -> str:
         """How many replies are equal."""
         return (
-            f"{self.n_equal:,} of {count_noun(self.n_pairs, 'reply', 'replies')} that were compared are the same in "
-            "both runs, word for word"
+            f"{self.n_equal:,} of {count_noun(self.n_pairs, 'reply', 'replies')} that were compared are identical "
+            "in both runs, word for word"
         )
 
 
@@ -82,18 +82,18 @@ def warnings(
         return []
     if all((record.identity.get("sampling") or {}).get("temperature") == 0 for record in records):
         why = (
-            "At temperature 0 a reply repeats itself, whatever the run seed: where replies are equal, the settings "
-            "that differ have no effect, and the second run is no further evidence"
+            "At temperature 0 replies do not depend on the seed. Where replies are identical, the settings "
+            "that differ have no effect, and the second run adds no evidence"
         )
     elif seeds[0] is not None and seeds[0] == seeds[1]:
         why = (
-            f"Both runs have the run seed {seeds[0]}, so one run is a copy of the other as far as their settings "
-            f"agree, and no further evidence: sample one of the two again with another `seed`"
+            f"Both runs have the run seed {seeds[0]}, so one run is a copy of the other wherever their settings "
+            f"agree, and adds no evidence: sample one of them again with another `seed`"
         )
     else:
         why = (
-            "The server ignores seeds or answers from a cache, or one run took over the samples of the other: the "
-            "second run is no further evidence"
+            "The server ignores seeds or answers from a cache, or one run copied the samples of the other: the "
+            "second run adds no evidence"
         )
     return [f"{replies.sentence}. {why}"]
 
@@ -171,7 +171,7 @@ def changed_model(folder: RunFolder) -> list[str]:
             compared = sorted({*before, *now} - {"weights_sha256"})
             if changed := [visible(name, 80) for name in compared if before.get(name) != now.get(name)]:
                 return [
-                    f"{visible(str(path), 200)} changed after its samples were made ({', '.join(changed)}): its scores "
-                    "are those of the former files"
+                    f"{visible(str(path), 200)} changed after its samples were generated ({', '.join(changed)}): its "
+                    "scores belong to the old files"
                 ]
     return []

@@ -151,14 +151,14 @@ def score(
         scores = judged.scores
     else:
         if by_rules is score_run and not folder.has_samples():
-            raise StoreError(f"{visible(str(folder.path))} holds no sample yet, so there is nothing to score.")
+            raise StoreError(f"{visible(str(folder.path))} has no samples yet, so there is nothing to score.")
         judges = _judges_with_replies(folder)
         scores = by_rules(folder, grading, watcher.graded)
         if judges:  # only now: a grading that is refused leaves the judge's grades as they were
             watcher.warn(
-                f"this run was judged before, by {', '.join(visible(name, 80) for name in judges)}; these are the "
-                "grades without the judge. Its replies are kept, and `judge` with its prompt or rubric brings its "
-                "grades back"
+                f"this run was graded by the judge {', '.join(visible(name, 80) for name in judges)} before; these are "
+                "the grades without it. Its replies are kept: to restore its grades, use `judge` with its prompt or "
+                "rubric"
             )
     if len(scores) > 1:  # only then may a run have a benchmark of twins and its originals
         from harness.commands.twins import add_drops
@@ -190,7 +190,7 @@ def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str)
     if costs.prices is None:
         return None
     if judge is None:
-        raise UsageError(f"they are prices of the judge: name the judge with {named_by}", field="prices")
+        raise UsageError(f"they are the judge's prices: name the judge with {named_by}", field="prices")
     return prices_in(costs.prices)
 
 

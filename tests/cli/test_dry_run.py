@@ -55,7 +55,7 @@ def test_the_first_reference_is_shown_and_one_that_no_rule_reads_is_named(
     assert ("no rule reads the reference answer of 1 of 2 questions, such as “She sells" in done.err) == warned
     assert "no rule reads" not in harness(folder, *words, "--judge", "m@http://127.0.0.1:9").err
     tested = harness(folder, "doctor", "--benchmark", "own.jsonl").out
-    assert ("no rule reads the reference “She sells" in tested) == warned
+    assert ("no rule can parse the reference “She sells" in tested) == warned
 
 
 def test_a_judge_s_settings_are_shown_and_the_judge_is_not_asked(folder: Path) -> None:

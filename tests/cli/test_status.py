@@ -158,7 +158,9 @@ def test_the_shards_of_a_run_are_shown_before_they_are_joined_too(tmp_path: Path
     for words in ((), ("results/run",)):  # of its own part of the two questions
         assert "run/shards/2-of-2: ended\nsums  1/1 sample (100%)" in harness(tmp_path, "status", *words).out
     with locked(shard):
-        assert harness(tmp_path, "status", "results/run", "--pause").out.startswith("results/run/shards/2-of-2 follows")
+        assert harness(tmp_path, "status", "results/run", "--pause").out.startswith(
+            "results/run/shards/2-of-2 complies"
+        )
     assert json.loads((shard.path / "control.json").read_bytes())["paused"]
     write(tmp_path / "results" / "whole", [sampled(0, 0)], n_questions=2, planned=1)
     assert "whole: ended\n" in harness(tmp_path, "status", "results/whole").out
@@ -177,8 +179,8 @@ def test_a_killed_run_of_a_sweep_goes_on_by_the_sweep(tmp_path: Path, name: str,
         with locked(RunFolder(path.parent)):
             pass
     said = harness(tmp_path, "status", f"results/s/{name}").out
-    of_sweep = f"The same `harness sweep` command continues the sweep in {path.parent}, this run with it"
-    of_run = "The same `harness run` command continues the run"
+    of_sweep = f"Run the same `harness sweep` command again to resume the sweep in {path.parent}"
+    of_run = "Run the same `harness run` command again to resume"
     assert [of_sweep in said, of_run in said] == ([True, False] if held and "+" in name else [False, True])
 
 

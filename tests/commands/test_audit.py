@@ -90,7 +90,7 @@ def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_pat
     assert 0 < len(undecided) < 8
     written = harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl")
     assert written.code == 0, written.err
-    assert f"0 of {len(undecided)} undecided samples are judged by hand\n  no verdict by hand yet" in written.out
+    assert f"0 of {len(undecided)} undecided samples are judged by hand\n  no verdicts by hand yet" in written.out
     rows = filled(tmp_path / "todo.jsonl", making)
     assert {Key(row["question_id"], row["sample_index"]) for row in rows} == undecided
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--undecided", "--who", "Ann")
@@ -216,14 +216,16 @@ def test_a_comparison_says_whose_verdicts_it_compares(tmp_path: Path, judged: Ru
         assert result.code == 0, result.err
         return " ".join((result.out + result.err).split())
 
-    left_out = "The difference and its intervals leave the judge's errors out"
-    unaudited = "4 of 8 verdicts of {} are a judge's (nobody has audited them)"
+    left_out = "The difference and its intervals ignore the judge's errors"
+    unaudited = "4 of 8 verdicts of {} come from a judge (they are not audited)"
     assert f"{unaudited.format('the run')}. {left_out}: `harness audit` measures them" in said("by_rules", "run")
     both = f"{unaudited.format('the run')}; {unaudited.format('the baseline')}. {left_out}: `harness audit`"
     assert both in said("run", "other")
     for run in ("run", "other"):
         by_hand(RunFolder(tmp_path / run), lambda _: "correct")
-    audited = "4 of 8 verdicts of {} are a judge's (a person audited 4 of 4 verdicts: the audited accuracy is 87.5%)"
+    audited = (
+        "4 of 8 verdicts of {} come from a judge (a person audited 4 of 4 verdicts: the audited accuracy is 87.5%)"
+    )
     words = said("run", "other")
     assert f"{audited.format('the run')}; {audited.format('the baseline')}. {left_out}" in words
     assert "harness audit" not in words
@@ -239,7 +241,7 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     assert "a person" not in said()
     two = RunFolder(tmp_path / "two")
     n = by_hand(two, lambda _: "correct", undecided=True).n_drawn
-    told = f"the run: a person judged {n} samples otherwise than the grader. The comparison counts the grader's"
+    told = f"the run: a person disagrees with the grader on {n} samples. The comparison uses the grader's"
     assert told in said()
     assert by_hand(two, lambda _: "correct").n_drawn == 8
     assert "the run: a person audited 8 of 8 verdicts: the audited accuracy is 100.0%. The comparison" in said()
@@ -251,7 +253,7 @@ def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FakeServer) -> No
     folder = write_run(tmp_path / "run", ROWS)
     judge_run(folder, serve(judge), prompt=with_rubric("It names all three points.\n\nNothing else matters.\x1b[1m"))
     shown = harness(tmp_path, "audit", "run", "--out", "todo.jsonl").out
-    rubric = "The judge decided prose by this rubric:\n\nIt names all three points.\n\nNothing else matters.\\x1b[1m\n"
+    rubric = "The judge used this rubric for prose:\n\nIt names all three points.\n\nNothing else matters.\\x1b[1m\n"
     assert shown.count(rubric) == 1
     with viewing(tmp_path, "run") as viewer, viewer.client() as visitor:
         page = visitor.get("/api/benchmark", params={"run": "run", "benchmark": "prose"}).json()
@@ -346,7 +348,7 @@ def test_without_a_terminal_the_files_are_named_and_without_scores_nothing_is_au
 ) -> None:
     refused = harness(tmp_path, "audit", "run")
     assert refused.code == 2
-    assert "write the samples by --out FILE, fill in their verdicts, and read them by --verdicts FILE" in refused.err
+    assert "write the samples with --out FILE, fill in the verdicts, and read them with --verdicts FILE" in refused.err
     write_run(tmp_path / "fresh", ROWS)
     refused = harness(tmp_path, "audit", "fresh", "--out", "todo.jsonl")
     assert (refused.code, "not scored" in refused.err) == (3, True)

@@ -69,7 +69,7 @@ def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_
     gone = "7 grades of this score are gone from grades.jsonl: score the run again"
     assert gone in harness(tmp_path, "report", "tuned").out
     doctor = harness(tmp_path, "doctor", "base", "tuned")
-    assert (doctor.code, "7 grades of the score are gone" in doctor.out) == (3, True), doctor.out
+    assert (doctor.code, "7 grades of the score are missing" in doctor.out) == (3, True), doctor.out
 
 
 def test_a_margin_is_decided_by_the_interval_of_the_same_questions(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_the_margins_of_several_runs_are_corrected_together(tmp_path: Path) -> N
 
 RUNS = ["base", "tuned", "twin"]
 
-CORRECTED = r"  open \(p corrected for 2 margins; the interval, which is not corrected, lies above -[\d.]+\)\n"
+CORRECTED = r"  open \(p corrected for 2 margins; the uncorrected interval is above -[\d.]+\)\n"
 """The verdict on a margin that the interval alone would decide."""
 
 
@@ -117,10 +117,10 @@ def test_questions_that_are_not_in_both_runs_are_counted_and_named_and_the_choic
     (beside,) = compare([base, few], CompareOptions())
     same_id, alone = (text for text in beside.decision.warnings if "left out" in text)
     assert same_id == (
-        "1 question has the same id in both runs but another text or answer, and is left out: q000; both accuracies "
-        "are over the 5 shared questions"
+        "1 question has the same ID in both runs but a different text or answer, and is left out: q000; both "
+        "accuracies are over the 5 shared questions"
     )
-    assert alone.startswith("6 questions that only one run has are left out: q006, q007, q008, q009, q010 and 1 more")
+    assert alone.startswith("6 questions in only one run are left out: q006, q007, q008, q009, q010 and 1 more")
     assert [difference_in_words(one) for one in beside.settings] == ["questions: all → 6 chosen"]
 
 
@@ -133,8 +133,8 @@ def test_a_run_alone_without_scores_or_without_samples_is_refused_in_one_sentenc
         "base": "give at least two runs",
         "base elsewhere": "shares no benchmark",
         "base fresh": "demo of fresh is not scored",
-        "base empty": "demo of empty has no samples; complete the run first",
-        "empty base": "demo of empty has no samples; complete the run first",
+        "base empty": "demo of empty has no samples: complete the run",
+        "empty base": "demo of empty has no samples: complete the run",
     }.items():
         refused = harness(tmp_path, "compare", *runs.split())
         assert (refused.code != 0, words in refused.err) == (True, True), refused.err
@@ -208,11 +208,11 @@ COLD = {"sampling": {"temperature": 0.0}}
 @pytest.mark.parametrize(
     ("identities", "text", "finish", "why"),
     [
-        (({}, {}), long_reply, "stop", "sample one of the two again"),
-        (({}, {"sampling": {"temperature": 0.6, "max_tokens": 99}}), long_reply, "stop", "sample one of the two again"),
-        (({}, {}), lambda *of: long_reply(*of)[:450], "length", "sample one of the two again"),
+        (({}, {}), long_reply, "stop", "sample one of them again"),
+        (({}, {"sampling": {"temperature": 0.6, "max_tokens": 99}}), long_reply, "stop", "sample one of them again"),
+        (({}, {}), lambda *of: long_reply(*of)[:450], "length", "sample one of them again"),
         (({}, {"seed": 7}), long_reply, "stop", "answers from a cache"),
-        ((COLD, COLD | {"seed": 7}), long_reply, "stop", "At temperature 0 a reply repeats itself"),
+        ((COLD, COLD | {"seed": 7}), long_reply, "stop", "At temperature 0 replies do not depend on the seed"),
         # The twins: the same settings with other replies, parts of replies that no limit cut, and short replies.
         (({}, {}), lambda *of: f"Else: {long_reply(*of)}", "stop", ""),
         (({}, {}), lambda *of: long_reply(*of)[:450], "stop", ""),
@@ -235,7 +235,7 @@ def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_setting
     repeated = [warning for warning in compared.decision.warnings if "word for word" in warning]
     assert len(repeated) == bool(why)
     for warning in repeated:
-        assert warning.startswith("24 of 24 replies that were compared are the same in both runs, word for word")
+        assert warning.startswith("24 of 24 replies that were compared are identical in both runs")
         assert why in warning
     assert "samples: 8 → 4" in [difference_in_words(one) for one in compared.settings]
 
@@ -287,7 +287,7 @@ def test_a_digest_is_left_out_where_words_say_the_same(tmp_path: Path) -> None:
     assert "the settings of the runs differ: prompt: " in done.err
     assert "prompt_digest" not in done.out + done.err
     edited = harness(tmp_path, "compare", "base", "edited")
-    assert "the settings of the runs differ: the prompt boxed has another text" in edited.err
+    assert "the settings of the runs differ: the prompt boxed has a different text" in edited.err
     assert "digest" not in edited.out + edited.err
 
 
@@ -301,9 +301,9 @@ def test_undecided_answers_widen_what_a_difference_may_be(tmp_path: Path) -> Non
         words = ("--response-key", "text", "--answer-key", "answer", "--question-key", "question")
         assert harness(tmp_path, "score", f"{name}.jsonl", *words).code == 0
     for runs, counts, told in (
-        (("plain", "wordy"), ("0 of 10", "3 of 10"), "may lie anywhere from -30.0 to +0.0 points"),
-        (("wordy", "plain"), ("3 of 10", "0 of 10"), "may lie anywhere from +0.0 to +30.0 points"),
-        (("wordy", "part"), ("1 of 8", "1 of 8"), "may lie anywhere from"),
+        (("plain", "wordy"), ("0 of 10", "3 of 10"), "may be anywhere from -30.0 to +0.0 points"),
+        (("wordy", "plain"), ("3 of 10", "0 of 10"), "may be anywhere from +0.0 to +30.0 points"),
+        (("wordy", "part"), ("1 of 8", "1 of 8"), "may be anywhere from"),
     ):
         done = harness(tmp_path, "compare", *(f"{name}.jsonl" for name in runs))
         assert f"  baseline → run: undecided {' → '.join(counts)}\n" in done.out
@@ -381,12 +381,12 @@ def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_
     done = harness(tmp_path, "compare", "base", "tuned")
     tail = done.out[done.out.index("mean of 2 benchmarks: tuned ") :]
     assert f"p {first.mean.p_sampling:.3f}  {first.mean.verdict}" in tail
-    assert tail.splitlines()[1] == "  each benchmark counts alike, whether it has 20 or 30 questions"
+    assert tail.splitlines()[1] == "  each benchmark has the same weight, whether it has 20 or 30 questions"
     # Missing samples leave no mean.
     grades_file = tuned.benchmark("sums").grades
     grades_file.write_text("".join(grades_file.read_text("utf-8").splitlines(keepends=True)[:-2]), encoding="utf-8")
     done = harness(tmp_path, "compare", "base", "tuned")
-    assert "mean of 2 benchmarks: not compared, since samples are missing" in done.out
+    assert "mean of 2 benchmarks: not compared, because samples are missing" in done.out
 
 
 def test_the_cells_of_two_steps_have_a_line_for_the_mean_over_their_benchmarks(tmp_path: Path) -> None:
@@ -468,13 +468,13 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
     for place, said in {
         "empty": "empty holds none",
         "nowhere.yaml": "nowhere.yaml is not there",
-        "model.yaml": "model.yaml holds no score of org/model-7b on demo: give --model",
-        "name.yaml": "name.yaml holds no score of org/model-7b on demo: give --model",
+        "model.yaml": "model.yaml has no score of org/model-7b on demo: give --model",
+        "name.yaml": "name.yaml has no score of org/model-7b on demo: give --model",
     }.items():
         refused = harness(tmp_path, "verify", "mine", "--published", place)
         assert (refused.code, said in refused.err) == (2, True), refused.err
     shipped = harness(tmp_path, "verify", "mine").err
-    assert "the table of published scores holds no score of" in shipped
+    assert "the table of published scores has no score of" in shipped
 
 
 @pytest.mark.parametrize(
@@ -580,12 +580,12 @@ def test_a_score_that_is_compared_with_none_is_named_and_no_margin_holds(tmp_pat
     alone, gate = ("first+demo", "last+demo", "last+sums"), ("--margin", "1")
     done = harness(tmp_path, "compare", *alone)
     assert done.code == 0
-    assert "the score of last+sums in sums is not compared: no other of these runs has it" in done.err
+    assert "the score of last+sums in sums is not compared: no other run includes it" in done.err
     assert harness(tmp_path, "compare", *alone, *gate).code == 1
     assert harness(tmp_path, "compare", *alone[:2], *gate).code == 0, "its wrong twin: all are compared"
     # A named baseline is the only one, and what it lacks is named.
     done = harness(tmp_path, "compare", *CELLS, "--baseline", "first+demo", *gate)
-    words = "the scores of first+sums, last+sums in sums are not compared: the baseline first+demo does not have it"
+    words = "the scores of first+sums, last+sums in sums are not compared: the baseline first+demo does not include it"
     assert (done.code, words in " ".join(done.err.split()), "sums: " in done.out) == (1, True, False)
 
 

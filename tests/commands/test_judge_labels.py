@@ -159,10 +159,10 @@ def test_a_line_that_is_no_labelled_pair_is_named(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "name either the scored RUN for a person to judge, or labeled pairs with --labels FILE"),
-        (["run", "--judge", "judge"], "--judge: it does not go with a RUN"),
+        ([], "give either a scored RUN to grade by hand, or a file of labeled answers with --labels FILE"),
+        (["run", "--judge", "judge"], "--judge: it does not work with a RUN"),
         (["--labels", "pairs.jsonl"], "name the judge to measure with --judge MODEL"),
-        (["--labels", "pairs.jsonl", "--judge", "judge", "--who", "Ann"], "--who: it does not go with --labels"),
+        (["--labels", "pairs.jsonl", "--judge", "judge", "--who", "Ann"], "--who: it does not work with --labels"),
         (["--labels", "none.jsonl", "--judge", "judge"], "none.jsonl cannot be read"),
     ],
 )
@@ -241,8 +241,8 @@ def test_of_verdicts_more_than_half_count_and_the_command_names_every_judge(tmp_
             planned.out + planned.err
         )
         done = harness(tmp_path, *words)
-    assert "spread of the judges, no interval: a " in done.out
-    assert "most votes count" in done.out
+    assert "spread of the judges (not an interval): a " in done.out
+    assert "the majority counts" in done.out
     write_run(tmp_path / "mute", {"p": (PROSE, ["both"])}, "proofs")
     with FakeServer(judge_of({"else": json.dumps({"a": yes, "b": "perhaps"})}, ("a", "b"))) as server:
         mute = harness(tmp_path, "score", "mute", "--judge", f"a@{server.base_url},jury=b")

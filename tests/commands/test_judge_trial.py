@@ -346,7 +346,7 @@ def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
     alone = output_of(more.path, "--dry-run")
     assert "essays" not in alone
     assert promised(alone)[0] == 2
-    assert "the judge has nothing to rule on" in output_of(decided.path, "--dry-run")
+    assert "there is nothing to judge" in output_of(decided.path, "--dry-run")
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
         (("--judge", "m", "--dry-run", "--json"), "--dry-run: it does not work with --json"),
         (("--judge", "m", "--dry-run", "--also", "math-verify"), "--also: --dry-run sends and stores nothing"),
         (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two prices of 0 or more"),
-        (("--prices", "1,2"), "prices: they are prices of the judge: name the judge with --judge"),
+        (("--prices", "1,2"), "prices: they are the judge's prices: name the judge with --judge"),
     ],
 )
 def test_what_a_dry_run_cannot_do_is_refused(tmp_path: Path, words: tuple[str, ...], sentence: str) -> None:
@@ -434,7 +434,7 @@ def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"prices": (1, 2)}, r"prices: they are prices of the judge: .*judge=harness.Judge\(model=…\)"),
+        ({"prices": (1, 2)}, r"prices: they are the judge's prices: .*judge=harness.Judge\(model=…\)"),
         ({"judge": Judge(model="m"), "prices": (-1, 2)}, "expected two prices of 0 or more"),
     ],
 )

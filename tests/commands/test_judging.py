@@ -112,7 +112,9 @@ def test_the_same_judge_again_needs_no_server_and_no_judge_brings_the_rules_back
     assert run.benchmark("prose").grades.read_bytes() == stored
     for _ in range(2):  # the scores name no judge any more, its replies do
         replaced = harness(tmp_path, "score", str(run.path)).err
-        assert "warning: this run was judged before, by judge@verdict; these are the grades without" in replaced
+        assert (
+            "warning: this run was graded by the judge judge@verdict before; these are the grades without" in replaced
+        )
         assert {g.grader for g in graded(run).values()} == {GRADER}
     assert judge_run(run, nobody).scores == first.scores
 
@@ -550,7 +552,7 @@ def test_a_person_s_points_move_the_mean_and_may_turn_a_comparison(tmp_path: Pat
         return compared.decision.verdict, " ".join(compared.decision.warnings)
 
     assert verdict()[0] == "better"
-    assert "would undo what is seen" in verdict()[1]
+    assert "would cancel this difference" in verdict()[1]
     [audit] = reasoning_harness.audit(tmp_path / "better", samples=40, out=tmp_path / "todo.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "todo.jsonl").read_text("utf-8").splitlines()]
     assert {row["points_of"] for row in rows} == {7}

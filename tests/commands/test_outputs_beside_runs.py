@@ -211,7 +211,7 @@ def test_the_questions_of_the_benchmark_that_have_no_row_are_missing(tmp_path: P
     assert (score.partial, score.n_missing, score.n_questions, score.n_samples) == (True, 20, 40, 60)
     assert (score.accuracy.value, score.bounds.low, score.bounds.high) == (1.0, 0.75, 1.0)
     missing = (
-        "10 of 40 questions of demo have no row in 30.jsonl, and count as missing; if only the others were set, name"
+        "10 of 40 questions of demo have no row in 30.jsonl, and count as missing. If only the others were asked, give"
     )
     assert [warning for warning in score.sentences if warning.startswith(missing)]
     assert "partial: 20 samples are missing; the complete accuracy lies between 75.0 and 100.0%" in score.sentences
@@ -251,7 +251,7 @@ def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
         "  - {model: org/m, benchmark: demo, metric: pass@1, percent: 100, samples: 2, settings: {temperature: 0.6}}\n"
     )
     place.write_text(text)
-    with pytest.raises(harness.UsageError, match=r"model: no record names the model that wrote theirs.jsonl: give"):
+    with pytest.raises(harness.UsageError, match=r"model: the model that wrote theirs.jsonl is unknown: give"):
         harness.verify(file, published=place)
     (found,) = harness.verify(file, model="org/m", published=place)
     assert found.standing == "compatible"
@@ -297,7 +297,7 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
     file, table = class_list(tmp_path, "name,no,response\nA,8,4\nB,7,3\nC,8,3\n")
     (score,) = harness.score(file, benchmark=str(table), id_key="no", workers=1)
     assert (score.n_correct, score.n_samples) == (2, 3)
-    assert any("matched with questions by the id alone" in warning for warning in score.sentences)
+    assert any("matched with questions only by ID" in warning for warning in score.sentences)
     kept = grades.read(imported_at(file).benchmark("table"))
     assert [(grade.question_id, grade.verdict) for grade in kept] == [
         ("8", "correct"),
@@ -310,7 +310,7 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
     file, table = class_list(tmp_path, "no,question,response\n8,How long is it？,3\n")
     (score,) = harness.score(file, benchmark=str(table), id_key="no", workers=1)
     assert score.n_correct == 1
-    assert not any("by the id alone" in warning for warning in score.sentences)
+    assert not any("only by ID" in warning for warning in score.sentences)
     for rows, message in (
         ("no,question,response\n8,How long is it？,3\n7,,3\n", "has no text"),
         ("no,response\n8,4\n,3\n", "has no text"),
@@ -354,11 +354,11 @@ def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp
 def test_a_run_that_cannot_be_made_beside_the_file_is_made_elsewhere(tmp_path: Path) -> None:
     file = sums(tmp_path / "base.jsonl", 2)
     imported_at(file).path.write_text("in the way")
-    assert "To make the run elsewhere, give out='results/base'" in refused("score", file)
+    assert "To write the run elsewhere, use out='results/base'" in refused("score", file)
     done = command("score", file, "--out", tmp_path / "run", "--workers", "1", "--json")
     assert (done.exit_code, json.loads(done.stdout)[0]["accuracy"]["value"]) == (0, 0.25)
-    assert f"base.jsonl was read into the run folder {tmp_path / 'run'}\n" in done.stderr
-    assert "was read into" not in command("score", tmp_path / "run").output
+    assert f"base.jsonl was converted to the run folder {tmp_path / 'run'}\n" in done.stderr
+    assert "was converted to" not in command("score", tmp_path / "run").output
 
 
 def test_a_corrected_reference_of_the_named_benchmark_counts_at_the_next_score(tmp_path: Path) -> None:
@@ -393,7 +393,9 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
     harness.audit(file, samples=2, out=todo)
     todo.write_text(todo.read_text().replace('"verdict":null', '"verdict":"correct"'))
     harness.audit(file, samples=2, verdicts=todo)
-    with pytest.raises(harness.HarnessError, match=r"base\.jsonl\.scored has verdicts of a person or a judge on the"):
+    with pytest.raises(
+        harness.HarnessError, match=r"base\.jsonl\.scored has verdicts of a person or a judge on an earlier"
+    ):
         harness.score(sums(file, 4), workers=1)
 
 
@@ -472,7 +474,7 @@ def test_a_file_becomes_a_run_that_takes_verdicts_by_hand(tmp_path: Path) -> Non
         assert "class.csv:2" in command("show", path, "--correct").output
         Path("todo.jsonl").unlink()
     Path("class.csv").write_text("name,no,response\nAnn,1,no\n")
-    assert "is a run already" in refused("score", "class.csv", *options, "--out", "results/class")
+    assert "already contains a run" in refused("score", "class.csv", *options, "--out", "results/class")
 
 
 PRIME = "下面哪个数是质数？请选择一个最合适的答案。"

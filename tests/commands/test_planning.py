@@ -109,10 +109,10 @@ def test_a_plan_before_any_run_takes_a_published_spread_or_an_accuracy(tmp_path:
     write_questions(tmp_path / "my50.jsonl", 50)
     for name in ("gsm8k", "my50.jsonl"):
         refused = harness(tmp_path, "plan", name, "--detect", "2")
-        assert (refused.code, "no source publishes how much samples vary" in refused.err) == (2, True)
-        assert "--accuracy, or a scored run in place of the name" in refused.err
+        assert (refused.code, "no published spread is known" in refused.err) == (2, True)
+        assert "--accuracy, or a scored run instead of the name" in refused.err
         given = harness(tmp_path, "plan", name, "--detect", "2", "--accuracy", "91")
-        assert (given.code, "accuracy 91.0%, as given; the spread is" in given.out) == (0, True), given.err
+        assert (given.code, "accuracy 91.0%, as given; spread from" in given.out) == (0, True), given.err
     assert " on the same 50 questions " in harness(tmp_path, "plan", "my50.jsonl:16", "--accuracy", "80").out
     card = "title: Own\nsource: {kind: file, path: rows.jsonl}\ncolumns: {question: question, answer: answer}\n"
     (tmp_path / "own.yaml").write_text(card)
@@ -137,7 +137,7 @@ def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(tmp_p
 def test_a_run_without_a_spread_or_a_score_is_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
     refused = harness(tmp_path, "plan", "pilot/", "--detect", "2")
-    assert "one sample of each question, which shows no spread: a second one of a quarter of the questions does" in (
+    assert "one sample per question, which does not show their spread: sample a quarter of the questions twice" in (
         refused.err
     )
     write_run(tmp_path / "results" / "mine", benchmarks=[("demo", 30, 2)])
@@ -210,12 +210,12 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_p
         ("aime24 16 --detect 2", "unknown benchmark '16'"),
         ("nothing:4", "unknown benchmark 'nothing'"),
         ("results/nothing:4", "there is no run at"),
-        ("aime24 --json", "or the loss to rule out, as --margin 2 or --recovery 95; or a number of samples"),
+        ("aime24 --json", "the loss to rule out, as --margin 2 or --recovery 95, or a number of samples"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
-        ("aime24:64,aime-2024:16", "aime24 is given twice: a plan is for one comparison"),
+        ("aime24:64,aime-2024:16", "aime24 is given twice: a plan is for a single comparison"),
         ("aime24:64 --prices=-1,2", "expected two prices of 0 or more"),
         ("aime24 --detect 0", "--detect 0"),
-        ("aime24 --detect 70 --accuracy 59", "differs by 70 points from 59.0%, which the plan takes: give at most 59"),
+        ("aime24 --detect 70 --accuracy 59", "differs by 70 points from 59.0%, the assumed accuracy: give at most 59"),
         ("aime24:64 --margin 1 --detect 1", "use one of them"),
         ("aime24:64 --margin 1 --recovery 95", "use one of them"),
         ("aime24:64 --recovery 0.95", "greater than or equal to 50"),

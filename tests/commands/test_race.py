@@ -164,7 +164,7 @@ def test_a_decided_candidate_samples_no_more(questions: Path, tmp_path: Path) ->
     ("names", "more", "words_of_refusal"),
     [
         (["a temperature", "b"], [], "--candidate 'a temperature': expected KEY=VALUE"),
-        (["", "b"], [], "found no name"),
+        (["", "b"], [], "the name is missing"),
         (["a", "b budget_tokens=2000"], [], "all candidates together"),
         (["a", "b prices=1,2"], ["--budget-usd", "1"], "has no prices"),
     ],

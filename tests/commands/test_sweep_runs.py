@@ -318,10 +318,10 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"2" * 100)
     assert warned() == [
         "harness: warning: ck-step_30+x+a: ck/step_30 changed after its samples were made (weights_sample): its scores "
-        "are those of the former files. For new scores, delete results/s/ck-step_30+x+a"
+        "belong to the old files. For new scores, delete results/s/ck-step_30+x+a"
     ]
     # Who reads only the pages is told, too: a footnote of the tables and of the report.
-    sentence = "changed after its samples were made (weights_sample): its scores are those of the former files"
+    sentence = "changed after its samples were generated (weights_sample): its scores belong to the old files"
     assert harness(tmp_path, "report", "results/s").code == 0
     for name in ("table.md", "table.html", "report.html"):
         text = (out / name).read_text("utf-8").replace("\\_", "_")

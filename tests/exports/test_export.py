@@ -350,7 +350,7 @@ def test_each_solution_becomes_the_reply_to_its_question_in_llama_factory_s_form
         ),
         ({"to": "alpaca", "solution_key": "note"}, "no question of mine has a text in the column 'note'"),
         ({"to": "parquet", "solution_key": "solution"}, "parquet holds samples"),
-        ({"to": "alpaca", "solution_key": "solution", "shortest": 1}, "shortest chooses samples of a run"),
+        ({"to": "alpaca", "solution_key": "solution", "shortest": 1}, "shortest selects samples of a run"),
     ],
 )
 def test_what_makes_no_training_data_is_refused(tmp_path: Path, given: dict[str, object], reason: str) -> None:

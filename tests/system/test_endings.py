@@ -274,7 +274,7 @@ def test_a_signal_while_a_race_grades_ends_with_the_command_that_resumes(
     with FakeServer(well) as server:
         done = harness(tmp_path, *of_verb("race", tmp_path, server.base_url))
     assert done.code == 130
-    assert done.err.splitlines()[-1].startswith("harness: stopped by SIGINT; what is stored counts. Resume with: ")
+    assert done.err.splitlines()[-1].startswith("harness: stopped by SIGINT. Stored results are kept. Resume with: ")
 
 
 TAKE_TERMINAL = """
