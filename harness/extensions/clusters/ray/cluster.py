@@ -162,9 +162,7 @@ class Cluster:
                 if ready:
                     watcher.standing(f"{len(results) - len(waiting)} of {len(results)} tasks have ended")
         if signals.caught is not None:
-            raise Interrupted(
-                "interrupted. Stored results are kept; run the same command again to resume.", signals.caught
-            )
+            raise Interrupted("interrupted. Stored results are kept; the same command resumes.", signals.caught)
         for index in sorted(failed):
             raise failed[index]
         return results
