@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Literal
 
@@ -91,5 +92,16 @@ class Fitted:
             side: Literal["left", "right"] = "right" if column in self._numeric else "left"
             table.add_column(Text(self._cells[column][0]), width=widths[column], overflow="fold", justify=side)
         for row in zip(*(self._cells[column][1:] for column in columns), strict=True):
-            table.add_row(*map(Text, row))
+            table.add_row(*(Text(_broken(cell, widths[n])) for n, cell in zip(columns, row, strict=True)))
         return table
+
+
+def _broken(cell: str, width: int) -> str:
+    """The cell in lines of at most `width`; words that are wider break after hyphens, dots, slashes and underscores."""
+    lines = [""]
+    for word in re.findall(r"\S+\s*", cell):
+        for piece in [word] if cell_len(word.rstrip()) <= width else re.findall(r"[^-_./]+[-_./]*|[-_./]+", word):
+            if lines[-1] and cell_len(lines[-1] + piece.rstrip()) > width:
+                lines.append("")
+            lines[-1] += piece
+    return "\n".join(map(str.rstrip, lines))

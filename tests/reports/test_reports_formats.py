@@ -296,6 +296,11 @@ def test_a_table_breaks_no_number_and_no_word_in_a_narrow_terminal(
     assert all(shown.count(cell) >= times for cell, times in cells.items())
 
 
+def test_a_name_that_is_too_long_breaks_after_a_hyphen_or_underscore() -> None:
+    shown = terminal(Fitted(("run", "n"), [("base-model_8b-instruct", "0.5")], numeric={1}), 22)
+    assert [line.split() for line in shown.splitlines()[-3:-1]] == [["base-model_8b-", "0.5"], ["instruct"]]
+
+
 def test_the_tables_of_commands_are_80_columns_wide_where_no_terminal_is(tmp_path: Path) -> None:
     names = ["a-name-that-goes-on-" * 4 + letter for letter in "ab"]
     for number, name in enumerate(names):
