@@ -13,7 +13,7 @@ import yaml
 
 from harness.benchmarks.judge_forms import form_names
 from harness.core import plugins
-from harness.core.choices import ApiName
+from harness.core.choices import ApiName, OutputsFormat
 from harness.core.options import options_of
 from harness.exports import formats
 from harness.options.commands import all_options
@@ -55,15 +55,18 @@ def test_the_workflow_runs_what_anybody_runs() -> None:
     assert re.search(rf"^ *(?:\w+=\S+ )*{command}\b(?!-)", script, re.MULTILINE)
 
 
+VERIFIERS = CHECKOUT / "harness" / "grading" / "verifiers"
 LISTED: dict[str, Iterable[str]] = {
     "docs/exports.md": (*formats(), *plugins.extensions("tracker")),
     "docs/hosted.md": get_args(ApiName),
     "docs/judge.md": form_names(),
     "docs/servers.md": ENGINES,
     "docs/tools.md": TOOLS,
+    "tests/foreign": {*get_args(OutputsFormat)} - {"sgl_eval"},  # read as nemo_skills
+    "tests/grading": {path.stem for path in VERIFIERS.glob("[a-z]*.py")} - {"left_open"},  # leaves all to a judge
     "mkdocs.yml": [str(page.relative_to(CHECKOUT / "docs")) for page in (CHECKOUT / "docs").rglob("*.md")],
 }
-"""Page → everything of its kind, which it has to name."""
+"""Page, or folder of tests → everything of its kind, which it has to name."""
 
 
 def unnamed(names: Iterable[str], text: str) -> list[str]:
@@ -73,7 +76,9 @@ def unnamed(names: Iterable[str], text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", LISTED)
 def test_a_page_names_everything_of_its_kind(page: str) -> None:
-    assert unnamed(LISTED[page], (CHECKOUT / page).read_text("utf-8")) == [], f"{page} does not name them"
+    files = [*(CHECKOUT / page).rglob("*.py")] or [CHECKOUT / page]
+    text = "\n".join(file.read_text("utf-8") for file in files)
+    assert unnamed(LISTED[page], text) == [], f"{page} does not name them"
     assert unnamed(["lm", "chat"], "lm-eval, chats") == ["lm", "chat"]
 
 
