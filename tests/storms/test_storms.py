@@ -31,10 +31,7 @@ def test_a_disturbed_command_ends_as_a_quiet_one(name: str, monkeypatch: pytest.
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "name",
-    ["judge", "run served", *(pytest.param(name, marks=pytest.mark.wide) for name in ("score", "run with a tool"))],
-)
+@pytest.mark.parametrize("name", AT_BIRTH)
 def test_children_killed_at_birth_change_no_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storm, "TROUBLES", (storm.killed_at_birth,))  # by cold starts: a warm child has other parents
     seed = next(seed for seed in range(10_000) if name_of(random.Random(seed)) == name)
