@@ -137,15 +137,6 @@ def test_what_a_record_states_is_named_as_ours(
     assert {name: getattr(score, name) for name in expected} == expected
 
 
-def test_of_parts_and_the_whole_only_the_whole_is_taken(tmp_path: Path) -> None:
-    record = changed()
-    for name, value in (("AIME-2024 (overall)", 60.0), ("AIME-2024", 70.0)):
-        part = copy.deepcopy(RECORD["evaluation_results"][0]) | {"evaluation_name": name}
-        part["score_details"]["score"] = value
-        record["evaluation_results"].append(part)
-    assert [score.value for score in published(tmp_path, record)] == [0.6]
-
-
 @pytest.mark.parametrize(
     ("record", "said"),
     [

@@ -56,11 +56,6 @@ def misbehaves(answer: str, question: Question) -> bool:
     return answer in ("right", "late")
 
 
-def answers_alike(answer: str, question: Question) -> bool:
-    """Well-behaved: the answer is one of the references, letter by letter."""
-    return answer in question.references
-
-
 def is_pattern(answer: str, question: Question) -> bool:
     """Raises an exception of a library if the answer is no regular expression."""
     import re

@@ -183,27 +183,6 @@ def test_tokens_that_are_not_of_this_run_and_replicas_that_are_missing_are_found
     assert "50% fewer tokens than the client received" in used(500).remarks[0]
 
 
-def test_sessions_and_endpoints_add_up_and_a_reading_between_shows_a_restart() -> None:
-    def reading(session: float, endpoint: str, time: float, tokens: int, arrived: int) -> EngineReading:
-        page = parse(page_of("sglang", {("tokens", "0"): tokens, ("verified", "0"): tokens // 2}))
-        return EngineReading(session, time, endpoint, page, 8, 8, arrived)
-
-    lines = [
-        reading(session, endpoint, time, tokens, arrived)
-        for session in (1.0, 2.0)
-        for endpoint in ("a", "b")
-        for time, tokens, arrived in ((0.0, 100, 0), (5.0, 140, 80), (10.0, 200, 200))
-    ]
-    made = of(lines)
-    assert (made.tokens, made.client_tokens, made.acceptance_length) == (400.0, 400, 2.0)
-    assert (made.tokens_per_s, made.client_tokens_per_s) == (20.0, 20.0)
-    between = [reading(2.0, "a", 11.0, 3, 200), reading(2.0, "a", 12.0, 300, 200)]
-    assert of([*lines, *between]).tokens is None
-    lost = of([*lines, EngineReading(1.0, 0.0, "c", EnginePage(why="HTTP 404"))])
-    assert lost.tokens is None
-    assert lost.remarks == ("c: it shows no metrics (HTTP 404)",)
-
-
 @given(st.lists(st.lists(st.integers(1, 9), min_size=3, max_size=9), min_size=2, max_size=4), st.randoms())
 def test_replicas_that_answer_in_turn_are_not_taken_for_a_restart(rises: list[list[int]], chance: Any) -> None:
     turns = [n for n, rise in enumerate(rises) for _ in rise]

@@ -15,7 +15,7 @@ import pytest
 from harness.core import codec
 from harness.core.contradictions import CUT_EARLY, TOO_FEW_STATED
 from harness.core.hidden_limit import DIGEST_BITS
-from harness.core.records import Grade, Sample, Usage
+from harness.core.records import Sample, Usage
 from harness.core.reply_notes import AFTER_LEFTOVER, LATE_TEXT, UNREAD_TEXT
 from harness.presets.grading import GradingOptions
 from harness.runs import RunFolder
@@ -30,9 +30,9 @@ from harness.scoring.anomalies import (
 )
 from harness.scoring.observed import Observed
 from harness.scoring.pipeline import score_run
-from harness.scoring.score import Score, score_benchmark
+from harness.scoring.score import Score
 from tests.runs import recorded
-from tests.scoring.graded import grade, question
+from tests.scoring.graded import question
 from tests.scoring.test_scoring_observed import A, sample, stored
 
 WORDS = [
@@ -217,33 +217,6 @@ def test_replies_of_unknown_text_are_no_copies() -> None:
     counted = copies_among(question, np.array([LONG_CHARS << DIGEST_BITS] * 2 + [-1] * 6), 1)
     assert counted is not None
     assert (counted[0].n_samples, counted[0].n_equal) == (8, 1)
-
-
-def test_copies_are_counted_within_the_rounds_that_the_score_covers() -> None:
-    """30 questions × 16 planned; two have 2 samples so far, so the score covers 2 rounds, 60 samples."""
-    questions = [question(f"q{n:02}") for n in range(30)]
-    copied = LONG_CHARS << DIGEST_BITS
-
-    def grades(copies: int, stored: int) -> list[Grade]:
-        """Of each question, the last `copies` of the `stored` samples have one text."""
-        return [
-            msgspec.structs.replace(
-                grade(f"q{n:02}", index, "cw"[(n + index) % 2]),
-                reply_checksum=copied + n if index >= stored - copies else copied + 1000 + 16 * n + index,
-            )
-            for n in range(30)
-            for index in range(2 if n < 2 else stored)
-        ]
-
-    unfinished, two_rounds = (score_benchmark(questions, grades(3, stored), 16) for stored in (10, 2))
-    assert (unfinished.n_samples, two_rounds.n_samples) == (60, 60)
-    assert unfinished.copies is not None
-    assert unfinished.copies.n_samples == 60
-    assert unfinished.copies.n_equal == 0, "the copies lie outside the complete rounds"
-    assert two_rounds.copies is not None
-    assert two_rounds.copies.independent == 0.5
-    alone = score_benchmark(questions, [one for one in grades(0, 10) if one.sample_index < 2], 2)
-    assert unfinished.accuracy.sampling == alone.accuracy.sampling
 
 
 def test_the_bound_falls_with_the_length_and_never_below_one() -> None:

@@ -136,14 +136,6 @@ def test_only_what_a_judge_decided_is_audited() -> None:
     assert (estimate.n_population, estimate.accuracy.value) == (2, 0.5)  # q1 is right by the rules
 
 
-def test_without_a_judge_all_samples_are_audited() -> None:
-    items = items_of({}, q1="cw", q2="cc")
-    assert len(draw(items, 100)) == 4
-    estimate = estimated(items, {Key("q1", 0): True, Key("q1", 1): True, Key("q2", 0): True, Key("q2", 1): False})
-    assert estimate is not None
-    assert (estimate.accuracy.value, estimate.n_differing) == (0.75, 2)
-
-
 def test_each_verdict_gets_its_part() -> None:
     """Of 180 correct and 20 wrong samples a quarter of the drawn are wrong ones."""
     items = items_of({}, **{f"q{i}": "c" * 9 + "w" for i in range(20)})

@@ -77,17 +77,6 @@ def test_a_load_is_what_counting_each_token_and_request_at_full_load_gives(concu
         assert [stated.p50, stated.p90, stated.p99] == pytest.approx(expected)
 
 
-def test_ramp_up_and_drain_are_left_out() -> None:
-    """The wrong twin: a mean over the whole run is lower by a third."""
-    point = point_of(samples := simulated(1, 64, 16), 16)
-    whole = sum(one.usage.completion_tokens or 0 for one in samples) / max(
-        one.timing.started + one.timing.total for one in samples
-    )
-    truth = 16 * MEAN_TOKENS / (PREFILL_S + (MEAN_TOKENS - 1) / USER_SPEED)
-    assert whole < 0.75 * truth < point.tokens_per_s.value
-    assert point.share < 0.8
-
-
 def test_intervals_cover_the_true_rates() -> None:
     covered = np.zeros(2)
     spread = np.exp(0.1**2)  # The mean of 1 / speed, of two normal logarithms with deviation 0.1.
@@ -134,13 +123,3 @@ def test_a_reply_in_one_piece_and_hidden_reasoning_have_no_false_speed() -> None
     assert shown is not None
     assert plain.user_tokens_per_s is not None
     assert shown.value == pytest.approx(plain.user_tokens_per_s.value / 2, rel=0.03)
-
-
-def test_sessions_of_a_resumed_run_count_without_the_time_between_them() -> None:
-    samples = simulated(1, 200, 4)
-    later = [replace(one, timing=replace(one.timing, started=one.timing.started + 1e5)) for one in samples]
-    once, twice = point_of(samples, 4), point_of([*samples, *later], 4)
-    assert twice.seconds == pytest.approx(2 * once.seconds)
-    assert twice.share == pytest.approx(once.share)
-    assert twice.tokens_per_s.value == pytest.approx(once.tokens_per_s.value)
-    assert twice.total == once.total

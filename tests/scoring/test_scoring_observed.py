@@ -9,7 +9,6 @@ import math
 import random
 import tracemalloc
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 import numpy as np
@@ -25,7 +24,7 @@ from harness.reports.tables import endpoint_table
 from harness.runs import RunFolder, grades, read_samples
 from harness.runs.line_file import write_lines
 from harness.scoring.journal_grades import basis
-from harness.scoring.observed import Column, Flag, Observed, endpoint_scores, salvage_warnings, takeover_warning
+from harness.scoring.observed import Column, Observed, endpoint_scores, salvage_warnings, takeover_warning
 from harness.scoring.pipeline import score_run
 from harness.scoring.tally import tally
 from tests.runs import recorded
@@ -43,72 +42,6 @@ def test_a_column_gives_back_what_was_stated_up_to_the_largest_exact_number(valu
     rows = np.array([*range(len(values))][::-1] * 2, dtype=np.int64)
     found = [None if math.isnan(one) else one for one in column.of(rows)]
     assert found == [value and min(value, 2.0**53) for value in (values[row] for row in rows)]
-
-
-STATED = {
-    "started": 1.8e9,
-    "total": 9.0,
-    "first_token": 1.5,
-    "last_token": 8.5,
-    "gap_p50": 0.25,
-    "gap_p99": 0.75,
-    "lag": 0.125,
-    "attempts": 3,
-    "prompt_tokens": 30,
-    "completion_tokens": 20,
-    "reasoning_tokens": 10,
-}
-TIMES = ("started", "total", "first_token", "last_token", "gap_p50", "gap_p99", "lag")
-
-
-def test_each_fact_of_a_sample_is_kept_under_its_own_name() -> None:
-    plain = Sample(
-        benchmark="demo",
-        question_id="q",
-        sample_index=0,
-        text="so 2",
-        reasoning=None,
-        finish_reason="stop",
-        usage=Usage(),
-        timing=Timing(started=1.0, total=2.0),
-        endpoint=A,
-    )
-    full = msgspec.structs.replace(
-        plain,
-        endpoint=B,
-        finish_reason="length",
-        attempts=3,
-        reasoning="hm",
-        text="\ufffd" * 9,
-        timing=Timing(clock="kernel", **{name: STATED[name] for name in TIMES}),  # type: ignore[arg-type]
-        usage=Usage(prompt_tokens=30, completion_tokens=20, reasoning_tokens=10),
-        salvaged_at=tuple(Seam(tokens=1, text=1, reasoning=0, exact=exact) for exact in (True, False)),
-    )
-    exactly = msgspec.structs.replace(
-        plain, endpoint="file:a.jsonl", salvaged_at=full.salvaged_at[:1], usage=Usage(reasoning_tokens=9)
-    )
-    observed = Observed()
-    rows = np.array([observed.observe(one) for one in (plain, full, exactly)], dtype=np.int64)
-    assert rows.tolist() == [0, 1, 2]
-    for name, value in STATED.items():
-        first, second, _ = observed.columns[name].of(rows)
-        assert second == value, name
-        assert math.isnan(first) == (name not in ("started", "total")), name
-    assert observed.endpoint(rows).tolist() == [0, 1, 2]
-    assert observed.endpoints == {A: 0, B: 1, "file:a.jsonl": 2}
-    flags = {
-        "kernel_stamps": [0, 1, 0],
-        "hidden": [0, 0, 1],
-        "summary": [0, 1, 0],
-        "salvaged": [0, 1, 1],
-        "retokenised": [0, 1, 0],
-        "foreign": [0, 0, 1],
-        "stopped": [1, 0, 1],
-    }
-    assert {flag: observed.flagged(flag, rows).tolist() for flag in get_args(Flag)} == flags
-    assert [observed.anomalies(row) for row in rows] == [(), ("garbled",), ()]
-    shown = {sign: [*where] for sign, where in observed.shown(rows).items()}
-    assert shown == {sign: [0, sign == "garbled", 0] for sign in shown}
 
 
 @pytest.mark.parametrize(
