@@ -142,10 +142,10 @@ def test_a_container_gets_names_of_secrets_and_the_local_model(tmp_path: Path, m
         ({"dp_mode": "ray"}, "dp_mode", "expected 'client', 'engine' or 'router'"),
         ({"environment": {"A": b"sk-123"}}, "environment", "expected NAME=VALUE"),
         ({"nodes": 2}, "head_address", "several nodes need the address of node 0"),
-        ({"python": "p", "docker": "d"}, "docker", "give one"),
+        ({"python": "p", "docker": "d"}, "docker", "use one of them"),
         ({"api_key_env": "sk-123"}, "api_key_env", "name of an environment variable"),
-        ({"name": "../x"}, "name", "server's name is"),
-        ({"nodes": 2, "node_rank": 2, "head_address": "h"}, "node_rank", "at most 1"),
+        ({"name": "../x"}, "name", "expected a name of 1 to 80"),
+        ({"nodes": 2, "node_rank": 2, "head_address": "h"}, "node_rank", "the maximum is 1"),
         ({"devices": ("0", "0", "1", "1")}, "devices", "0, 1 is named more than once"),
     ],
 )
