@@ -81,23 +81,26 @@ def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, b
         n = each.n_questions
         known = f"the policy and {each.deviation.known} runs" if each.deviation.known else "the policy"
         click.echo(
-            f"{visible(each.benchmark)}: {count_noun(n, 'question')}; samples: {seen.rounds * n:,.0f} if all is well, "
-            f"{seen.rounds_of_loss * n:,.0f} if the loss is there, {each.max_rounds * n:,} at most"
+            f"{visible(each.benchmark)}: {count_noun(n, 'question')}; samples: {seen.rounds * n:,.0f} without a loss, "
+            f"{seen.rounds_of_loss * n:,.0f} with the loss, {each.max_rounds * n:,} at most"
         )
-        for which, (ahead, concurrency) in zip(("if all is well", "at most"), each.ahead, strict=False):
+        for which, (ahead, concurrency) in zip(("without a loss", "at most"), each.ahead, strict=False):
             if ahead is not None:
                 click.echo(f"  {which}: {'; '.join(line.strip() for line in forecast_lines(ahead, concurrency))}")
         click.echo(
-            f"  by simulation: a false alarm in {in_percent(seen.false_alarm)}%, a pass in {in_percent(seen.passes)}% "
-            f"if all is well; a loss of {count_points(in_percent(each.loss))} is found in {in_percent(seen.power)}%"
+            f"  simulated: without a loss, a false alarm in {in_percent(seen.false_alarm)}% and a pass in "
+            f"{in_percent(seen.passes)}%; a loss of {count_points(in_percent(each.loss))} is detected in "
+            f"{in_percent(seen.power)}%"
         )
         click.echo(
-            f"  runs differ by sd {in_percent(each.deviation.sd)} points beyond sampling (by {known}); if by twice as "
-            f"much, a false alarm in {in_percent(seen.alarm_if_twice)}%"
+            f"  standard deviation between runs beyond sampling: {in_percent(each.deviation.sd)} points (from {known}); at "
+            f"twice this value, a false alarm in {in_percent(seen.alarm_if_twice)}%"
         )
         if each.mend:
-            click.echo(f"  {power:g}% is not reached; it is with {each.mend}; with all samples {each.limit}")
+            click.echo(
+                f"  a power of {power:g}% is not reached, but it is with {each.mend}; with all samples {each.limit}"
+            )
     for sentence, finds in lines:
-        click.echo(f"{visible(sentence)}{'' if finds else f'; its loss is not found in {power:g}%'}")
+        click.echo(f"{visible(sentence)}{'' if finds else f'; its loss is detected in less than {power:g}%'}")
     found = all(finds for _, finds in lines) and not any(each.mend for each in benchmarks)
     return EXIT_COMPLETE if found else EXIT_INCOMPLETE

@@ -40,7 +40,7 @@ def show(judged: Judged, *, stderr: bool) -> None:
     if not judged.outcomes:
         if judged.n_stored:
             replies = count_noun(judged.n_stored, "stored reply", "stored replies")
-            click.echo(f"  {replies} of the judge used; no new replies were needed", err=stderr)
+            click.echo(f"  used {replies} of the judge; no new ones were needed", err=stderr)
         return
     _show_sessions(judged.outcomes)
 

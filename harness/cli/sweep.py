@@ -167,7 +167,7 @@ def _say_state(swept: Results, options: SweepCommand) -> None:
         again = "the same command" if options.follow is None else "each change of a checkpoint"
         click.echo(
             f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} retries them, "
-            "unless their reason asks for something else first",
+            "unless the reason names something to do first",
             err=True,
         )
     else:

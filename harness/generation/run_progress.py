@@ -274,7 +274,7 @@ class Progress(Tally, kw_only=True):
     tokens_per_s: float | None
     """`arrived` divided by the duration of the session in seconds; None before the first token."""
     tokens_per_s_now: float | None
-    """Tokens per second over the last seconds; None before the first token."""
+    """Recent tokens per second; None before the first token."""
     benchmarks: tuple[BenchmarkProgress, ...]
     """Progress by benchmark."""
     endpoints: tuple[EndpointProgress, ...]

@@ -39,7 +39,7 @@ GROUPS = {
         "probe": Listed("Check a server for faults that would spoil a score.", "probing:ProbeCommand"),
     },
     "Ask": {
-        "run": Listed("Sample completions for benchmarks from a server, resumably.", "run:RunCommand"),
+        "run": Listed("Sample completions for benchmarks; rerun to resume.", "run:RunCommand"),
         "sweep": Listed("Run and score models × servers × settings × benchmarks.", "run:SweepCommand"),
         "benchmarks": Listed("List the benchmark cards, or show one."),
         "status": Listed("Watch or steer a run: concurrency, pause, drain.", "reading:StatusCommand"),
@@ -48,19 +48,19 @@ GROUPS = {
     "Grade": {
         "score": Listed("Grade and score a run, or another tool's outputs.", "score:ScoreCommand"),
         "grade": Listed("Grade one response against a reference, and explain why.", "finished:GradeCommand"),
-        "audit": Listed("Judge samples by hand to measure the grader's errors.", "finished:AuditCommand"),
+        "audit": Listed("Grade samples by hand to measure the grader's errors.", "finished:AuditCommand"),
     },
     "Read": {
         "report": Listed("Print a table of runs, and write Markdown and HTML.", "finished:ReportCommand"),
         "show": Listed("Read a run's questions and samples in the terminal.", "reading:ShowCommand"),
-        "view": Listed("Read runs in the browser.", "reading:ViewCommand"),
+        "view": Listed("View runs in the browser.", "reading:ViewCommand"),
         "export": Listed("Export a run as training data, a table or another tool's files.", "finished:ExportCommand"),
     },
     "Decide": {
         "compare": Listed("Show which run is better, and how certain that is.", "deciding:CompareCommand"),
-        "gate": Listed("Check a model against its floors, with few samples.", "deciding:GateCommand"),
+        "gate": Listed("Check a model against accuracy floors, with few samples.", "deciding:GateCommand"),
         "race": Listed("Sample candidates in rounds until it is clear which is better.", "run:RaceCommand"),
-        "plan": Listed("Plan how many samples detect a difference, and their cost.", "deciding:PlanCommand"),
+        "plan": Listed("Plan how many samples detect a difference, and at what cost.", "deciding:PlanCommand"),
         "verify": Listed("Check whether a run agrees with published scores.", "deciding:VerifyCommand"),
     },
     "More": {

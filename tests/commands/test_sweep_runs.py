@@ -96,7 +96,7 @@ def test_a_lost_cell_stops_no_other_and_is_named_with_its_reason(tmp_path: Path)
     for line in lost:
         assert line.partition(": ")[2].partition(": ")[2][:60] in " ".join(done.out.split())
     assert done.out.count("there is no file") == 1, "a reason of two cells is one footnote"
-    assert "3 of 4 cells are incomplete; the same command tries them again" in done.err
+    assert "3 of 4 cells are incomplete; the same command retries them" in done.err
     questions(tmp_path, "absent", 3, 2)
     again = harness(tmp_path, "sweep", name)
     assert again.code == 1
@@ -137,7 +137,7 @@ def test_a_cell_whose_judge_gave_no_verdict_is_unscored_until_a_later_call_gets_
         mute = harness(tmp_path, *words)
         assert mute.code == 1, mute.err
         assert "able+a: scoring ended with 1: the judge was asked about" in mute.out
-        assert "1 of 1 cell is incomplete; the same command tries them again" in mute.err
+        assert "1 of 1 cell is incomplete; the same command retries them" in mute.err
         assert "lost" not in mute.err
         n_sampled = sum(request.method == "POST" for request in server.requests)
         verdicts["3"] = True
@@ -317,8 +317,8 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     assert warned() == []
     (tmp_path / "ck/step_30/model.safetensors").write_bytes(b"2" * 100)
     assert warned() == [
-        "harness: warning: ck-step_30+x+a: ck/step_30 changed after its samples were made (weights_sample): its scores "
-        "belong to the old files. For new scores, delete results/s/ck-step_30+x+a"
+        "harness: warning: ck-step_30+x+a: ck/step_30 changed after its samples were generated (weights_sample): its "
+        "scores belong to the old files. For new scores, delete results/s/ck-step_30+x+a"
     ]
     # Who reads only the pages is told, too: a footnote of the tables and of the report.
     sentence = "changed after its samples were generated (weights_sample): its scores belong to the old files"

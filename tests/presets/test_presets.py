@@ -113,11 +113,11 @@ NO_ROOM = "max_tokens 32768 leaves no room for a prompt in a context of 32768 to
     ("name", "change", "begins"),
     [
         ("qwq-32b", {"sampling": Sampling(temperature=0)}, "temperature 0: the model card warns of endless"),
-        ("deepseek-r1", {"system_prompt": "You are …"}, "a system prompt: the model card asks for all instructions"),
+        ("deepseek-r1", {"system_prompt": "You are …"}, "a system prompt: the model card says to put all instructions"),
         ("magistral", {"system_prompt": None}, "no system prompt: the model card asks for the system prompt of its"),
         ("gpt-oss", {"templated": False}, "api=completions: the model card says that the model works in its"),
         ("gpt-oss", {"thinking": None}, "no effort is set: the effort is medium unless it is set"),
-        ("deepseek-v3.2", {"thinking": None}, "no thinking: the model's template thinks only where it is told to"),
+        ("deepseek-v3.2", {"thinking": None}, "no thinking: the model thinks only if its chat template is set to"),
         (
             "qwen3",
             {"sampling": Sampling(temperature=0.7, top_p=0.95)},

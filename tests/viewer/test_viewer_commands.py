@@ -207,7 +207,7 @@ def test_samples_are_shown_by_a_column_of_the_questions(tmp_path: Path) -> None:
     refusals = {
         "单元=3": "no question has 单元=3; there are 第1单元, 第2单元",
         "难度=3": "they have done, 单元. A card keeps a column with `metadata: [难度]`.",
-        "单元": "must be of the form column=value",
+        "单元": "expected a filter COLUMN=VALUE",
     }
     for text, sentence in refusals.items():
         done = harness(tmp_path, "show", "a", "--filter", text)
