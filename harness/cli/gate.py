@@ -93,8 +93,8 @@ def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, b
             f"{in_percent(seen.power)}%"
         )
         click.echo(
-            f"  standard deviation between runs beyond sampling: {in_percent(each.deviation.sd)} points (from {known}); at "
-            f"twice this value, a false alarm in {in_percent(seen.alarm_if_twice)}%"
+            f"  deviation between runs beyond sampling: sd {in_percent(each.deviation.sd)} points (from {known}); "
+            f"at twice this value, a false alarm in {in_percent(seen.alarm_if_twice)}%"
         )
         if each.mend:
             click.echo(
