@@ -197,12 +197,12 @@ class BatchService:
         for piece in self._pieces(call):
             body += piece
             if len(body) > MAX_PAGE_BYTES:
-                raise RequestFailed("malformed", f"the answer exceeds {MAX_PAGE_BYTES} bytes")
+                raise RequestFailed("malformed", f"the response exceeds {MAX_PAGE_BYTES} bytes")
         try:
             return codec.decode(bytes(body), type)
         except codec.DecodeError as error:
             words = quote_safely(body.decode("utf-8", "replace"), self._secrets)
-            raise RequestFailed("malformed", f"the answer is not as the protocol has it: {words}") from error
+            raise RequestFailed("malformed", f"the response does not follow the batch API: {words}") from error
 
     def _pieces(self, call: Callable[[Any], Any]) -> Iterator[bytes]:
         """The body that answers a call of the package, while it comes. Raises `RequestFailed`."""

@@ -57,15 +57,13 @@ class Deadlines:
         if parser.done:
             return parser.finish(now)
         if parser.finished:
-            return parser.finish(now, "the body did not end")
+            return parser.finish(now, "the body never ended")
         if parser.last_token_at is None:
             seconds, message = self.first_token, f"no token within {self.first_token:g} s of the request"
         else:
             seconds, message = self.idle, f"no token for {self.idle:g} s"
         if (ago := now - parser.last_byte_at) < seconds / 2 and parser.n_bytes:
-            message += (
-                f", but the server lives: its last sign came {ago:.1f} s ago; give a longer `timeout` (--timeout)"
-            )
+            message += f", but the server is alive: it sent bytes {ago:.1f} s ago; raise `timeout` (--timeout)"
         raise parser.failure("timeout", message)
 
 
@@ -165,10 +163,10 @@ def request_head(target: str, host: str, headers: Mapping[str, str]) -> bytes:
     for part, text in (("host", host), ("path", target)):
         # A line end in here would begin a header, or a request, of its own.
         if not text.isascii() or _NOT_IN_URLS.search(text):
-            raise ValueError(f"the {part} holds characters that no URL can carry")
+            raise ValueError(f"the {part} contains characters that are not allowed in a URL")
     lines = [f"POST {target} HTTP/1.1", f"Host: {host}"]
     for name, value in headers.items():
         if not _HEADER_VALUE.match(value) or not _HEADER_NAME.match(name):
-            raise ValueError(f"the header {name!r} holds characters, in its name or value, that HTTP cannot carry")
+            raise ValueError(f"the name or value of the header {name!r} contains characters that HTTP does not allow")
         lines.append(f"{name}: {value}")
     return "\r\n".join([*lines, "Content-Length: "]).encode("ascii")

@@ -98,8 +98,8 @@ def opened(
     before its body is read. Raises `RequestFailed`.
     """
     if endpoint.socket_path is not None:
-        instead = "use transport=http" if client is openai.AsyncOpenAI else "give the http address of a batch API"
-        message = f"{endpoint.socket_path}: the openai package reaches no unix socket; {instead}"
+        instead = "use transport=http" if client is openai.AsyncOpenAI else "use the http address of a batch API"
+        message = f"{endpoint.socket_path}: the openai package does not support unix sockets; {instead}"
         raise RequestFailed("refused", message)
     return client(
         base_url=endpoint.base_url,
@@ -135,10 +135,10 @@ def failure_of(error: Exception, endpoint: Endpoint, seconds: float, secrets: Se
     if isinstance(cause, RequestFailed):
         return cause
     if isinstance(cause, ValueError):  # a key that no header can carry
-        return RequestFailed("refused", f"the request cannot be made: {quote_safely(str(cause), secrets)}")
+        return RequestFailed("refused", f"the request is invalid: {quote_safely(str(cause), secrets)}")
     sent = not type(error.__cause__).__name__.startswith("Connect")  # ConnectError, ConnectTimeout of its HTTP library
     if isinstance(error, openai.APITimeoutError):
-        message = f"no {'answer from' if sent else 'connection to'} {address} within {seconds:g} s"
+        message = f"no {'response from' if sent else 'connection to'} {address} within {seconds:g} s"
         return RequestFailed("timeout" if sent else "connect", message, sent=sent)
     failure = failure_to_connect(cause, address, secrets)
     failure.sent = sent

@@ -123,7 +123,7 @@ class Server:
         Raises `RequestFailed` if the reply may answer an earlier request.
         """
         if self.doubted and used:
-            raise RequestFailed("malformed", f"{AFTER_LEFTOVER}; this reply may be such a leftover")
+            raise RequestFailed("malformed", f"{AFTER_LEFTOVER}; this reply may be one of them")
         if not self.doubted or self._noted:
             return reply
         self._noted = True
@@ -199,9 +199,9 @@ class Request:
             if response.status and not self._begun:
                 self._begin()
             if response.broken and not response.status:
-                self._end(self.parser.failure("malformed", f"no reply in HTTP: {response.broken}"))
+                self._end(self.parser.failure("malformed", f"the response is not HTTP: {response.broken}"))
             elif response.broken:  # the head was sound, so a text with its finish reason may still count
-                self._finish(f"the framing is broken: {response.broken}")
+                self._finish(f"the HTTP framing is invalid: {response.broken}")
             elif response.ended:
                 if response.excess:
                     self.connection.server.doubt(response.excess)
@@ -276,14 +276,14 @@ class Request:
             return
         if not self._response.status:
             address = self.connection.server.address
-            message = f"{address} closed the connection before replying {quoted(cause) if cause else ''}".strip()
+            message = f"{address} closed the connection without a response {quoted(cause) if cause else ''}".strip()
             self._end(RequestFailed("connect", message, unanswered=not self._response.begun))
         elif self._error_body is not None:
             self._end(self._refusal())
         elif self._response.until_closed:
             self._finish(cause)
         else:
-            self._finish(cause or "the connection closed inside the body")
+            self._finish(cause or "the connection was closed within the body")
 
     def _finish(self, cut: str) -> None:
         """End the request with the reply that has come. cut: why its body ended early; "" if it did not."""
@@ -380,7 +380,7 @@ class Transport:
             connection.transport.abort()
             raise
         if connection.closed:
-            message = f"{connection.server.address} closed the connection before a request was sent"
+            message = f"{connection.server.address} closed the connection before the request was sent"
             raise RequestFailed("connect", message, sent=False)
         return body
 
@@ -421,7 +421,7 @@ class Transport:
         try:
             head = server.head(endpoint, api)
         except ValueError as error:
-            raise RequestFailed("refused", f"the request cannot be made: {quote_safely(str(error), secrets)}") from None
+            raise RequestFailed("refused", f"the request is invalid: {quote_safely(str(error), secrets)}") from None
         self._servers[endpoint.base_url] = server
         route = self._routes[id(endpoint), api.path] = endpoint, server, head, secrets
         return route
@@ -552,7 +552,7 @@ class _Tunnel(asyncio.Protocol):
             raise
         if not answer.startswith("HTTP 2"):
             self.transport.abort()
-            raise RequestFailed("refused", f"the proxy answered {answer}")
+            raise RequestFailed("refused", f"the proxy returned {answer}")
 
 
 def _proxy_authorization(proxy: str) -> dict[str, str]:

@@ -68,7 +68,7 @@ _KINDS: dict[Kind, tuple[str, str | None, int]] = {
 }
 """Kind of request → prompt, `tool_choice`, max_tokens. plain: without the tool."""
 
-SENT = "a note to save with the one tool that is offered"
+SENT = "a request to save a note with the only tool offered"
 
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 """An option of a command line in a server's refusal: what it has to be started with."""
@@ -127,7 +127,7 @@ def _with_calls(subject: Subject) -> list[Reply]:
 
 def _if_called(look: Callable[[Subject], Seen]) -> Callable[[Subject], Seen]:
     """The check `look`, untested if no call came that it could judge."""
-    return lambda subject: look(subject) if _with_calls(subject) else untested(SENT, "no call came, see `parsed calls`")
+    return lambda subject: look(subject) if _with_calls(subject) else untested(SENT, "no calls; see `parsed calls`")
 
 
 # ---- what a reply holds
@@ -170,10 +170,10 @@ def _cut_as_whole(reply: Reply | RequestFailed) -> str:
             codec.decode(call.arguments)
         except codec.DecodeError as error:
             if "truncated" in str(error):
-                return f"{said}, and its arguments break off: {quoted(call.arguments)!r}"
+                return f"{said}, but its arguments break off: {quoted(call.arguments)!r}"
     if fault is not None and (reply.usage.completion_tokens or 0) >= CUT:
         return f"{said}: {fault.words}"
-    return f"{said} and has no call" if not reply.calls and _unread(reply) else ""
+    return f"{said} but contains no call" if not reply.calls and _unread(reply) else ""
 
 
 _PROPERTIES = ("finish reason", "called functions", "arguments are JSON", "text copied exactly")
@@ -195,16 +195,16 @@ def _properties(reply: Reply | RequestFailed) -> tuple[str, ...]:
 def _parsed(subject: Subject) -> Seen:
     """Check that a call comes as a call where it is forced; if none does, name what shows that the server lost it."""
     if _api(subject).tools is None:
-        return untested(SENT, f"api={subject.server.calls_api} offers no tools")
+        return untested(SENT, f"api={subject.server.calls_api} does not support tools")
     first, remedy = _reply(subject), calls_remedy(subject.server.asker.model, subject.server.engine)
     for reply in (first, _reply(subject, "two")) if _with_calls(subject) else (first,):
         if isinstance(reply, RequestFailed) and _FLAG.search(reply.message):
-            return warns(SENT, f"refused: {quoted(reply.message)}; {remedy}")
+            return warns(SENT, f"rejected: {quoted(reply.message)}; {remedy}")
     if isinstance(first, RequestFailed):
-        why = "the server takes no tools" if first.kind == "rejected" else "the request failed"
+        why = "the server does not accept tools" if first.kind == "rejected" else "the request failed"
         return untested(SENT, f"{why}: {quoted(first.message)}")
     if _with_calls(subject):
-        return sound(SENT, "a call came" if subject.may_force else "a call came; tool_choice required is refused")
+        return sound(SENT, "a call in the reply" if subject.may_force else "a call; tool_choice required is rejected")
     if ending(first.finish_reason) == "cut":
         return untested(SENT, f"no call within {WHOLE} tokens")
     return _no_call(subject, first, remedy)
@@ -214,24 +214,24 @@ def _no_call(subject: Subject, first: Reply, remedy: str) -> Seen:
     """The observation if no request that forces a call brought one. first: the reply to one."""
     forced = _ended(subject, "forced")
     if sign := next(filter(None, map(_unread, forced)), ""):
-        return warns(SENT, f"no call, but {quoted(sign)!r} in the reply; {remedy}")
+        return warns(SENT, f"no call, but {quoted(sign)!r} in the reply text; {remedy}")
     plain, n = _reply(subject, "plain"), first.usage.prompt_tokens or 0
     # A count that is smaller than the prompt is no evidence.
     if isinstance(plain, Reply) and plain.usage.prompt_tokens == n >= len(ONE.split()):
-        came = f"no call; the prompt has {n} tokens with the tool and without it, so the model never sees it"
-        return warns(SENT, f"{came}: its chat template has no tools, or {remedy}")
+        came = f"no call; the prompt has {n} tokens with and without the tool, so the model never sees it"
+        return warns(SENT, f"{came}: its chat template does not support tools, or {remedy}")
     if subject.may_force and subject.server.engine in PARSER_FLAGS and len(forced) == 2:
-        return warns(SENT, f"no call, though tool_choice is required; {remedy}")
-    return untested(SENT, "no call came: the model does not call, or the server does not obey tool_choice")
+        return warns(SENT, f"no call despite tool_choice required; {remedy}")
+    return untested(SENT, "no call: the model makes none, or the server ignores tool_choice")
 
 
 def _left_in_text(subject: Subject) -> Seen:
     """Look for calls in the texts of replies that a server which parses calls has not parsed."""
     marks = [*map(_unread, _ended(subject, "forced", "two"))]
     if found := [*filter(None, marks)]:
-        came = f"{len(found)} of {len(marks)} replies contain a call that was not parsed: {quoted(found[0])!r}"
+        came = f"{len(found)} of {len(marks)} replies contain an unparsed call: {quoted(found[0])!r}"
         return spoils(SENT, f"{came}; {calls_remedy(subject.server.asker.model, subject.server.engine)}")
-    return sound(SENT, f"no markup of a call in the text of {len(marks)} replies")
+    return sound(SENT, f"no call markup in the text of {len(marks)} replies")
 
 
 def _cut(subject: Subject) -> Seen:
@@ -257,7 +257,7 @@ def _streamed(subject: Subject) -> Seen:
         streams.append(_properties(pair[1]))
         apart = [i for i, _ in enumerate(_PROPERTIES) if {w[i] for w in whole}.isdisjoint(s[i] for s in streams)]
         if not apart:
-            return sound(SENT, "stream and whole reply have the same finish reason and calls")
+            return sound(SENT, "streams and whole replies have the same finish reason and calls")
     theirs, ours = (quoted(" or ".join(sorted({each[apart[0]] for each in side}))) for side in (streams, whole))
     return spoils(SENT, f"{_PROPERTIES[apart[0]]}: {theirs} in {ROUNDS} streams, {ours} in {ROUNDS} whole replies")
 
@@ -275,8 +275,8 @@ def _arguments(subject: Subject) -> Seen:
         replies += [again] if isinstance(again, Reply) and again.calls else []
     faults = [fault for reply in replies if (fault := _fault(reply))]
     if not (has_grammar and len(faults) > 1) and len(faults) < max(ROUNDS, len(replies)):
-        return sound(SENT, f"the calls of {len(replies) - len(faults)} of {len(replies)} replies fit their schema")
-    came = f"the calls of {len(faults)} of {len(replies)} replies do not fit their schema: {faults[0].words}"
+        return sound(SENT, f"the calls in {len(replies) - len(faults)} of {len(replies)} replies match their schema")
+    came = f"the calls in {len(faults)} of {len(replies)} replies do not match their schema: {faults[0].words}"
     free = [reply for reply in _ended(subject, "two") if reply.calls]
     is_no_json = {fault.rule for fault in faults} == {"arguments no JSON"} and all(map(_fault, free))
     mild = warns if subject.may_force else untested
@@ -291,17 +291,17 @@ def _ids(subject: Subject) -> Seen:
     if any(NO_CALL_ID in each.message for each in failed) or not all(map(all, calls)):
         return spoils(SENT, NO_CALL_ID)
     if form is None or not replies:
-        return untested(SENT, "no call came, see `parsed calls`")
+        return untested(SENT, "no calls; see `parsed calls`")
     if shared := [ids for ids in calls if len({*ids}) < len(ids)]:
-        return spoils(SENT, f"{len(shared[0])} calls of one reply share an id: {quoted(', '.join(shared[0]))}")
-    sent = f"{SENT}, then once more in the same conversation"
+        return spoils(SENT, f"{len(shared[0])} calls in one reply share an id: {quoted(', '.join(shared[0]))}")
+    sent = f"{SENT}, repeated in the same conversation"
     turns = [*form.answered(replies[0].turn, ["saved"] * len(calls[0])), {"role": "user", "content": AGAIN}]
     turn = _ask(subject, "forced", turns=turns)
     if isinstance(turn, RequestFailed) or not turn.calls:
-        return untested(sent, "no call came in the second turn; those of one reply have ids that differ")
+        return untested(sent, "no call in the second turn; the calls in each reply have different ids")
     if same := {call.id for call in turn.calls} & {*calls[0]}:
-        return spoils(sent, f"calls of two turns share an id: {quoted(', '.join(sorted(same)))}")
-    return sound(sent, f"all ids of {sum(map(len, calls)) + len(turn.calls)} calls differ within a conversation")
+        return spoils(sent, f"calls in two turns share an id: {quoted(', '.join(sorted(same)))}")
+    return sound(sent, f"the ids of all {sum(map(len, calls)) + len(turn.calls)} calls are unique in the conversation")
 
 
 def _unwanted(subject: Subject) -> Seen:
@@ -309,42 +309,42 @@ def _unwanted(subject: Subject) -> Seen:
     sent = f"{SENT}, with tool_choice none"
     replies = [reply for stream in (False, True) if isinstance(reply := _reply(subject, "none", stream), Reply)]
     if any(reply.calls for reply in replies):
-        return warns(sent, "a call came")
-    return sound(sent, "no call came") if replies else untested(sent, "both requests failed")
+        return warns(sent, "a reply contains a call")
+    return sound(sent, "no reply contains a call") if replies else untested(sent, "both requests failed")
 
 
 _check = partial(Check, group="calls", quick=False)
 
-_PARSER = "Start the engine with the parser of the model's calls (docs/calls.md lists them), or update it."
-_MEND = "Update the engine, or ask the provider; until then, score no benchmark of function calls by this server."
+_PARSER = "Start the engine with the tool-call parser for the model (listed in docs/calls.md), or update the engine."
+_MEND = "Update the engine, or ask the provider; until then, do not score function-calling benchmarks with this server."
 
 CHECKS = (
     _check(
         name="parsed calls", look=_parsed, tokens=1_500, mend=_PARSER,
-        why="Where the server does not parse calls, each call counts as wrong. Text answers are not affected.",
+        why="If the server does not parse calls, every call counts as wrong. Text answers are not affected.",
     ),
     _check(
         name="call markup", look=_if_called(_left_in_text), tokens=0, mend=_PARSER,
-        why="A call that stays in the text is no call to a client, and counts as wrong.",
+        why="A client does not see a call that stays in the text, so the call counts as wrong.",
     ),
     _check(
         name="cut calls", look=_if_called(_cut), tokens=530, mend=_MEND,
-        why="A call that max_tokens cut, and that says it is whole, is run or graded with half of its arguments.",
+        why="A call truncated by max_tokens but reported as complete is run or graded with partial arguments.",
     ),
     _check(
         name="streamed calls", look=_if_called(_streamed), tokens=0, mend=_MEND,
-        why="A run reads streams: their calls must be those of whole replies.",
+        why="Runs use streaming, so streams must contain the same calls as whole replies.",
     ),
     _check(
         name="call arguments", look=_if_called(_arguments), tokens=0, mend=_MEND,
-        why="A call whose arguments are no JSON, or do not fit the schema of its tool, counts as wrong.",
+        why="A call counts as wrong if its arguments are not JSON or do not match the schema of its tool.",
     ),
     _check(
         name="call ids", look=_ids, tokens=450, mend=_MEND,
-        why="A result is handed back by the id of its call; without one, or with one id twice, it goes to another.",
+        why="A tool result names its call by id; with a missing or duplicate id, it reaches the wrong call.",
     ),
     _check(
-        name="unwanted calls", look=_if_called(_unwanted), tokens=600, mend="Offer no tools where no call is wanted.",
-        why="The server ignores tool_choice none, so the model may call where a question forbids it.",
+        name="unwanted calls", look=_if_called(_unwanted), tokens=600, mend="Offer tools only if you want calls.",
+        why="If the server ignores tool_choice none, the model may call where a question forbids it.",
     ),
 )  # fmt: skip

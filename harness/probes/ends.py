@@ -84,7 +84,7 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
             if shorter.is_refuted_by(longer):
                 return (
                     f"with max_tokens {shorter.limit} the reply says stop{_after(shorter)}, "
-                    f"but with {longer.limit} it goes on from there"
+                    f"but with {longer.limit} it continues beyond that point"
                 )
     for reply in replies:
         n, limit = reply.n_tokens, reply.limit
@@ -92,11 +92,11 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
             continue
         # A reply that ends by itself may count its end token.
         if n > limit + 1:
-            return f"{n} tokens came where max_tokens was {limit}"
+            return f"{n} tokens came, but max_tokens was {limit}"
         if reply.reason == "length" and n != limit:
             return f"finish_reason length after {n} tokens of {limit}"
         if n >= limit and reply.reason not in ("length", "stop"):
-            return f"a reply of {limit} tokens, which were max_tokens, says finish_reason {quoted(reply.reason)!r}"
+            return f"a reply that reached max_tokens ({limit}) says finish_reason {quoted(reply.reason)!r}"
     return None
 
 
@@ -134,7 +134,7 @@ def _ends(subject: Subject) -> Seen:
 
     Sound only if the reply with the largest limit reaches it.
     """
-    sent = f"a prompt for a short story as streams, with max_tokens {', '.join(map(str, LIMITS))}"
+    sent = f"a short story prompt, streamed with max_tokens {', '.join(map(str, LIMITS))}"
     lies: list[str] = []
     for _ in range(ROUNDS):
         ends = [_end_of(subject, STORY, limit) for limit in LIMITS]
@@ -151,9 +151,9 @@ def _ends(subject: Subject) -> Seen:
     shown = ", ".join(f"{end.reason or 'no reason'}{_after(end)}" for end in ends)
     # Only a longer reply could show whether the model or a cap ended this one; a model may well end where a cap would.
     if ends[-1].reason == "stop":
-        may_be = "its own end or a hidden limit of the server, which `long stream` tells apart"
-        return untested(sent, f"{shown}; the reply with max_tokens {LIMITS[-1]} does not reach it: {may_be}")
-    return sound(sent, f"{shown}; no longer limit shows that a reply was cut (longer hidden caps: `long stream`)")
+        may_be = "the model stopped, or the server has a hidden limit; see `long stream`"
+        return untested(sent, f"{shown}; the reply with max_tokens {LIMITS[-1]} did not reach it: {may_be}")
+    return sound(sent, f"{shown}; no reply was truncated early (for higher hidden limits, see `long stream`)")
 
 
 def _long_stream(subject: Subject) -> Seen:
@@ -170,13 +170,13 @@ def _long_stream(subject: Subject) -> Seen:
     if subject.server.context is not None:
         limit = min(limit, subject.server.context - ROOM)
     goes_on = engines.dialect(subject.server.engine).goes_on  # fields by which the engine ignores the end of a reply
-    sent = f"a stream of {limit:,} tokens{' that the engine keeps from ending' if goes_on else ''}"
+    sent = f"a stream of {limit:,} tokens{', with the end token ignored' if goes_on else ''}"
     replies: list[Ended] = []
     for text in COUNTS:
         reply = _end_of(subject, text, limit, **goes_on)
         replies.append(reply)
         if reply.n_tokens is None:
-            return untested(sent, "without usage nothing shows how many tokens came")
+            return untested(sent, "without usage, the number of tokens is unknown")
         if reply.n_tokens >= limit - 1 and reply.reason == "length":
             return sound(sent, f"finish_reason length after {reply.n_tokens:,} tokens")
         # A reply that says `length` below its limit was cut, so the other prompts need not confirm the cap.
@@ -185,10 +185,10 @@ def _long_stream(subject: Subject) -> Seen:
     n = cap(replies)
     if n is not None:
         reasons = ", ".join(dict.fromkeys(reply.reason for reply in replies))
-        came = f"a cap at {n:,} tokens: {len(replies)} different replies end there and say {quoted(reasons)}"
+        came = f"a limit of {n:,} tokens: {len(replies)} different replies end there and say {quoted(reasons)}"
         return spoils(sent, came)
     counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
-    return untested(sent, f"the replies end by themselves after {counts} tokens; no longer reply was tried")
+    return untested(sent, f"the replies ended by themselves after {counts} tokens; longer replies were not tried")
 
 
 CHECKS = (
@@ -197,7 +197,7 @@ CHECKS = (
         group="protocol",
         look=_ends,
         tokens=300,
-        why="A reply that is cut early loses its answer; if it says `stop`, it counts as finished, and as wrong.",
+        why="A reply that is truncated early loses its answer; if it says `stop`, it is graded as finished and wrong.",
         mend="Look for a gateway or a server setting that lowers max_tokens or rewrites finish_reason.",
     ),
     Check(
@@ -206,7 +206,7 @@ CHECKS = (
         look=_long_stream,
         quick=False,
         tokens=1_400,
-        why="Reasoning takes thousands of tokens; a cap below them cuts each long answer, whatever finish_reason says.",
-        mend="Ask the provider for the model's limit of output tokens, or use another server.",
+        why="Reasoning takes thousands of tokens; a lower limit truncates long answers, whatever finish_reason says.",
+        mend="Ask the provider for the model's output token limit, or use another server.",
     ),
 )

@@ -71,13 +71,13 @@ def unless_misled(check: Check, subject: Subject, look: Callable[[Check, Subject
     accused, n = seen.outcome in ("spoils", "warns"), count_noun(tally["reply"], "reply", "replies")
     if tally["refused"] and accused:
         refused = count_noun(tally["refused"], "stream")
-        return _misled(seen, f"the server refused {refused}: {quoted(server.refusal)}")
+        return _misled(seen, f"the server rejected {refused}: {quoted(server.refusal)}")
     if check.name in (REPLY_TEXT, FINISHED, EMPTY):
         return seen
     if check.by_text and 2 * tally["blank"] > tally["reply"]:
-        return _misled(seen, f"no text came in {tally['blank']} of {n}; see `{REPLY_TEXT}`")
+        return _misled(seen, f"{tally['blank']} of {n} had no text; see `{REPLY_TEXT}`")
     if check.by_text and 2 * tally["echo"] > tally["reply"]:
-        return _misled(seen, f"the prompt itself came in {tally['echo']} of {n}; see `{REPLY_TEXT}`")
+        return _misled(seen, f"{tally['echo']} of {n} repeated the prompt; see `{REPLY_TEXT}`")
     if tally["cut"] and accused:
         streams = count_noun(tally["stream"], "stream")
         cut = f"{tally['cut']} of {streams} ended without a finish reason; see `{FINISHED}`"
@@ -212,7 +212,7 @@ def no_evidence(miscount: str) -> str:
 
     miscount: see `Subject.miscount`.
     """
-    return f"the server's counts of tokens are no evidence of a cut (`usage`: {miscount})"
+    return f"the server's token counts cannot prove truncation (`usage`: {miscount})"
 
 
 def too_slow(sent: str, words: str) -> Seen:

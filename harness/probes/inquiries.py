@@ -125,10 +125,10 @@ def read_reply(body: bytes, api: API) -> ProbeReply:
         value = codec.decode(body, dict)
         event, _ = api.reader().event(value, False)
         if not event.choices:
-            raise BadEvent("it holds no choice")
+            raise BadEvent("it contains no choice")
         tokens = tokens_of(value["choices"][0])
     except (codec.DecodeError, BadEvent) as error:
-        raise Refused(0, f"the reply is no completion ({error})") from error
+        raise Refused(0, f"the reply is not a completion ({error})") from error
     (choice,) = event.choices
     message = choice.delta or Delta(content=choice.text)
     return ProbeReply(
@@ -224,7 +224,7 @@ class ProbedServer:
     def no_seed(self) -> str:
         """Why no request has a seed; empty if requests have one."""
         name = self.asker.spelling.seed_field
-        return f"no request has the field {name}, by `drop`" if name in self.asker.left_out else ""
+        return f"`drop` removes the field {name} from all requests" if name in self.asker.left_out else ""
 
     @property
     def n_lost(self) -> int:

@@ -160,16 +160,16 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """The verdict in words, with its figures."""
         gap, apart = self.gap, self.divergence
-        words = f"cannot tell: about {self.more_tokens:,} more tokens would"
+        words = f"inconclusive: about {self.more_tokens:,} more tokens are needed"
         if self.verdict == "same":
-            words = f"the same within {self.reach:.4f} nats a token"
+            words = f"the same within {self.reach:.4f} nats per token"
         elif self.verdict == "differs":
-            words = f"differs by {max(abs(gap.mean), apart.mean):.4f} nats a token"
+            words = f"differs by {max(abs(gap.mean), apart.mean):.4f} nats per token"
         template = f"; compare the chat templates: {self.template}" if self.template else ""
         read = f"in {gap.tokens:,} tokens of {count_noun(gap.questions, 'question')}"
         kl = f"divergence {apart}, " if apart.tokens else ""
         points = "".join(f"; {each}" for each in self.points)
-        return f"{words}: gap {gap}, {kl}the base against itself {self.noise}, {read}{template}{points}"
+        return f"{words}: gap {gap}, {kl}base against itself {self.noise}, {read}{template}{points}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +274,7 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
     opening, after = band(f"1–{OPENING}", 0, OPENING), band("", OPENING, BANDS[0])
     template = ""
     if verdict == "differs" and abs(opening.mean) > OPENING_FACTOR * abs(after.mean) + noise.reach:
-        template = f"the gap is {opening.mean:+z.4f} in the first {OPENING} tokens, {after.mean:+z.4f} in the next"
+        template = f"the gap is {opening.mean:+z.4f} in the first {OPENING} tokens and {after.mean:+z.4f} after them"
     sizes = ((abs(float(value)), n, i) for n, gap in enumerate(gaps) for i, value in enumerate(gap) if value)
     largest = heapq.nlargest(MOVED, sizes)
     return Likelihood(

@@ -59,7 +59,7 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
     words = {check.name for check in checks} | {check.group for check in checks}
     for name in names:
         if name == reading.NAME and name not in words:
-            why = "this check needs the option `replies`, a run of the model's base"
+            why = "this check requires the option `replies`, a run of the base model"
             raise UsageError(why, field="checks", value=name)
         if name not in words:
             groups = ", ".join(dict.fromkeys(check.group for check in checks))
@@ -119,7 +119,7 @@ def examine(
         watcher.checked()
     refusals = (finding.came for finding in findings if finding.outcome == "untested" and "HTTP 4" in finding.came)
     refusal = "" if server.answered else next(refusals, "")
-    return report(f"no request was answered: {refusal}" if refusal else "")
+    return report(f"no request succeeded: {refusal}" if refusal else "")
 
 
 class _ServerGone(Exception):
@@ -135,7 +135,7 @@ def _look(check: Check, subject: Subject) -> Seen:
             raise _ServerGone(refused.sentence) from refused
         if refused.status in (0, *range(500, 600)) and check.quick:
             return Seen(outcome="spoils", sent="a chat request", came=quoted(refused.sentence))
-        return untested("a chat request", f"refused: {quoted(refused.sentence)}")
+        return untested("a chat request", f"rejected: {quoted(refused.sentence)}")
     except RequestFailed as failed:
         return untested("a stream", f"the stream failed: {quoted(failed.message)}")
     except SlowAnswer as error:
@@ -144,7 +144,7 @@ def _look(check: Check, subject: Subject) -> Seen:
         raise _ServerGone(error.sentence) from error
     except ServerError as error:
         outcome: Outcome = "spoils" if check.quick else "untested"
-        return Seen(outcome=outcome, sent="a request", came=f"no answer: {quoted(error.sentence)}")
+        return Seen(outcome=outcome, sent="a request", came=f"no response: {quoted(error.sentence)}")
 
 
 def probe_of_run(prepared: Prepared, watcher: Watcher | None, **asked: Any) -> ProbeReport:
@@ -163,14 +163,14 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
     """
 
     def interrupted(signum: int) -> str:
-        left = "the same command goes on" if options.replies else "`checks` takes the names of the checks that are left"
+        left = "run the same command to continue" if options.replies else "select the remaining checks with `checks`"
         return f"stopped by {signal.Signals(signum).name}; {left}."
 
     watcher = watcher or Watcher()
     with Signals(interrupted):
         servers = probed(options, watcher, options)
         if len(servers) > 1:
-            raise UsageError(f"a probe examines one server; base_url names {len(servers)}", field="base_url")
+            raise UsageError(f"a probe tests a single server, but base_url names {len(servers)}", field="base_url")
         (server,) = servers
         checks, names = CHECKS, options.checks
         if options.replies is not None:

@@ -121,7 +121,7 @@ class ProbedEndpoint(ProbedServer):
             wait = refusal.retry_after or pause
             if waited + wait > PATIENCE_SECONDS:
                 break
-            with channel.waiting(f"{wait:.0f} s, since the server refuses: {self.shown(refusal.message)}"):
+            with channel.waiting(f"{wait:.0f} s because the server rejects requests: {self.shown(refusal.message)}"):
                 time.sleep(wait)
             waited, pause = waited + wait, 2 * pause
         if answer.status != 200:
@@ -253,7 +253,7 @@ def lacks_reading(engine: str | None) -> str:
     """What servers of this engine lack to read replies; empty if they have it, or the engine is unknown."""
     if engine is None or engines.dialect(engine).reads_prompts:
         return ""
-    return f"{engine} states no log-probabilities of a prompt's tokens, by which replies are read; vLLM and SGLang do"
+    return f"{engine} does not return log-probabilities of prompt tokens, which this check needs; vLLM and SGLang do"
 
 
 def _request(engine: str | None, model: str, prompt: Sequence[int], reply: Sequence[int]) -> tuple[str, dict[str, Any]]:
@@ -293,12 +293,12 @@ def _tokens(engine: str | None, body: bytes, reply: Sequence[int], by: str) -> R
             tops = [{token: each.logprob for token, each in (place or {}).items()} for place in places]
             stated = [top.get(str(sent)) for top, sent in zip(tops, reply, strict=False)]
     except (codec.DecodeError, IndexError) as error:
-        raise Refused(0, f"its reply states no log-probabilities of the prompt ({error})", by) from error
+        raise Refused(0, f"its reply has no log-probabilities of the prompt ({error})", by) from error
     logprobs = [value for value in stated if value is not None]
     values = chain(logprobs, *(top.values() for top in tops))
     if odd := [value for value in values if not LEAST <= value <= MOST]:
-        raise Refused(0, f"it states {odd[0]:g} as a log-probability: expected {LEAST:g} to 0", by)
+        raise Refused(0, f"it returns {odd[0]:g} as a log-probability; expected {LEAST:g} to 0", by)
     if len(logprobs) != len(reply):
-        lack = f"it states log-probabilities of {len(logprobs)} of the {len(reply)} tokens that were sent"
+        lack = f"it returns log-probabilities for only {len(logprobs)} of the {len(reply)} tokens that were sent"
         raise Refused(0, lack, by)
     return ReadTokens(logprobs, tops if len(tops) == len(reply) else [{} for _ in reply])

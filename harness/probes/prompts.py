@@ -138,7 +138,7 @@ def ask(server: ProbedServer, bodies: Sequence[Mapping[str, Any]]) -> list[Top]:
     replies = server.every([{**body, **fields} for body in bodies])
     tops: list[Top] = [listed(first_top(reply)) for reply in replies]
     if not all(tops):
-        raise Refused(0, "no log-probabilities came")
+        raise Refused(0, "the reply has no log-probabilities")
     return tops
 
 
@@ -154,12 +154,12 @@ def _prompt(subject: Subject) -> Seen:
     """Render a question: the template's marks must be there once. `messages` and `added words` test what is lost or
     added, also where no prompt is shown.
     """
-    sent = "a question, rendered by the server"
+    sent = "a question rendered by the server"
     if (rendered := _rendered(subject)) is None:
         return untested(sent, "the server does not show its prompts")
     text, ids = rendered
     if len(ids) > 1 and ids[0] == ids[1]:
-        return spoils(sent, f"the prompt begins with the same token twice ({ids[0]}): a doubled BOS")
+        return spoils(sent, f"the prompt begins with the same token twice ({ids[0]}), a duplicate BOS")
     if text.count(THINK) > 1:
         return spoils(sent, f"the prompt contains {THINK} {text.count(THINK)} times: {quoted(text[-80:])!r}")
     return sound(sent, f"{quoted(text)!r}, {len(ids)} tokens")
@@ -175,23 +175,23 @@ def _rendered(subject: Subject) -> tuple[str, list[int]] | None:
 
 def _reasoning(subject: Subject) -> Seen:
     """Cut a reply within its reasoning: the reasoning must not come as the answer."""
-    sent = f"a sum at temperature 0, cut after {CUT_AT} tokens"
+    sent = f"an addition problem at temperature 0, limited to {CUT_AT} tokens"
     reply = subject.chat(SUM, max_tokens=CUT_AT)
     if not reply.whole and subject.server.unread:
-        return untested(sent, f"no text came; {subject.server.unread}")
+        return untested(sent, f"the reply has no text; {subject.server.unread}")
     if reply.reasoning:
-        answer = "when it is truncated, the answer is empty" if not reply.text else "the answer had begun after it"
+        answer = "truncated reasoning leaves the answer empty" if not reply.text else "the answer had already started"
         return sound(sent, f"the reasoning is in a separate field; {answer}")
     marked, rendered = THINK in reply.text or THINK_END in reply.text, _rendered(subject)
     # A prompt that ends with the mark begins the reply within the reasoning.
     if not marked and (rendered is None or not rendered[0].rstrip().endswith(THINK)):
-        return untested(sent, "the model does not think, or does not show it")
+        return untested(sent, "the model does not reason, or its reasoning is not shown")
     if reply.finish_reason == "stop":
         return untested(sent, "the reply ended by itself")
     if THINK in reply.text:
         return sound(sent, f"the reasoning is in the text, after {THINK}")
     shown = quoted(reply.text[:60])
-    return spoils(sent, f"the template opened {THINK}, and cut reasoning comes as the answer: {shown!r}")
+    return spoils(sent, f"the template opens {THINK}, and truncated reasoning is returned as the answer: {shown!r}")
 
 
 Messages = Sequence[Mapping[str, str]]
@@ -239,7 +239,7 @@ def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | 
     return shift_of(before, after).ratio >= MIN_EFFECT
 
 
-_REACHED = {True: "reached the model", False: "never reached the model", None: "changes no reply"}
+_REACHED = {True: "reached the model", False: "never reached the model", None: "does not change the reply"}
 """Whether a part of a conversation reached the model (`_matters`) → its words in the finding."""
 
 
@@ -261,7 +261,7 @@ def _messages(subject: Subject) -> Seen:
             words.append(f"{part}: {_REACHED[reached[-1]]}")
         except Refused as refused:
             reached.append(None)
-            words.append(f"{part}: refused: {quoted(refused.sentence)}")
+            words.append(f"{part}: rejected: {quoted(refused.sentence)}")
     came = "; ".join(words)
     if False in reached:
         return spoils(sent, came)
@@ -272,20 +272,20 @@ def _added(subject: Subject) -> Seen:
     """Check that the server adds no system prompt of its own: with a system message the prompt must not be shorter than
     without one, and the prompt for one word must be short.
     """
-    sent = "the prompt tokens of one word, alone and after a system message of one word"
+    sent = "a one-word prompt, alone and after a one-word system message; the prompt tokens are compared"
     user = {"role": "user", "content": "Hi"}
     alone, after = (
         subject.server.whole({**_request_body(subject.server, messages), "max_tokens": 1}).usage
         for messages in ([user], [{"role": "system", "content": "Hi"}, user])
     )
     if alone.prompt_tokens is None or after.prompt_tokens is None:
-        return untested(sent, "the server states no usage")
+        return untested(sent, "the server reports no usage")
     n, with_system = alone.prompt_tokens, after.prompt_tokens
     if n > with_system:
-        came = f"{n} tokens alone, {with_system} with a system message: a system prompt is added where none is sent"
+        came = f"{n} tokens alone, {with_system} with a system message: the server adds a system prompt if none is sent"
         return warns(sent, came)
     if n > MAX_OVERHEAD:
-        return warns(sent, f"{n} tokens for one word: a system prompt that nobody asked for")
+        return warns(sent, f"{n} tokens for one word: the server adds a system prompt")
     return sound(sent, f"{n} tokens alone, {with_system} with a system message")
 
 
@@ -294,16 +294,16 @@ CHECKS = (
         name="reasoning",
         group="protocol",
         look=_reasoning,
-        why="The grader looks for the answer after the reasoning; if unclosed reasoning comes as text, a guess inside "
-        "it counts.",
-        mend="Start the engine with the model's reasoning parser; or without one, and with a template that shows "
+        why="The grader looks for the answer after the reasoning. If truncated reasoning is returned as text, a guess "
+        "within it counts.",
+        mend="Start the engine with the model's reasoning parser, or without one but with a template that shows "
         "<think>.",
     ),
     Check(
         name="prompt",
         group="template",
         look=_prompt,
-        why="A doubled BOS or a doubled <think> makes the same weights act as another model.",
+        why="A duplicate BOS or <think> makes the same weights behave like another model.",
         mend="Start the engine with the model's own template.",
     ),
     Check(
@@ -311,15 +311,15 @@ CHECKS = (
         group="template",
         look=_messages,
         tokens=400,
-        why="A system message or an earlier turn that never reaches the model makes another question of it.",
+        why="If a system message or an earlier turn does not reach the model, it answers a different question.",
         mend="Look for a gateway that rewrites messages; start the engine with the model's own template.",
     ),
     Check(
         name="added words",
         group="template",
         look=_added,
-        why="A system prompt that nobody asked for makes the same weights act as another model.",
-        mend="If the model's own chat template adds one, as Qwen2.5's does, nothing is wrong. Otherwise, send your "
+        why="A system prompt that you did not send makes the same weights behave like another model.",
+        mend="If the model's own chat template adds it, as with Qwen2.5, nothing is wrong. Otherwise, send your "
         "own system prompt, or ask the provider for a route that adds none.",
     ),
 )
@@ -408,22 +408,22 @@ def _long_prompt_check(subject: Subject) -> Seen:
     stated = f"a context of {subject.server.context:,}" if subject.server.context else "no context"
     # The sentence of each code word takes some five or six tokens.
     words = max(8, int((target - n_empty) / per_word) - 6 * len(DEPTHS))
-    sent = f"a prompt of {target:,.0f} tokens with {len(DEPTHS)} code words; the server states {stated}"
+    sent = f"a prompt of {target:,.0f} tokens with {len(DEPTHS)} code words; the server reports {stated}"
     try:
         answer = subject.chat(needles(words, CODE_WORDS), max_tokens=RECALL_TOKENS)
     except Refused as refused:
-        came = f"refused: {quoted(refused.sentence)}"
+        came = f"rejected: {quoted(refused.sentence)}"
         if subject.context is None and subject.server.context is None and refused.status:  # it may be too long
-            return untested(sent, f"{came}; `context` takes the number of tokens to try")
+            return untested(sent, f"{came}; set the number of tokens to try with `context`")
         return spoils(sent, came)
     n = answer.usage.prompt_tokens
-    got = f"the model got {n:,} tokens" if n is not None else "no usage stated"
+    got = f"the model received {n:,} tokens" if n is not None else "no usage reported"
     if tokens_by_words is not None and n is not None and n < (1 - TOLERANCE) * per_word * words - 2:
-        return spoils(sent, f"{got}: the prompt was cut on its way")
+        return spoils(sent, f"{got}: the prompt was truncated")
     reached, how = _depths(subject, words, answer.whole)
     lost = [depth for depth in DEPTHS if reached.get(depth) is False]
     if lost:
-        came = f"{got}, says the server; but the text at its {', '.join(lost)} never reached the model ({how})"
+        came = f"{got} according to the server, but the text at its {', '.join(lost)} never reached the model ({how})"
         return spoils(sent, came)
     if len(reached) < len(DEPTHS):
         return untested(sent, f"{got}; {how}")
@@ -451,7 +451,7 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
     """
     reached = {depth: True for depth, code in zip(DEPTHS, CODE_WORDS, strict=True) if code in reply.lower()}
     if len(reached) == len(DEPTHS):
-        return reached, "the reply names the code words at all depths"
+        return reached, "the reply names all code words"
     try:
         shifts = _shifts(subject, words)
     except Refused as refused:
@@ -463,10 +463,10 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
         elif shift.hides_none(elsewhere):
             reached.setdefault(depth, False)
     if not all(reached.values()):
-        return reached, "another word there changes no log-probability by more than a repeat does"
+        return reached, "other words there change no log-probability by more than a repeat does"
     if len(reached) < len(DEPTHS):
         unseen = ", ".join(depth for depth in DEPTHS if depth not in reached)
-        return reached, f"repeats differ too much to show whether other words at its {unseen} have an effect"
+        return reached, f"repeats differ too much to show whether words at its {unseen} have an effect"
     return reached, "other words at each depth change the log-probabilities"
 
 
@@ -511,7 +511,7 @@ CONTEXT_CHECKS = (
         look=_long_prompt_check,
         quick=False,
         tokens=6_000,
-        why="A prompt that loses its beginning is a different question; long reasoning needs the whole stated context.",
-        mend="Look for a gateway that truncates prompts, and start the engine with the context that the server states.",
+        why="A prompt that loses its beginning is a different question; long reasoning needs the full context.",
+        mend="Look for a gateway that truncates prompts, and start the engine with the context that it reports.",
     ),
 )

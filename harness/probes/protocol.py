@@ -89,7 +89,7 @@ def _streaming(subject: Subject) -> Seen:
         seen, reply = _stream_beside_whole(subject, text)
         if seen.outcome != "sound" or len(set(reply)) >= MIN_DISTINCT:
             return seen
-    return untested(seen.sent, f"each of {TRIED} replies repeats a few characters, so nothing would show a lost piece")
+    return untested(seen.sent, f"all {TRIED} replies repeat a few characters, so a lost piece would not show")
 
 
 def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
@@ -109,12 +109,12 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
         wholes.append((_complete(whole.whole), whole.finish_reason))
         if set(streams) & set(wholes):
             notes = f"; noted: {', '.join(streamed.notes)}" if streamed.notes else ""
-            came = f"{len(wholes[-1][0])} characters, the same in stream and whole reply{notes}"
+            came = f"{len(wholes[-1][0])} characters, identical in the stream and the whole reply{notes}"
             return sound(sent, came), wholes[-1][0]
     if len(set(wholes)) == ROUNDS:
-        came = f"{ROUNDS} whole replies to one greedy request all differ, so a stream cannot be compared with them"
+        came = f"{ROUNDS} whole replies to one greedy request all differ, so streams cannot be compared with them"
         return untested(sent, came), wholes[-1][0]
-    came = f"the stream brought {quoted(str(streams[-1]))}, the whole reply {quoted(str(wholes[-1]))}"
+    came = f"the stream contains {quoted(str(streams[-1]))}, the whole reply {quoted(str(wholes[-1]))}"
     return spoils(sent, came), wholes[-1][0]
 
 
@@ -124,16 +124,16 @@ def _usage(subject: Subject) -> Seen:
     streamed, whole = subject.greedy_stream, subject.greedy_reply
     usage = whole.usage
     if usage.completion_tokens is None or usage.prompt_tokens is None:
-        return warns(sent, "the whole reply states no usage")
+        return warns(sent, "the whole reply reports no usage")
     if isinstance(streamed, RequestFailed):
         return untested(sent, f"the stream failed: {streamed.message}")
     if streamed.usage.completion_tokens is None:
-        return warns(sent, "whole replies state how many tokens they used, but streams do not")
+        return warns(sent, "whole replies report usage, but streams do not")
     if subject.miscount:
         # Where the reply ends by itself, only log-probabilities show how many tokens came.
         ended = whole.finish_reason == "stop" and not whole.tokens and usage.completion_tokens < LONG
         return (untested if ended else warns)(sent, subject.miscount)
-    came = f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens, in stream and whole reply"
+    came = f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens, streamed and whole"
     return sound(sent, came)
 
 
@@ -147,20 +147,20 @@ def _stop(subject: Subject) -> Seen:
         if words := re.findall(r"\w{4,}", later) or re.findall(r"\w{2,}", later):
             break
     else:
-        return untested("the greedy reply, with a word of it as stop text", "the reply holds no word to stop at")
+        return untested("the greedy reply, with one of its words as stop text", "the reply contains no word to stop at")
     word = words[0]
     sent = f"the greedy reply, with stop [{quoted(word)!r}]"
     expected = text[: text.index(word)].strip()
     for _ in range(ROUNDS):
         reply = subject.chat(prompt, stop=[word])
         if word in reply.text:
-            return spoils(sent, f"the reply goes on past the stop text: {quoted(reply.text)!r}")
+            return spoils(sent, f"the reply continues past the stop text: {quoted(reply.text)!r}")
         if reply.text.strip() == expected:
             if reply.finish_reason != "stop":
                 reason = quoted(str(reply.finish_reason))
                 return spoils(sent, f"the reply ends at the stop text, but says finish_reason {reason!r}")
             return sound(sent, "the reply ends before the stop text, with finish_reason stop")
-    return untested(sent, f"the reply changes from time to time: {quoted(reply.text)!r}")
+    return untested(sent, f"the reply varies: {quoted(reply.text)!r}")
 
 
 def _model_name(subject: Subject) -> Seen:
@@ -173,7 +173,7 @@ def _model_name(subject: Subject) -> Seen:
             subject.chat("Hello", max_tokens=1)  # a server that refuses this, too, has not refused the name
             return sound(sent, quoted(refused.sentence))
         return warns(sent, quoted(refused.sentence))
-    came = f"a reply, by {quoted(answer.model or 'a model without a name')!r}: the server answers to any model name"
+    came = f"a reply from {quoted(answer.model or 'an unnamed model')!r}: the server accepts any model name"
     return warns(sent, came)
 
 
@@ -214,14 +214,14 @@ def _copied(subject: Subject) -> Seen:
     stream = text_of(subject.stream(inquiry))
     whole, again = (subject.whole(inquiry).whole for _ in range(2))
     if not whole:
-        return untested(sent, "an empty reply")
+        return untested(sent, "the reply is empty")
     frequent = [(pair, n) for pair, n in changes(stream, whole).items() if n >= MIN_CHANGES]
     # If two whole replies differ by such changes, too, the batch makes them and not the stream.
     if not frequent or changes(again, whole):
         n = sum(not (c.isascii() and c.isprintable()) or c == "\\" for c in stream)
         if n < MIN_CHANGES:
-            return untested(sent, f"the model copied other words: {n} of {len(stream)} characters are special")
-        return sound(sent, f"{len(stream)} characters, {n} of them special; the stream changes none")
+            return untested(sent, f"the model copied something else: only {n} of {len(stream)} characters are special")
+        return sound(sent, f"{len(stream)} characters, {n} of them special, all unchanged in the stream")
     (lost, put), n = max(frequent, key=lambda item: item[1])
     return spoils(sent, f"the stream has {put!r} where the whole reply has {quoted(repr(lost))}, {n} times")
 
@@ -236,19 +236,19 @@ def _complete(text: str) -> str:
 
 def _reply_text(subject: Subject) -> Seen:
     """Look at the text of one greedy reply, whole and as a stream: it must have one, and not be the prompt."""
-    sent = f"a prompt for a short story, whole and as a stream of {LONG} tokens"
+    sent = f"a short story prompt with max_tokens {LONG}, whole and streamed"
     whole, stream = subject.greedy_reply.whole, subject.greedy_stream
     streamed = text_of(stream)
     if is_echo(whole, STORY) and (is_echo(streamed, STORY) or isinstance(stream, RequestFailed)):
         return spoils(sent, f"the reply is the prompt itself: {quoted(whole)!r}")
     if unread := subject.server.unread:
-        text = "the rest of the reply has text" if whole.strip() or streamed.strip() else "no other text came"
+        text = "the rest of the reply has text" if whole.strip() or streamed.strip() else "there is no other text"
         return warns(sent, f"{unread}; {text}")
     if isinstance(stream, RequestFailed) and stream.kind == "timeout":
         return too_slow(sent, stream.message)
     if not whole.strip() and not streamed.strip():
-        return untested(sent, "no text came: the reply is empty, or the server hides the reasoning that came first")
-    return sound(sent, f"text came: {quoted((whole or streamed)[:60])!r}")
+        return untested(sent, "no text: the reply is empty, or the server hides the reasoning that came first")
+    return sound(sent, f"text: {quoted((whole or streamed)[:60])!r}")
 
 
 def _finished_streams(subject: Subject) -> Seen:
@@ -258,9 +258,9 @@ def _finished_streams(subject: Subject) -> Seen:
     if n_more > 0:
         subject.streamed([Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in PROMPTS[:n_more]])
     n, n_cut = tally["stream"], tally["cut"]
-    sent = f"the {count_noun(n, 'stream')} that the probe sent one by one"
+    sent = f"the {count_noun(n, 'stream')} that the probe requested one at a time"
     if not n:
-        return untested(sent, "no stream was answered")
+        return untested(sent, "no stream got a response")
     if not n_cut:
         return sound(sent, "all ended with a finish reason")
     came = f"{n_cut} of {count_noun(n, 'stream')} ended without a finish reason"
@@ -278,42 +278,42 @@ def _empty_replies(subject: Subject) -> Seen:
         texts = [PROMPTS[i % len(PROMPTS)] for i in range(n_more)]
         subject.streamed([Inquiry(text, {"max_tokens": TOKENS, "temperature": 0}) for text in texts])
     n, n_lost = server.n_replies, server.n_lost
-    sent = f"the {count_noun(n, 'chat reply', 'chat replies')} of more than a token that came one by one"
+    sent = f"the {count_noun(n, 'chat reply', 'chat replies')} with more than one token, requested one at a time"
     if not n:
-        return untested(sent, "no reply of more than a token came")
+        return untested(sent, "no reply had more than one token")
     if not n_lost:
-        return sound(sent, "none was empty to a prompt that has a text at other times")
-    came = f"{n_lost} of {n} came empty with finish_reason stop, though their prompts have a text at other times"
+        return sound(sent, "no reply was empty if the same prompt got text at other times")
+    came = f"{n_lost} of {n} were empty with finish_reason stop, although their prompts got text at other times"
     return spoils(sent, came) if n_lost >= MIN_EMPTY and n_lost > MAX_EMPTY * n else warns(sent, came)
 
 
 CHECKS = (
     Check(
         name="streaming", group="protocol", look=_streaming, by_text=True,
-        why="A run reads streams: text that a stream drops is missing from the answer that is graded.",
-        mend="Look for a proxy or a reasoning parser that drops events; ask for whole replies until it is mended.",
+        why="Runs use streaming, so text that a stream drops is missing from the graded answer.",
+        mend="Look for a proxy or a reasoning parser that drops events; until it is fixed, request whole replies.",
     ),
     Check(
         name="usage", group="protocol", look=_usage,
         why="Lengths, budgets and prices are computed from the server's token counts.",
-        mend="Switch on usage at the server, also in streams. Without it, a budget and the cost count each reply "
-        "with the most tokens possible, a score states no lengths, and the progress of a run counts stream events. "
-        "Where counts are false, ask the provider: a bill by them is false, too.",
+        mend="Enable usage on the server, also in streams. Without it, budgets and costs assume the maximum tokens "
+        "for each reply, scores have no lengths, and the progress of a run counts stream events. "
+        "If counts are wrong, ask the provider: a bill based on them is wrong, too.",
     ),
     Check(
         name="stop texts", group="protocol", look=_stop, by_text=True,
-        why="Benchmarks with stop texts grade the text before the stop text.",
+        why="Benchmarks with stop texts grade only the text before the stop text.",
         mend="Use a server that obeys `stop`, or a card without stop texts.",
     ),
     Check(
         name="model name", group="protocol", look=_model_name,
-        why="A server that answers to any model name may serve another model than the reported one.",
-        mend="Compare the model name in the server's replies with the model that you mean.",
+        why="A server that accepts any model name may serve a different model from the one reported.",
+        mend="Compare the model name in the server's replies with the model that you want.",
     ),
     Check(
         name="copied text", group="protocol", look=_copied, by_text=True, quick=False, tokens=1_500,
-        why="A run reads streams: a backslash or a line end that a stream loses breaks LaTeX, code and answers.",
-        mend="Look for a proxy that decodes and encodes each chunk by itself; ask for whole replies until then.",
+        why="Runs use streaming; if a stream loses a backslash or line break, it damages LaTeX, code and answers.",
+        mend="Look for a proxy that decodes each chunk separately; until it is fixed, request whole replies.",
     ),
 )  # fmt: skip
 
@@ -323,9 +323,9 @@ FIRST_CHECKS = (
         group="protocol",
         look=_reply_text,
         tokens=140,
-        why="Only text in the fields `content`, `reasoning` and `reasoning_content` of a reply is read and graded.",
-        mend="If the reply is the prompt, look for a gateway or a test server in between. If a field is not read, ask "
-        "the provider for one of these fields, or start the engine with the model's reasoning parser.",
+        why="Only text in the reply fields `content`, `reasoning` and `reasoning_content` is read and graded.",
+        mend="If the reply is the prompt, check for a gateway or test server in between. If a field is not read, ask "
+        "the provider to use one of these fields, or start the engine with the model's reasoning parser.",
     ),
 )
 
@@ -335,15 +335,15 @@ LAST_CHECKS = (
         group="protocol",
         look=_finished_streams,
         tokens=280,
-        why="A run asks again for a reply whose stream breaks, pays for both, and loses the sample in the end.",
-        mend="Look for a proxy with a limit on the time or the bytes of a reply; ask the provider.",
+        why="A run retries a reply whose stream breaks, pays for every attempt, and may still lose the sample.",
+        mend="Look for a proxy that limits the duration or size of a reply, or ask the provider.",
     ),
     Check(
         name=EMPTY,
         group="protocol",
         look=_empty_replies,
         tokens=0,
-        why="An empty reply that says `stop` counts as finished, so a run grades it as wrong and does not retry.",
-        mend="Ask the provider why replies come empty; look for a proxy or a filter of contents that blanks them.",
+        why="An empty reply with finish_reason `stop` counts as finished, so it is graded as wrong and not retried.",
+        mend="Ask the provider why replies are empty, or look for a proxy or content filter that removes the text.",
     ),
 )

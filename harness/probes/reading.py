@@ -126,7 +126,7 @@ def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place
                 n = sample.usage.completion_tokens or max(1, len(text) // CHARS)
                 lengths.setdefault((name, sample.question_id), []).append((sample.key, n))
     if len(lengths) < 2:
-        raise UsageError(f"expected replies to two questions or more, found {len(lengths)}", field="replies")
+        raise UsageError(f"expected replies to at least two questions, found {len(lengths)}", field="replies")
     order = sorted(lengths, key=lambda question: codec.sample_seed(0, "\0".join(question), 0))
     # As many questions as get MIN_SHARE tokens each, or all that they have.
     worth = accumulate(min(MIN_SHARE, sum(n for _, n in lengths[question])) for question in order)
@@ -143,7 +143,7 @@ def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place
 
 def stored(path: Path) -> dict[Place, ReplyReading]:
     """The longest stored reading of each reply. Raises `StoreError`."""
-    lines = line_file.read_appended(path, ReplyReading, "Remove the file, and give `reference` again.", sealed=True)
+    lines = line_file.read_appended(path, ReplyReading, "Remove the file, and pass `reference` again.", sealed=True)
     return {(each.benchmark, each.key): each for each in sorted(lines, key=lambda each: len(each.ids))}
 
 
@@ -182,11 +182,11 @@ def read_missing(
         if np.abs(np.subtract(now, before[known].logprobs)).mean() > ANOTHER_NATS:
             if not path.name.startswith("copy-"):  # All copies are compared with these values.
                 raise UsageError(
-                    f"{in_words(server)} reads otherwise than the base did before. Name the base's server; or, if it "
-                    f"was changed on purpose, remove {path.parent} and probe again",
+                    f"{in_words(server)} computes other log-probabilities than the base did before. Give the server of "
+                    f"the base; or, if it was changed on purpose, remove {path.parent} and probe again",
                     field="reference",
                 )
-            watcher.warn(f"{in_words(server)} reads otherwise than before: its values are made anew")
+            watcher.warn(f"{in_words(server)} computes other log-probabilities than before; stored values are replaced")
             write_atomically(path, b"")
             before = {}
     missing = [place for place, (_, ids) in sent.items() if place not in before or before[place].ids[: len(ids)] != ids]
@@ -255,8 +255,8 @@ class StoredReplies:
                 ):
                     return cls(run, manifest, drawn, base, readings=(first, again))
             raise UsageError(
-                f"{run.path} holds no values of the base for so many tokens; once, with the base's own address as URL: "
-                f"harness probe URL --replies {run.path} --reference URL",
+                f"{run.path} holds no values of the base for this many tokens. Run this once, with the address of the "
+                f"base server as URL: harness probe URL --replies {run.path} --reference URL",
                 field="reference",
             )
         url, _, model = options.reference.partition("#")
@@ -275,7 +275,7 @@ class StoredReplies:
         run = open_scored(sampled)
         path, base = run.path.resolve(), self.run.path.resolve()
         if path == base:
-            raise UsageError("it is the base's own run: name one that this server has made", field="sampled")
+            raise UsageError("this is the run of the base: give a run of the probed server", field="sampled")
         _refuse_another(copy, run, "sampled")
         samples = points.differences(self.run, run, watcher)
         return replace(self, copy=os.path.relpath(path, base.parent), samples=samples)
@@ -327,11 +327,11 @@ class StoredReplies:
         context = min(reader.context or math.inf for reader in readers)
         sent, left_out = self.sent(context)
         if not sent:
-            raise Refused(0, "its context has no room for a reply", server.endpoint.base_url)
+            raise Refused(0, "its context is too small for a reply", server.endpoint.base_url)
         if left_out:
             watcher.warn(
-                f"{sum(left_out.values()):,} tokens at the ends of {len(left_out):,} replies are not read: a context "
-                f"of {context:,} tokens has no room for them"
+                f"{sum(left_out.values()):,} tokens at the ends of {len(left_out):,} replies are skipped because they "
+                f"exceed the context of {context:,} tokens"
             )
         # A reply that is cut here is not read to its end: a copy with more room asks for more of it.
         drawn = {place: len(sent[place][1]) if place in left_out else self.drawn[place] for place in sent}
@@ -385,7 +385,7 @@ class StoredReplies:
             if own != prompt:
                 n = next((i for i, pair in enumerate(zip(own, prompt, strict=False)) if pair[0] != pair[1]), 0)
                 copy, base = (repr(_text_of(server, ids[n : n + CONTEXT_TOKENS])) for ids in (own, prompt))
-                return f"its prompt has {copy} from token {n + 1} on, the base's {base}"
+                return f"from token {n + 1}, the prompt of the copy has {copy}, that of the base {base}"
         return ""
 
 
@@ -394,8 +394,8 @@ def _refuse_another(server: ProbedEndpoint, run: RunFolder, field: str) -> None:
     the run's name.
     """
     if changed := changes_of(Manifest.load(run).provenance, {server.endpoint.base_url: server.facts}).model:
-        says = f"is not the server that made {run.path.name}: {changed[0]._replace(where='')}"
-        raise UsageError(f"{server.endpoint.base_url} {says}. Name the server that made it", field=field)
+        says = f"is not the server that produced {run.path.name}: {changed[0]._replace(where='')}"
+        raise UsageError(f"{server.endpoint.base_url} {says}. Give the server that produced it", field=field)
 
 
 def divergences(base: ReplyReading, other: ReplyReading, n: int) -> Array:
@@ -437,7 +437,7 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
         replies = replies.beside(options.sampled, server, watcher)
 
     def look(_subject: Subject) -> Seen:
-        sent = f"{len(replies.drawn):,} replies of {replies.run.path.name} to be read, with their log-probabilities"
+        sent = f"{len(replies.drawn):,} replies of {replies.run.path.name}, to compute their log-probabilities"
         try:
             likelihood = replies.look(server, options.margin, watcher)
         except Refused as refused:
@@ -455,7 +455,7 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
         look=look,
         quick=False,
         tokens=sum(replies.drawn.values()),
-        why="Replies that the model finds more or less likely than its base does come from another distribution.",
-        mend="A gap is no loss: `harness compare` shows whether scores differ. Precision, cache, attention and weights "
-        "move all tokens; a template moves the first ones, sparse attention and rope scaling the late ones.",
+        why="If the model assigns replies another likelihood than its base does, it samples from another distribution.",
+        mend="A gap is not a loss of accuracy; see `harness compare`. Precision, cache, attention and weights "
+        "affect all tokens; a template affects the first, sparse attention and RoPE scaling the late tokens.",
     )

@@ -96,12 +96,12 @@ while it reads the same text, is a fault: batches make 0.0004 (with logits that 
 than 0.004.
 """
 
-HIDDEN = "no log-probabilities came for the tokens after the first"
+HIDDEN = "the server returns no log-probabilities after the first token"
 
 
 def _greedy(subject: Subject) -> Seen:
     """Check that replies at temperature 0 are greedy: each token is the likeliest one, and three replies are equal."""
-    sent = "a prompt for a short story at temperature 0, three times"
+    sent = "a short story prompt at temperature 0, three times"
     reply = subject.greedy_reply
     behind = [(max(t.top.values()) - t.logprob, t) for t in reply.tokens if t.top and t.logprob is not None]
     odd = [(nats, token) for nats, token in behind if nats > MAX_SWAPPED_NATS]
@@ -110,18 +110,18 @@ def _greedy(subject: Subject) -> Seen:
         likelier = max(worst.top, key=worst.top.__getitem__)
         return spoils(
             sent,
-            f"{len(odd)} of {len(reply.tokens)} tokens are not the likeliest: "
-            f"{quoted(worst.token)!r} where {quoted(likelier)!r} is likelier",
+            f"{len(odd)} of {len(reply.tokens)} tokens are not the most likely: "
+            f"{quoted(worst.token)!r}, although {quoted(likelier)!r} is more likely",
         )
     texts = {subject.chat().whole for _ in range(GREEDY_REPLIES)}
     if len(texts) == 1:
-        return sound(sent, "the same reply each time" + (", the likeliest token in each place" if reply.tokens else ""))
+        return sound(sent, "the same reply each time" + (", always the most likely token" if reply.tokens else ""))
     # Rounding may swap a few likely tokens, so three replies may all differ; only more different replies show sampling.
     if not reply.tokens and _n_beginnings(texts) == GREEDY_REPLIES:
         texts |= {subject.chat().whole for _ in range(MORE_GREEDY_REPLIES)}
         if _n_beginnings(texts) == GREEDY_REPLIES + MORE_GREEDY_REPLIES:
             shown = ", ".join(repr(quoted(text[:40])) for text in texts)
-            return spoils(sent, f"replies that differ from the first token on: {shown}")
+            return spoils(sent, f"the replies differ from the first token: {shown}")
     return warns(sent, f"{len(texts)} different replies: greedy text depends on the batch, or the server samples")
 
 
@@ -160,7 +160,7 @@ def _hot(subject: Subject, **fields: Any) -> str:
 
 def _seeds(subject: Subject) -> Seen:
     """Ask twice with each of four seeds: a seed must bring its text again, and the texts must not all be equal."""
-    sent = "four seeds at temperature 1, each twice"
+    sent = "four seeds at temperature 1, each used twice"
     pairs = [(_hot(subject, seed=seed), _hot(subject, seed=seed)) for seed in subject.new_seeds(4)]
     if len(texts := {text for pair in pairs for text in pair}) == 1:
         return spoils(sent, f"the same text each time: {quoted(texts.pop())!r}")
@@ -168,8 +168,8 @@ def _seeds(subject: Subject) -> Seen:
     if same == len(pairs):
         return sound(sent, f"{len(texts)} different texts, and the same text for the same seed")
     if same or all(_n_beginnings(pair) == 1 for pair in pairs):
-        return warns(sent, f"the same text in {same} of four cases: seeds work, but batches change some texts")
-    return warns(sent, "a different text each time: the server ignores the seed")
+        return warns(sent, f"the same text for {same} of four seeds: seeds work, but batching changes some texts")
+    return warns(sent, "different texts for the same seed: the server ignores the seed")
 
 
 # ---- the tokens after the first
@@ -247,12 +247,12 @@ def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str,
     p = min(1.0, PARTS_OF_LOOK * p)
     came = (
         f"{n} of {len(tokens)} tokens after the first are {abs(z):.1f} standard deviations "
-        f"{'likelier' if z < 0 else 'less likely'} than the server's own log-probabilities say"
+        f"{'more' if z < 0 else 'less'} likely than the server's own log-probabilities say"
     )
     if p < ODD:
-        return p, came, f"the draws are odd (p = {p:.2g} at this look), but no fault: ask again"
+        return p, came, f"the samples are unusual (p = {p:.2g} at this look) but prove no fault; probe again"
     n_open = sum(max(top.values()) < SURE_LOGPROB for top in tops)
-    return p, came, f"only at {n_open} places had the model a choice" if n_open < MIN_PLACES else ""
+    return p, came, f"the model had a choice at only {n_open} positions" if n_open < MIN_PLACES else ""
 
 
 def _later_draws(subject: Subject) -> Seen:
@@ -268,18 +268,18 @@ def _later_draws(subject: Subject) -> Seen:
         replies = _sampled(subject, REPLIES, temperature=COLD)
         tokens += _later(replies)
         if len(tokens) < MIN_PLACES:
-            return untested(sent, f"only {len(tokens)} tokens after the first came with log-probabilities")
+            return untested(sent, f"only {len(tokens)} tokens after the first have log-probabilities")
         # A reply may come empty; every other one has the same list at its first token.
         first, first_warm = (next((r.tokens[0].top for r in some if r.tokens), {}) for some in (replies, warm))
         stated = stated_at(first, first_warm, COLD)
         if stated is None:
-            return untested(sent, "the first token does not show at which temperature log-probabilities are stated")
+            return untested(sent, "the first token does not show which temperature the log-probabilities refer to")
         # Each look has its share of the bound, so the last p-value, times the looks, is that of the check.
         p, came, hidden = _look(tokens, COLD / stated, subject.seed)
         p = min(1.0, LOOKS * p)
         if not hidden or p <= FALSE_ALARM:
             break
-    came += f"; p = {p:.2g}, a fault up to {FALSE_ALARM:g}"
+    came += f"; p = {p:.2g}, where p up to {FALSE_ALARM:g} is a fault"
     if p <= FALSE_ALARM:
         return Seen(outcome="spoils", sent=sent, came=came, p=p)
     return Seen(outcome="untested" if hidden else "sound", sent=sent, came=f"{hidden}; {came}" if hidden else came, p=p)
@@ -337,18 +337,18 @@ def _later_cuts(subject: Subject) -> Seen:
             try:
                 _sampled(subject, 1)
             except Refused as plain:
-                return untested(sent, f"refused without a cut, too: {quoted(plain.sentence)}")
-            unknown.append(f"{name} is refused ({quoted(refused.words)})")
+                return untested(sent, f"rejected even without {name}: {quoted(plain.sentence)}")
+            unknown.append(f"{name} is rejected ({quoted(refused.words)})")
             continue
         n_outside, chance_of_any = outside(tokens, smallest)
         if n_outside:
-            broken.append(f"{name} is forgotten: {n_outside} of {len(tokens)} tokens lie outside it")
+            broken.append(f"{name} is ignored: {n_outside} of {len(tokens)} tokens lie outside it")
         # No token lies outside. That shows something only if a server that ignores the cut would have drawn one there.
         elif not tokens or chance_of_any < SURE:
-            unknown.append(f"{name} shows nothing")
+            unknown.append(f"{name} is inconclusive")
         else:
             obeyed.append(f"{name} is obeyed")
-    came = "after the first token " + "; ".join([*broken, *obeyed, *unknown])
+    came = "after the first token: " + "; ".join([*broken, *obeyed, *unknown])
     if broken:
         return spoils(sent, came)
     return sound(sent, came) if obeyed else untested(sent, came)
@@ -356,14 +356,14 @@ def _later_cuts(subject: Subject) -> Seen:
 
 def _written_and_read(subject: Subject) -> Seen:
     """Check that the server computes the same probabilities while it writes a reply as when it reads the same words."""
-    sent = f"{len(RAW_TEXTS)} raw texts with {WRITTEN} greedy tokens, then {len(READ_AT)} beginnings of each as prompts"
+    sent = f"{len(RAW_TEXTS)} raw texts plus {WRITTEN} greedy tokens, then {len(READ_AT)} beginnings of each as prompts"
     fields = {"temperature": 0, **COMPLETIONS.likeliest(TOP)}
     bodies, written = [], []
     for text in RAW_TEXTS:
         reply = subject.whole(Inquiry(text, {"max_tokens": WRITTEN, **fields}, COMPLETIONS))
         # Where temperature 0 is not obeyed, the written probabilities may be those of another temperature.
         if drawn := next((token for token in reply.tokens if not _is_likeliest(token)), None):
-            return untested(sent, f"the server draws at temperature 0: {quoted(drawn.token)!r} came, not the likeliest")
+            return untested(sent, f"temperature 0 is not greedy: {quoted(drawn.token)!r} is not the most likely")
         for n in READ_AT:
             so_far = "".join(token.token for token in reply.tokens[:n])
             # If the names of the tokens are not their text, the text so far is unknown and cannot be sent as a prompt.
@@ -376,7 +376,7 @@ def _written_and_read(subject: Subject) -> Seen:
     seen = _divergence_of_kernels(sent, written, list(map(first_top, answers)))
     if not refused:
         return seen
-    came = f"{seen.came}; {len(refused)} of {len(bodies)} requests brought nothing to judge ({quoted(refused[0])})"
+    came = f"{seen.came}; {len(refused)} of {len(bodies)} requests gave no result ({quoted(refused[0])})"
     too_many = seen.outcome == "sound" and len(refused) > MAX_LOST * len(bodies)
     return untested(sent, came) if too_many else msgspec.structs.replace(seen, came=came)
 
@@ -392,9 +392,9 @@ def _divergence_of_kernels(
     if len(apart) < len(READ_AT):
         return untested(sent, HIDDEN)
     median = statistics.median(apart)
-    came = f"writing and reading the same words differ by {median:.4f} nats a token (median of {len(apart)} places)"
+    came = f"writing and reading the same text differ by {median:.4f} nats per token (median of {len(apart)} tokens)"
     if median > TWO_KERNELS:
-        return spoils(sent, f"{came}: the server computes other probabilities while it writes than while it reads")
+        return spoils(sent, f"{came}: the server computes different probabilities when it writes and when it reads")
     return warns(sent, came) if median > GRAVE else sound(sent, came)
 
 
@@ -404,13 +404,13 @@ def _is_likeliest(token: Token) -> bool:
     return own is None or max(token.top.values(), default=own) - own < SAME_NATS
 
 
-_WHY = "Nearly all of an answer comes after its first token; speculative decoding and decode kernels act only there."
-_MEND = "Switch off speculative decoding and caches in low precision, and probe again; update the engine."
+_WHY = "Nearly all of an answer follows its first token; speculative decoding and decode kernels act only there."
+_MEND = "Update the engine, or disable speculative decoding and low-precision caches; then probe again."
 
 _MEND_DRAWS = (
-    "Likelier tokens than stated come first of all from cuts that the request does not set (the server's default "
-    "top_k, top_p or min_p): send neutral values with each run (top_p 1, top_k -1, llama.cpp: 0, min_p 0). Less likely "
-    f"ones come from a higher temperature: look for a proxy or a setting that rewrites `temperature`. {_MEND}"
+    "If tokens are more likely than reported, the server probably applies a default top_k, top_p or min_p: send "
+    "neutral values with each run (top_p 1, top_k -1, llama.cpp: 0, min_p 0). If they are less likely, the "
+    f"temperature is higher: look for a proxy or a setting that rewrites `temperature`. {_MEND}"
 )
 
 _REWRITTEN = "Look for a proxy that rewrites the field, or a server whose sampling defaults override requests."
@@ -418,15 +418,15 @@ _REWRITTEN = "Look for a proxy that rewrites the field, or a server whose sampli
 CHECKS = (
     Check(
         name="temperature 0", group="sampling", look=_greedy, by_text=True, tokens=270,
-        why="A greedy score comes from the likeliest tokens; sampled replies are another setting.",
+        why="A greedy score requires the most likely tokens; sampled replies are a different setting.",
         mend=_REWRITTEN,
     ),
     Check(
         name="seeds", group="sampling", look=_seeds, by_text=True, seeded=True, tokens=540,
-        why="Samples that are copies of one another make pass@k and every error bar wrong. An obeyed seed repeats a "
-            "sample; no score depends on that.",
-        mend="For copies, look for a cache between here and the engine, or a server with a fixed seed; to repeat "
-             "samples, use an engine that obeys seeds.",
+        why="If samples are copies of one another, pass@k and all error bars are wrong. A seed only makes a sample "
+            "repeatable; no score depends on it.",
+        mend="If samples are copies, look for a cache in front of the engine, or a server with a fixed seed. To "
+             "repeat samples, use an engine that supports seeds.",
     ),
     Check(
         name="later draws at 0.5", group="sampling", look=_later_draws,

@@ -139,17 +139,17 @@ class Subject:
         # Some servers count the end-of-turn token, which is not in the text or its log-probabilities.
         counted = stated - (1 if whole.finish_reason == "stop" else 0)
         if n_shown and not counted <= n_shown <= stated:
-            return f"usage states {stated} new tokens, but {n_shown} came"
+            return f"usage reports {stated} new tokens, but {n_shown} came"
         if not n_shown and stated != LONG:
             return (
-                f"usage states {stated} new tokens of a reply with max_tokens {LONG} that says finish_reason "
-                f"{quoted(str(whole.finish_reason))}; without log-probabilities nothing shows how many came"
+                f"usage reports {stated} new tokens for a reply with max_tokens {LONG} and finish_reason "
+                f"{quoted(str(whole.finish_reason))}; without log-probabilities, the true number is unknown"
             )
         in_stream = stream.usage.completion_tokens if isinstance(stream, Reply) else None
         # A batch may change the text of a reply, and so its number of tokens.
         same_text = text_of(stream).rstrip("\ufffd") == whole.whole.rstrip("\ufffd")
         if same_text and in_stream not in (None, stated):
-            return f"the stream states {in_stream} new tokens, the whole reply of the same text {stated}"
+            return f"the stream reports {in_stream} new tokens, but the whole reply with the same text {stated}"
         return ""
 
     def doubt_of_repeats(self, inquiries: Sequence[Inquiry]) -> str:
@@ -163,6 +163,6 @@ class Subject:
         if n_same >= MIN_REPEATED * len(inquiries):
             return ""
         return (
-            f"asked again twice, one by one, {n_same} of {len(inquiries)} greedy replies repeat: the server may sample "
-            "at temperature 0 (see `temperature 0`), so differing replies prove nothing more"
+            f"only {n_same} of {len(inquiries)} greedy replies repeat when sent twice more, one at a time: the server "
+            "may sample at temperature 0 (see `temperature 0`), so differing replies prove nothing else"
         )

@@ -101,11 +101,11 @@ def test_a_named_model_needs_no_list_and_an_unnamed_one_does(serve: Any, form: s
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        (http(401, {"error": "Unauthorized"}), "key was not accepted"),
+        (http(401, {"error": "Unauthorized"}), "key was rejected"),
         (http(404, {"detail": "Not Found"}), "/v1"),
         (http(503, {"error": {"message": "Loading model"}}), "Loading model"),
         (http(200, b"<html><h1>It works!</h1></html>"), "It works!"),
-        (http(200, {"data": 7}), "not as an OpenAI-compatible server"),
+        (http(200, {"data": 7}), "does not respond like an OpenAI-compatible server"),
         (http(302, location="https://elsewhere/v1"), "https://elsewhere/v1"),
         (http(500, {"error": f"the key {KEY} is odd"}), "is odd"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "HTTP"),
@@ -131,9 +131,9 @@ def test_a_missing_key_names_its_variable_for_a_named_model_too() -> None:
     [
         ("http://127.0.0.1:1", r"no server answers at 127\.0\.0\.1:1 \(.*refused"),
         ("http://[::1]/v1", r"no server answers at \[::1\]:80 \(.*refused"),
-        ("http://no-such-host.invalid", r"no-such-host\.invalid.*; check the host of base_url"),
-        ("http://my host:8000/v1", "cannot be asked"),
-        ("http://h\x7f/v1", "cannot be asked"),
+        ("http://no-such-host.invalid", r"no-such-host\.invalid.*; check the host in base_url"),
+        ("http://my host:8000/v1", "is invalid"),
+        ("http://h\x7f/v1", "is invalid"),
     ],
 )
 def test_an_address_without_a_server_is_one_sentence(url: str, words: str) -> None:
@@ -216,7 +216,7 @@ def test_a_list_is_read_to_its_last_page_by_the_head_of_its_api(last: str) -> No
 def test_a_list_that_would_take_a_great_deal_of_memory_is_not_decoded(serve: Any) -> None:
     """16 MB of the smallest entries are 0.4 GB once they are objects."""
     endpoint = serve({"/v1/models": http(200, b'{"data": [' + b'{"id": "x"},' * 600_000 + b'{"id": "m"}]}')})
-    with pytest.raises(ServerError, match="not as an OpenAI-compatible server"):
+    with pytest.raises(ServerError, match="does not respond like an OpenAI-compatible server"):
         list_models(endpoint)
 
 

@@ -172,7 +172,7 @@ def test_a_reply_ends_when_its_body_does_and_never_before_its_latest_bytes() -> 
 
 def test_an_id_that_comes_back_among_others_is_that_of_another_reply() -> None:
     got = failure(b"".join(event(delta(content="x") | {"id": name}) for name in "abcda") + DONE)
-    assert "the stream holds a second reply, under another id: d and a" in got.message
+    assert "the stream contains a second reply, with another id: d and a" in got.message
 
 
 def test_what_has_come_of_a_reply_that_repeats_a_key_is_not_told() -> None:
@@ -339,7 +339,7 @@ def test_a_text_that_each_event_repeats_is_taken_once() -> None:
         )
         assert (twice.text or twice.reasoning) == "112123", "two that grew are chance"
     assert (
-        "repeats the text before it"
+        "repeats the preceding text"
         in failure(*[event(delta(content="x" * n)) for n in range(99)], max_bytes=4000).message
     )
 
@@ -433,7 +433,7 @@ def test_names_have_a_longest_length_and_may_have_it() -> None:
     for field, attribute in (*fields, ("provider", "provider")):
         value = delta(content="x", finish="stop")
         assert getattr(reply(event(value | {field: name}) + DONE), attribute) == name
-        assert "has 1025 characters, more than 1024" in failure(event(value | {field: name + "n"}) + DONE).message
+        assert "has 1025 characters; the limit is 1024" in failure(event(value | {field: name + "n"}) + DONE).message
 
 
 def test_a_sample_names_the_model_of_its_text_and_without_one_the_first() -> None:
@@ -449,12 +449,12 @@ def test_a_sample_names_the_model_of_its_text_and_without_one_the_first() -> Non
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"content": [{"type": "text", "text": 5}]}, "a part of its content is no string but a number"),
-        ({"content": [{"type": "text", "text": ["4"]}]}, "a part of its content is no string but a list"),
-        ({"content": [{"type": "thinking", "thinking": 5}]}, "a part of its content is no string but a number"),
-        ({"content": ["4"]}, "a part of its content is no object but a string"),
-        ({"content": [{"type": "thinking", "thinking": ["so"]}]}, "a part of its reasoning is no text"),
-        ({"content": [{"type": "thinking", "thinking": [{"text": 5}]}]}, "a part of its reasoning is no text"),
+        ({"content": [{"type": "text", "text": 5}]}, "a part of its content is a number, not a string"),
+        ({"content": [{"type": "text", "text": ["4"]}]}, "a part of its content is a list, not a string"),
+        ({"content": [{"type": "thinking", "thinking": 5}]}, "a part of its content is a number, not a string"),
+        ({"content": ["4"]}, "a part of its content is a string, not an object"),
+        ({"content": [{"type": "thinking", "thinking": ["so"]}]}, "a part of its reasoning is not text"),
+        ({"content": [{"type": "thinking", "thinking": [{"text": 5}]}]}, "a part of its reasoning is not text"),
     ],
 )
 def test_a_part_that_is_no_text_is_named(fields: dict[str, Any], words: str) -> None:

@@ -324,7 +324,7 @@ def is_damaged(events: list[Any], data: bytes) -> bool:
 REFUSALS: list[tuple[str, Check, str]] = [
     # what our sentence has; whether that is true of the events; why what a package reads may be refused so
     *(
-        (f"its {name} is no string", other(name, str, NONE), "the packages check no types")
+        (f"its {name} is not a string", other(name, str, NONE), "the packages check no types")
         for name in (
             "content",
             "reasoning",
@@ -340,26 +340,26 @@ REFUSALS: list[tuple[str, Check, str]] = [
             "delta",
         )
     ),
-    ("a part of its content is no", other("content", str, NONE), "the same"),
-    ("its choices are no list but", other("choices", list, NONE), "the same"),
-    ("a choice is no object but", lambda events, _: any(type(one) is not dict for one in choices(events)), "the same"),
+    ("a part of its content is", other("content", str, NONE), "the same"),
+    ("its choices are", other("choices", list, NONE), "the same"),
+    ("a choice is", lambda events, _: any(type(one) is not dict for one in choices(events)), "the same"),
     ("a choice whose index is", other("index", int, NONE), "the same"),
-    ("its message is no object but", other("delta", dict, NONE), "the same"),
+    ("its message is", other("delta", dict, NONE), "the same"),
     ("its finish_reason is", other("finish_reason", str, NONE), "the same"),
-    ("a piece of its text has another form", TRUE, "the same"),
-    ("its delta is no object", TRUE, ""),
-    ("texts of two models in one stream", several("model"), "a stream that mixes two replies is no reply"),
-    ("a second reply, under another id", several("id"), "the same"),
-    ("another id and another text", several("id"), "the same"),
+    ("a piece of its text has an unexpected form", TRUE, "the same"),
+    ("its delta is not an object", TRUE, ""),
+    ("text from two models in one stream", several("model"), "a stream that mixes two replies is no reply"),
+    ("a second reply, with another id", several("id"), "the same"),
+    ("differs in id and text", several("id"), "the same"),
     ("a second finish reason", several("finish_reason"), "the same"),
-    ("is no field of an event", is_damaged, "the text of a damaged field would be lost in silence"),
+    ("is not an event field", is_damaged, "the text of a damaged field would be lost in silence"),
     ("not an event stream", is_damaged, "with a damaged first line, a body is not taken for a stream"),
-    ("an event of the stream is no", is_damaged, "the text of a damaged event would be lost in silence"),
-    ("for a block that has not begun", TRUE, "a delta of another block would be joined to this one"),
-    ("characters, the whole has", lacks_deltas, "a delta was lost, and which statement is right cannot be known"),
-    ("ended inside an event", TRUE, ""),
+    ("an event of the stream is not", is_damaged, "the text of a damaged event would be lost in silence"),
+    ("for a block that has not started", TRUE, "a delta of another block would be joined to this one"),
+    ("characters in pieces but", lacks_deltas, "a delta was lost, and which statement is right cannot be known"),
+    ("ended within an event", TRUE, ""),
     ("ended without a finish reason", TRUE, ""),
-    ("it holds no event", TRUE, ""),
+    ("it contains no event", TRUE, ""),
 ]
 
 

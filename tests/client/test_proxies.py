@@ -181,10 +181,10 @@ def test_the_environments_proxy_serves_public_hosts_only(
 @pytest.mark.parametrize(
     ("proxy", "message"),
     [
-        ("http://user:geh#eim@127.0.0.1:3128", "percent-encode its password"),
-        ("http://127.0.0.1:geheim", "no readable port"),
-        ("https://user:geheim@127.0.0.1:3128", "only http:// proxies are supported"),
-        ("socks5://127.0.0.1:1080", "only http:// proxies are supported"),
+        ("http://user:geh#eim@127.0.0.1:3128", "percent-encode the password"),
+        ("http://127.0.0.1:geheim", "has an invalid port"),
+        ("https://user:geheim@127.0.0.1:3128", "only http:// proxies are"),
+        ("socks5://127.0.0.1:1080", "only http:// proxies are"),
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(

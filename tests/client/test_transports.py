@@ -328,7 +328,7 @@ FAILURES: dict[str, tuple[Answer, str, str, Deadlines]] = {
     "a bad request": (steps(http(400, {"error": {"message": "no\x1b[31m"}})), "rejected", "no", PATIENT),
     "a key that it repeats": (steps(http(401, {"error": f"the key {KEY} is wrong"})), "refused", "wrong", PATIENT),
     "too many requests": (steps(http(429, {}, retry_after="7")), "rate_limited", "", PATIENT),
-    "out of order for days": (steps(http(503, {}, retry_after="999999")), "server", "asks to wait until", PATIENT),
+    "out of order for days": (steps(http(503, {}, retry_after="999999")), "server", "retry after", PATIENT),
     "a compressed refusal": (
         steps(http(400, gzip.compress(LONG_PROMPT), content_encoding="gzip")), "too_long", "context", PATIENT,
     ),
@@ -405,7 +405,7 @@ def test_a_server_that_lives_without_a_token_is_said_to_live_and_a_silent_one_is
         now = parser.started + 0.5 + quiet
         with pytest.raises(RequestFailed, match=r"^no token (within 3 s of the request|for 3 s)") as failed:
             Deadlines(first_token=3.0, idle=3.0).end_late(parser, now)
-        named = "the server lives: its last sign came 0.4 s ago; give a longer `timeout` (--timeout)"
+        named = "the server is alive: it sent bytes 0.4 s ago; raise `timeout` (--timeout)"
         assert (named in failed.value.message, "lives" in failed.value.message) == (lives, lives)
 
 
@@ -416,7 +416,7 @@ REPLIES: dict[str, tuple[Answer, Deadlines, tuple[str, ...]]] = {
     "a stall after the finish": (
         steps(ENDED, STALL),
         NO_MORE,
-        ("cut after the finish reason: the body did not end", "no [DONE]"),
+        ("cut after the finish reason: the body never ended", "no [DONE]"),
     ),
     "a stall after [DONE]": (steps(ENDED + chunk(DONE), STALL), PATIENT, ()),
     "comments after [DONE]": (repeated(ENDED + chunk(DONE), chunk(b": ping\n\n")), PATIENT, ("bytes after [DONE]",)),

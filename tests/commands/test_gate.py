@@ -447,7 +447,7 @@ def test_a_build_that_reads_as_its_base_does_needs_no_samples_if_the_policy_says
         chats = sum(request.path.endswith("/chat/completions") for request in server.requests)
     assert (done.code, f'"state": "{state}"' in done.out) == (0, True), done.out + done.err
     assert (chats == 0) == (state == "same")
-    assert "nats a token" in (done.out if state == "same" else done.err), done.err
+    assert "nats per token" in (done.out if state == "same" else done.err), done.err
 
 
 def test_a_failure_that_is_waived_passes_until_its_day(tmp_path: Path) -> None:

@@ -89,11 +89,11 @@ def test_completions_offer_no_tools_and_a_refusing_server_is_asked_once(tmp_path
             for api in ("completions", "chat")
         }
         assert sum(request.method == "POST" for request in server.requests) == 1
-    assert done["completions"]["findings"][0]["came"] == "api=completions offers no tools"
+    assert done["completions"]["findings"][0]["came"] == "api=completions does not support tools"
     assert "this model does not support tools" in done["chat"]["findings"][0]["came"]
 
 
-@pytest.mark.parametrize(("status", "why"), [(401, "the request failed"), (400, "the server takes no tools")])
+@pytest.mark.parametrize(("status", "why"), [(401, "the request failed"), (400, "the server does not accept tools")])
 def test_only_a_refused_request_shows_that_tools_are_refused(tmp_path: Path, status: int, why: str) -> None:
     with FakeServer(serving([http(status, {"error": {"message": "no"}})], "toy")) as server:
         done = harness(tmp_path, "probe", server.base_url, "--checks", "parsed calls", "--json", "--quiet")

@@ -194,7 +194,10 @@ def test_the_base_is_read_once_and_kept(tmp_path: Path) -> None:
     assert {path.name[:5] for path in (run / "likelihood").iterdir()} == {"base-", "again"}
     with FakeServer(Reader("other", shift=1.0), port=base.port) as other:
         refused = harness(tmp_path, "probe", other.base_url, "--replies", "run", "--reference", other.base_url)
-        assert (refused.code, "reads otherwise than the base did before" in refused.err) == (2, True), refused.err
+        assert (refused.code, "computes other log-probabilities than the base did before" in refused.err) == (
+            2,
+            True,
+        ), refused.err
     (kept,) = (run / "likelihood").glob("base-*")
     kept.write_bytes(kept.read_bytes().replace(b'"logprobs":[-', b'"logprobs":[-9', 1))
     with FakeServer(Reader("copy")) as copy:
@@ -326,15 +329,15 @@ def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_p
         refused = probed(tmp_path, no, base)
         wider = harness(tmp_path, "probe", base.base_url, "--replies", "run")
     # The base was not read to the ends of the replies.
-    assert (wider.code, "holds no values of the base for so many tokens" in wider.err) == (2, True), wider.err
+    assert (wider.code, "holds no values of the base for this many tokens" in wider.err) == (2, True), wider.err
     # A prompt of four tokens, and eight that stay free.
     n_read, says = (
         QUESTIONS * (40 - 4 - 8),
-        f"{QUESTIONS * (WORDS - 28):,} tokens at the ends of {QUESTIONS} replies are not read",
+        f"{QUESTIONS * (WORDS - 28):,} tokens at the ends of {QUESTIONS} replies are skipped",
     )
     finding = json.loads(done.out)["findings"][0]
     assert (done.code, finding["likelihood"]["gap"]["tokens"], says in done.err) == (0, n_read, True), done.err
-    assert (refused[0], "has no room for a reply" in refused[1]["came"]) == (2, True)
+    assert (refused[0], "context is too small for a reply" in refused[1]["came"]) == (2, True)
 
 
 def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,11 +376,11 @@ def test_probes_of_one_copy_at_once_share_their_readings(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("copy", "says"),
     [
-        (Reader("copy", owner="llamacpp"), "llama.cpp states no log-probabilities of a prompt's tokens"),
+        (Reader("copy", owner="llamacpp"), "llama.cpp does not return log-probabilities of prompt tokens"),
         (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"text": "a"}]})]), "of 0 of the 60 tokens"),
         (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"prompt_logprobs": OTHERS}]})]), "of 0 of the 60"),
         (Reader("copy", shift=-800.0), "as a log-probability: expected -10000 to 0"),
-        (Reader("copy", spoil=lambda _n: [http(200, b"[" * 9000)]), "its reply states no log-probabilities"),
+        (Reader("copy", spoil=lambda _n: [http(200, b"[" * 9000)]), "its reply has no log-probabilities"),
         (Reader("copy", spoil=lambda _n: [http(400, {"error": {"message": "no logprobs here"}})]), "no logprobs here"),
     ],
 )
@@ -415,9 +418,9 @@ def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, ban
         (("--reference", "http://127.0.0.1:1"), "it only works with --replies"),
         (("--replies", "run", "--quick"), "remove one of the two options"),
         (("--replies", "nowhere"), "there is no run at"),
-        (("--checks", "replies"), "needs the option"),
+        (("--checks", "replies"), "requires the option"),
         (("--sampled", "run"), "it only works with --replies"),
-        (("--replies", "short"), "replies to two questions or more, found 1"),
+        (("--replies", "short"), "replies to at least two questions, found 1"),
         (("--replies", "run", "--reference", "http://127.0.0.1:9/v1"), "the reference: no server answers"),
     ],
 )
@@ -472,7 +475,7 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     (points,) = finding["likelihood"]["points"]
     assert (points["pairs"], points["low"] < points["points"] < 0, points["points"] < points["high"]) == (3, True, True)
     assert f"by 3 pairs, {points['points']:+.1f} points" in finding["came"]
-    assert "would show so much" in finding["came"]
+    assert "detecting it takes" in finding["came"]
     assert "points" not in beyond["came"]
     # The run is now known as that of a copy with another gap, once.
     assert (noted.code, twice.code) == (4, 4), noted.err
@@ -489,7 +492,9 @@ def test_a_cell_whose_engine_reads_no_replies_has_a_score_and_the_reason(tmp_pat
         done = harness(tmp_path, "sweep", "s.yaml")
         write_sweep(tmp_path, base_url=server.base_url, models=["toy"])
         alone = harness(tmp_path, "sweep", "s.yaml", "--dry-run")
-    assert (done.code, "states no log-probabilities of a prompt's tokens" in done.out) == (0, True), done.out + done.err
+    assert (done.code, "does not return log-probabilities of prompt tokens" in done.out) == (0, True), (
+        done.out + done.err
+    )
     assert (alone.code, "copies read their base's replies" in alone.err) == (2, True), alone.err
 
 
@@ -543,7 +548,7 @@ def test_a_server_that_states_another_model_than_the_run_is_not_stored_as_its_ba
     msgspec.structs.replace(Manifest.load(run), provenance=provenance).save(run)
     with FakeServer(Reader(root=root)) as server:
         done = harness(tmp_path, "probe", server.base_url, "--replies", "run", "--reference", server.base_url)
-    says = 'is not the server that made run: root: "base" → "copy"'
+    says = 'is not the server that produced run: root: "base" → "copy"'
     assert (done.code, says in done.err, (run.path / "likelihood").exists()) == (code, code == 2, code == 0), done.err
 
 
@@ -558,7 +563,7 @@ def test_the_base_as_its_own_reference_is_one_server_however_it_is_spelt(tmp_pat
         assert {"key-mine" in str(request.headers) for request in base.requests} == {True}
         own = harness(tmp_path, "probe", f"{root}/v1", "--replies", "run", "--sampled", "run/../run")
     assert done.code == 0, done.err
-    assert (own.code, "it is the base's own run" in own.err) == (2, True), own.err
+    assert (own.code, "this is the run of the base" in own.err) == (2, True), own.err
 
 
 @pytest.mark.parametrize(

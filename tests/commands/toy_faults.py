@@ -324,7 +324,7 @@ def empties(is_empty: Callable[[Body], bool]) -> Fault:
             choice.pop("logprobs", None)
         return answer
 
-    return fault("empty replies", says="came empty with finish_reason stop", whole=empty)
+    return fault("empty replies", says="were empty with finish_reason stop", whole=empty)
 
 
 def empties_some(of: float) -> Fault:
@@ -452,14 +452,14 @@ FAULTS: dict[str, Callable[[], Fault]] = {
         request=lambda body: {"top_k": 40, "min_p": 0.05, **body, "temperature": 1.8},
     ),
     # Ends
-    "a third of max_tokens, says stop": lambda: ends(share(0.34), "ends", says="goes on from there"),
+    "a third of max_tokens, says stop": lambda: ends(share(0.34), "ends", says="continues beyond that point"),
     "nine tenths of max_tokens, says length": lambda: ends(share(0.9), "ends", reason="length", says="length after"),
-    "cap at 256, says stop": lambda: ends(cap(256), "long stream", says="a cap at 256"),
-    "cap at 1,024, says stop": lambda: ends(cap(1024), "long stream", says="a cap at 1,024"),
-    "cap at 256, says length": lambda: ends(cap(256), "long stream", reason="length", says="a cap at 256"),
-    "cap at 1,024, says length": lambda: ends(cap(1024), "long stream", reason="length", says="a cap at 1,024"),
+    "cap at 256, says stop": lambda: ends(cap(256), "long stream", says="a limit of 256"),
+    "cap at 1,024, says stop": lambda: ends(cap(1024), "long stream", says="a limit of 1,024"),
+    "cap at 256, says length": lambda: ends(cap(256), "long stream", reason="length", says="a limit of 256"),
+    "cap at 1,024, says length": lambda: ends(cap(1024), "long stream", reason="length", says="a limit of 1,024"),
     "max_tokens doubled": lambda: fault(
-        "ends", says="tokens came where", request=lambda body: {**body, "max_tokens": 2 * body.get("max_tokens", 64)}
+        "ends", says="tokens came, but", request=lambda body: {**body, "max_tokens": 2 * body.get("max_tokens", 64)}
     ),
     # Load
     "1 in 20 replies swapped under load": lambda: under_load(swapped, "another prompt"),
@@ -477,7 +477,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
             ("a third in the middle", ((0, 0.33), (0.67, 1)), "usage of the whole", counts_whole, "never reached"),
             ("head", _TAIL, "usage of the whole", counts_whole, "never reached"),
             ("tail", ((0, 0.6),), "usage of the whole", counts_whole, "never reached"),
-            ("middle", _MIDDLE, "usage of the rest", choices(lambda *_: None), "cut on its way"),
+            ("middle", _MIDDLE, "usage of the rest", choices(lambda *_: None), "the prompt was truncated"),
             ("middle", _MIDDLE, "no usage", no_usage, "never reached"),
             ("head", _TAIL, "no usage", no_usage, "never reached"),
         )
@@ -534,9 +534,13 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "top_k forgotten after the first token": lambda: late("later cuts", drop=("top_k",), says="top_k is forgotten"),
     "top_p forgotten after the first token": lambda: late("later cuts", drop=("top_p",), says="top_p is forgotten"),
     "min_p forgotten after the first token": lambda: late("later cuts", drop=("min_p",), says="min_p is forgotten"),
-    "greedy forgotten after the first token": lambda: late("temperature 0", temperature=1.0, says="not the likeliest"),
+    "greedy forgotten after the first token": lambda: late(
+        "temperature 0", temperature=1.0, says="not the most likely"
+    ),
     "half of the tokens from a draft": lambda: fault("later draws at 0.5", says="less likely", bend=later(drafted)),
-    "a decode kernel off by 0.3": lambda: fault("writing and reading", says="other probabilities", bend=later(decoded)),
+    "a decode kernel off by 0.3": lambda: fault(
+        "writing and reading", says="different probabilities", bend=later(decoded)
+    ),
     # Openings
 }
 """By what is wrong."""
@@ -546,11 +550,11 @@ MISLEADING: dict[str, Callable[[], Fault]] = {
     "0.97 of the new tokens counted": lambda: undercounts(0.97, "usage states 23 new tokens, but 24 came"),
     "1.4 of the new tokens counted": lambda: undercounts(1.4, "usage states 33 new tokens, but 24 came"),
     "0.7 of the new tokens counted, no log-probabilities": lambda: undercounts(
-        0.7, "usage states 16 new tokens of a reply with max_tokens 24 that says finish_reason length", listed=False
+        0.7, "usage reports 16 new tokens for a reply with max_tokens 24 and finish_reason length", listed=False
     ),
     "the prompt as the reply": echoes,
     "every second stream unfinished": lambda: unfinished(2),
-    "temperature 0 ignored": lambda: cold_ignored("not the likeliest"),
-    "temperature 0 ignored, no log-probabilities": lambda: cold_ignored("differ from the first token on", listed=False),
+    "temperature 0 ignored": lambda: cold_ignored("not the most likely"),
+    "temperature 0 ignored, no log-probabilities": lambda: cold_ignored("differ from the first token", listed=False),
 }
 """Faults that spoil what many checks read: the checks in `finds` name them, and no other may accuse the server."""

@@ -52,7 +52,7 @@ def test_a_refused_key_names_no_other_variable(tmp_path: Path, harness: Command)
         words = run_words(data, "--base-url", server.base_url, "--samples", "1")
         refused = harness(*words, "--api-key-env", "PROVIDER_KEY", extra={"PROVIDER_KEY": "sk-wrong"})
     assert refused.code == 2
-    assert "the key was not accepted: put the right one, without quotes, into the variable that it" in refused.err
+    assert "the key was rejected: put the correct key, without quotes, into its" in refused.err
     assert "(see --api-key-env)" in refused.err
     assert "OPENAI_API_KEY" not in refused.err
     assert "sk-wrong" not in refused.err

@@ -101,7 +101,7 @@ def test_a_wait_of_hours_ends_the_run_with_its_time_and_the_same_command_goes_on
             run(settings, question_set(tmp_path, 10), resume_command="again")
         assert len(server.requests) <= 7
         ends = [datetime.fromtimestamp(now + 18_000 + 60 * minute).astimezone() for minute in range(3)]
-        assert any(f"(asks to wait until {end:%Y-%m-%d %H:%M %Z})" in str(ended.value) for end in ends)
+        assert any(f"(retry after {end:%Y-%m-%d %H:%M %Z})" in str(ended.value) for end in ends)
         server.answer = well
         assert run(settings, question_set(tmp_path, 10)).complete
 
@@ -196,9 +196,9 @@ def test_a_question_that_fails_alone_is_given_up_if_the_server_still_lists_its_m
 WHOLE = {"object": "chat.completion", "model": "test-model", "choices": "42"}
 FORMS = {
     **{(api, streamed): None for api in ("chat/completions", "responses", "messages") for streamed in (True, False)},
-    ("its choices are no list", False): [http(200, WHOLE)],
-    ("the reply is no completion", False): [http(200, {"candidates": [{"content": {"parts": [{"text": "42"}]}}]})],
-    ("its choices are no list", True): [*event_stream(event(WHOLE))],
+    ("its choices are", False): [http(200, WHOLE)],
+    ("the reply is not a completion", False): [http(200, {"candidates": [{"content": {"parts": [{"text": "42"}]}}]})],
+    ("its choices are", True): [*event_stream(event(WHOLE))],
 }
 """The forms of each API, and three that are of none."""
 

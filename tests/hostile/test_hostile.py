@@ -315,7 +315,7 @@ A_FEW = (
 DEADLINES_SECONDS = (3, 60, 60)
 """Of a first token: again, and longer, only where a busy machine was late with a sound reply."""
 
-LATE = re.compile("timeout|does not answer within")
+LATE = re.compile("timeout|did not respond within")
 
 ALL = bool(os.environ.get("HARNESS_HOSTILE"))
 TRANSPORTS = os.environ.get("HARNESS_HOSTILE", "http").split()

@@ -92,16 +92,19 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"api": "responses", "seed": 3}, "seed: api=responses of this server does not take it: leave it out"),
     ({"api": "responses", "preset": "qwen3"}, "leave it out with `drop` (--drop min_p)"),
     ({"api": "responses", "thinking": "off"}, "takes no arguments of a chat template"),
-    ({"api": "responses", "extra_body": {"store": True}}, "no reply is kept"),
+    ({"api": "responses", "extra_body": {"store": True}}, "replies are not stored"),
     ({"api": "messages", "drop": "max_tokens"}, "api=messages needs max_tokens"),
-    ({"api": "messages", "thinking": "off"}, "no arguments for a chat template"),
+    ({"api": "messages", "thinking": "off"}, "cannot send chat template arguments"),
     ({"api": "messages", "header": {"Anthropic-Version": "sk-ant-api03-AbCd0123456789xyz"}}, "looks like a key"),
     ({"api": "messages", "batch": True}, "batches of api=messages are not supported"),
     (
         {"api": "messages", "provider": "anthropic", "model": "claude-opus-5", "temperature": 1.0, **KEY},
         "claude-opus-5 does not take it",
     ),
-    ({"api": "responses", "provider": "openai", "model": "gpt-5", "thinking_tokens": 99, **KEY}, "no field of"),
+    (
+        {"api": "responses", "provider": "openai", "model": "gpt-5", "thinking_tokens": 99, **KEY},
+        "no known request field",
+    ),
 ]
 
 

@@ -94,7 +94,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("run demo --ca-file nowhere.pem", "SSL_CERT_FILE=FILE"),
         ("run demo --out=", "the path is empty"),
         ("run demo --base-url=", "--base-url is empty"),
-        ("run demo --base-url http://a:1,weight=2", "without a comma; repeat it for several"),
+        ("run demo --base-url http://a:1,weight=2", "repeat the option for several"),
         ("grade 5 5 --relative-tolerance nan", "--relative-tolerance nan: expected a finite number"),
         ("score set.jsonl --follow", "--follow is for run folders"),
         ("score set.jsonl --deadline 1e9", "--deadline 1000000000.0: expected a number less than 3600"),
@@ -256,7 +256,7 @@ def test_https_at_a_port_of_plain_http(answer: bytes, tmp_path: Path) -> None:
 
     threading.Thread(target=serve, daemon=True).start()
     url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-    with listener, pytest.raises(ServerError, match=r"does not speak https .* base_url=http://127"):
+    with listener, pytest.raises(ServerError, match=r"does not support https .* base_url=http://127"):
         product.run("demo", base_url=url, model="m", out=tmp_path / "run")
 
 
@@ -264,7 +264,7 @@ def test_https_at_a_checked_spec_plain_http_that_waits_for_more() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         plain = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         secure = plain.replace("http", "https")
-        with pytest.raises(ServerError, match=f"if it speaks http, give base_url={plain}"):
+        with pytest.raises(ServerError, match=f"if it uses http, set base_url={plain}"):
             page.get(Endpoint(secure), f"{secure}/models", timeout=1.0)
 
 

@@ -104,7 +104,7 @@ class Endpoint:
         except ValueError:  # its text may quote a part of a password as the port
             parts, port = urlsplit("http:"), 0
         if "," in (shown := address_shown(url)):
-            why = "expected one address, without a comma; repeat it for several, which take no weights"
+            why = "expected a single address; repeat the option for several addresses (weights are not supported)"
             raise UsageError(why, field="base_url", value=shown)
         if parts.scheme not in ("http", "https", _SOCKET_SCHEME) or not parts.hostname or port == 0:
             why = "expected http://HOST[:PORT][/v1] with a port from 1 to 65535, https://… or unix:/PATH"
@@ -254,14 +254,12 @@ def proxy_for(endpoint: Endpoint) -> str | None:
         proxy = f"http://{proxy}"
     if not proxy.lower().startswith("http://"):
         raise UsageError(
-            f"the environment names the proxy {address_shown(proxy)}; only http:// proxies are supported: "
-            f"set {parts.scheme.upper()}_PROXY, or NO_PROXY={parts.hostname}"
+            f"the proxy {address_shown(proxy)} in the environment is not supported; only http:// proxies are: "
+            f"change {parts.scheme.upper()}_PROXY, or set NO_PROXY={parts.hostname}"
         )
     try:
         # Reading the port is what raises, as when a / in the password ends the host too early.
         _ = urlsplit(proxy).port
     except ValueError:
-        raise UsageError(
-            "the proxy that the environment names has no readable port; percent-encode its password"
-        ) from None
+        raise UsageError("the proxy URL in the environment has an invalid port; percent-encode the password") from None
     return proxy

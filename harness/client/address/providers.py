@@ -196,7 +196,7 @@ class Provider(Part):
         if url is None:
             if self.address.base_url is None:
                 raise UsageError(
-                    "this provider has no fixed address: give the address with base_url"
+                    "this provider has no fixed address: set base_url"
                     + (f" (it ends in {self.address.path})" if self.hosted else ""),
                     field="provider",
                     value=self.name,
@@ -207,7 +207,7 @@ class Provider(Part):
         path = urlsplit(url if "://" in url else f"http://{url}").path.rstrip("/")
         named = next((one.name for one in APIS if path.endswith(one.path)), api)
         if named != api and not url.startswith("unix:"):
-            why = f"this address names the API {named}, and {api} is asked: set api={named}, or leave the end off"
+            why = f"this address is for the API {named}, but api is {api}: set api={named}, or remove the path's end"
             raise UsageError(why, field="base_url", value=address_shown(url))
         if self.hosted and "://" not in url and not parsed.local:  # a key in the clear, for a scheme that was left out
             base_url = base_url.replace("http://", "https://", 1)
@@ -229,7 +229,7 @@ class Provider(Part):
         sent = {name.lower() for name, _ in endpoint.headers}
         has_key = bool(endpoint.api_key or sent & {"authorization", self.address.key_header.lower()})
         if self.hosted and not endpoint.local and not has_key:
-            raise UsageError(f"{self.label} needs a key: set {variable}, or name another variable by api_key_env")
+            raise UsageError(f"{self.label} requires a key: set {variable}, or name another variable with api_key_env")
 
     def spelling(
         self,
@@ -248,7 +248,7 @@ class Provider(Part):
         shape = api_of(api)
         for field, value in (("thinking", thinking), ("thinking_tokens", thinking_tokens)):
             if value is not None and not shape.templated:
-                why = "it needs api=chat: in a raw prompt, write the model's own switch"
+                why = "it requires api=chat; in a raw prompt, write the model's own switch"
                 raise UsageError(why, field=field, value=value)
         length = next((rule.field for rule in self.max_tokens if rule.covers(model)), "max_tokens")
         switch = self._thinking_fields(model, api, thinking)
@@ -275,9 +275,9 @@ class Provider(Part):
         if thinking is None or thinking in levels:
             return levels[thinking] if thinking else {}
         if thinking in ("on", "off"):
-            choices = f"expected {' or '.join(sorted(levels))}" if levels else "no value is known that it takes"
+            choices = f"expected {' or '.join(sorted(levels))}" if levels else "no supported value is known"
             why = f"{self.name} cannot express it for {visible(model, 80)}: {choices}; "
-            raise UsageError(f"{why}other fields of a request go into extra_body", field="thinking", value=thinking)
+            raise UsageError(f"{why}set other request fields in extra_body", field="thinking", value=thinking)
         like = next((name for name in levels if name not in ("on", "off", "none")), None)
         return {"reasoning_effort": thinking} if like is None else _replaced(levels[like], like, thinking)
 
@@ -301,13 +301,13 @@ class Provider(Part):
         fitting = [rule for rule in self.thinking_tokens if rule.covers(model, api) and rule.engine in (None, engine)]
         if not fitting:
             raise UsageError(
-                f"no field of a request is known by which {self.name} limits the thinking of {visible(model, 80)}; "
-                "if you know one, send it by extra_body",
+                f"{self.name} has no known request field that limits the thinking of {visible(model, 80)}; "
+                "if you know one, set it in extra_body",
                 field="thinking_tokens",
                 value=tokens,
             )
         if tokens < fitting[0].least:
-            raise UsageError(f"{self.name} needs at least {fitting[0].least}", field="thinking_tokens", value=tokens)
+            raise UsageError(f"{self.name} requires at least {fitting[0].least}", field="thinking_tokens", value=tokens)
         return fitting[0].body_fields(tokens)
 
     def refuses(self, model: str, api: ApiName, thinking: Thinking | None, sent: Mapping[str, bool]) -> set[str]:
@@ -339,12 +339,12 @@ class Provider(Part):
                 )
         if self.seed.field in parameters and self.seed.support != "supported":
             does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
-            again = "a sample that is asked again comes out differently; `seed=None` sends none"
+            again = "a retried sample will differ; set `seed=None` to send no seed"
             warnings.append(f"{self.name} {does}: {again}")
         if thinking not in (None, *(levels := self._levels(model, api))):
-            known = f"known are {', '.join(sorted(levels))}" if levels else "none is known"
+            known = f"known values: {', '.join(sorted(levels))}" if levels else "no value is known"
             warnings.append(
-                f"{self.name}: {visible(model, 80)} may refuse or ignore thinking={thinking}, which is sent: {known}"
+                f"{self.name}: {visible(model, 80)} may reject or ignore thinking={thinking}; it is sent ({known})"
             )
         return warnings
 
@@ -370,13 +370,13 @@ def load(name: str) -> Provider:
         return plugins.record("provider", name, provider, Provider)
     if name not in provider_names:
         raise UsageError(
-            f"there are {', '.join(provider_names)}.{near_names(name, provider_names)}"
-            f" Any other OpenAI-compatible address works with base_url alone.",
+            f"expected one of {', '.join(provider_names)}.{near_names(name, provider_names)}"
+            f" For any other OpenAI-compatible address, set only base_url.",
             field="provider",
             value=visible(name, 60),
         )
     path = _FOLDER / f"{name}.yaml"
-    facts = yaml_file.read_mapping(path, "a provider's facts")
+    facts = yaml_file.read_mapping(path, "provider facts")
     if name == GENERIC:
         facts = merge(facts, _of_engines())
     return validated(Provider, {"name": name, **facts}, f"the provider file {path.name} is damaged")
@@ -415,9 +415,7 @@ def choose(name: str | None, urls: Iterable[str]) -> Provider:
         return load(name)
     recognised = {provider.name: provider for provider in map(recognise, urls)}
     if len(recognised) > 1:
-        raise UsageError(
-            f"the addresses belong to several providers ({', '.join(recognised)}): a run speaks to one of them"
-        )
+        raise UsageError(f"the addresses belong to several providers ({', '.join(recognised)}): a run can use only one")
     return next(iter(recognised.values()), None) or load(GENERIC)
 
 

@@ -86,7 +86,7 @@ class BadEvent(ValueError):
 def checked_name(name: str, field: str) -> str:
     """`name` itself. Raises `BadEvent` if it is longer than `MAX_NAME_CHARS`. field: its field, for the message."""
     if len(name) > MAX_NAME_CHARS:
-        raise BadEvent(f"its {field} has {len(name)} characters, more than {MAX_NAME_CHARS}")
+        raise BadEvent(f"its {field} has {len(name)} characters; the limit is {MAX_NAME_CHARS}")
     return name
 
 
@@ -291,7 +291,7 @@ def piece_of(value: dict[str, Any], form: type[_T]) -> _T:
     try:
         return msgspec.convert(value, form)
     except msgspec.ValidationError as error:
-        raise BadEvent(f"a piece of its text has another form ({error})") from error
+        raise BadEvent(f"a piece of its text has an unexpected form ({error})") from error
 
 
 def whole(texts: Iterable[tuple[TextName, str]]) -> Delta:
@@ -343,11 +343,11 @@ def parts_of(message: Message, text: str, image: Callable[[str], dict[str, Any]]
 def string_of(value: object, name: str) -> str:
     """`value`, which may be left out. Raises `BadEvent` if it is no string. name: of its field."""
     if value is not None and not isinstance(value, str):
-        raise BadEvent(f"its {name} is no string")
+        raise BadEvent(f"its {name} is not a string")
     return value or ""
 
 
-NO_CALL_ID = "a call of a tool has no id"
+NO_CALL_ID = "a tool call has no id"
 
 
 def call_of(call_id: object, name: object, arguments: object) -> Call:

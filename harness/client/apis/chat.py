@@ -43,11 +43,11 @@ from harness.core.reply_notes import MORE_CHOICES, NO_PLACE
 
 OWNED = {
     "model": "use `model`",
-    "messages": "the benchmark's card makes the prompt",
-    "prompt": "the benchmark's card makes the prompt",
+    "messages": "the benchmark card defines the prompt",
+    "prompt": "the benchmark card defines the prompt",
     "stream": "use `drop=stream`",
     "seed": "use `seed`",
-    "n": "each sample is a request of its own; use `samples`",
+    "n": "each sample is a separate request; use `samples`",
 }
 """Field of a request that only the harness sets → what the user can do instead."""
 
@@ -69,12 +69,12 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
     """The event that `value` is, and notes on its oddities. Raises `BadEvent`. begun: whether texts came before it."""
     usage, choices = value.get("usage"), value.get("choices")
     if choices is not None and type(choices) is not list:
-        raise BadEvent(f"its choices are no list but {json_kind(choices)}")
+        raise BadEvent(f"its choices are {json_kind(choices)}, not a list")
     is_empty = choices is usage is None and "completion" in str(value.get("object"))
     notes = [NO_PLACE] if is_empty else []
     ours = [choice for choice in choices or () if _is_ours(choice, notes)]
     if len(ours) > 1:
-        raise BadEvent(f"{len(ours)} choices of index 0 in one event, expected one")
+        raise BadEvent(f"{len(ours)} choices with index 0 in one event, expected one")
     prompt_ids = value.get("prompt_token_ids")
     event = Event(
         choices=[_choice(choice, notes, begun=begun) for choice in ours],
@@ -106,7 +106,7 @@ def _is_ours(choice: object, notes: list[str]) -> bool:
     Other choices are noted and not read: they belong to requests with `n` > 1, which the harness never sends.
     """
     if type(choice) is not dict:
-        raise BadEvent(f"a choice is no object but {json_kind(choice)}")
+        raise BadEvent(f"a choice is {json_kind(choice)}, not an object")
     index = choice.get("index")
     if index is None or (type(index) is int and index == 0):
         return True
@@ -123,10 +123,10 @@ def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
     """
     delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
     if message is not None and (delta is not None or begun):
-        raise BadEvent("a whole message beside parts of one")
+        raise BadEvent("a choice has both a whole message and a delta")
     body = message if delta is None else delta
     if body is not None and type(body) is not dict and body != []:  # gateways written in PHP make [] of an empty object
-        raise BadEvent(f"its message is no object but {json_kind(body)}")
+        raise BadEvent(f"its message is {json_kind(body)}, not an object")
     reason = choice.get("finish_reason")
     if reason is not None and type(reason) is not str:
         raise BadEvent(f"its finish_reason is {json_kind(reason)}")
@@ -166,11 +166,11 @@ def _parts(content: list[Any], notes: list[str]) -> Iterator[tuple[str, str]]:
     """("text" or "thinking", its text) for each part of a content that is a list, as Mistral's are."""
     for part in content:
         if type(part) is not dict:
-            raise BadEvent(f"a part of its content is no object but {json_kind(part)}")
+            raise BadEvent(f"a part of its content is {json_kind(part)}, not an object")
         thinking, text = part.get("thinking"), part.get("text")
         if type(thinking) is list:
             if not all(type(each) is dict and type(each.get("text")) is str for each in thinking):
-                raise BadEvent("a part of its reasoning is no text")
+                raise BadEvent("a part of its reasoning is not text")
             thinking = "".join(each["text"] for each in thinking)
         for kind, value in (("thinking", thinking), ("text", text)):
             if value is not None:
@@ -187,7 +187,7 @@ def _joined(texts: Iterator[str]) -> str | None:
 
 def _text(value: object, name: str, article: str = "its ") -> str | None:
     if value is not None and type(value) is not str:
-        raise BadEvent(f"{article}{name} is no string but {json_kind(value)}")
+        raise BadEvent(f"{article}{name} is {json_kind(value)}, not a string")
     return value
 
 
@@ -356,7 +356,7 @@ class _CallsReader(ChoicesReader):
             position = len(self._calls)
             self._calls.append((call_id, name, [arguments]))
         elif position < 0:
-            raise BadEvent("a fragment of a call that has not begun")
+            raise BadEvent("a fragment of a call that has not started")
         else:
             first_id, first_name, pieces = self._calls[position]
             pieces.append(arguments)

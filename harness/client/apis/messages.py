@@ -95,7 +95,7 @@ class _MessagesReader(ReplyParts):
         kind, text = ("text", delta.text) if isinstance(delta, _TextBlock) else ("thinking", delta.thinking)
         block = self._begun.get(value.index)
         if block is None or (block in _NAMES and block != kind):
-            raise BadEvent(f"a piece of {kind} for a block that has not begun")
+            raise BadEvent(f"a piece of {kind} for a block that has not started")
         return self.added(_NAMES[kind], text, value.index)
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
@@ -114,7 +114,7 @@ class _MessagesReader(ReplyParts):
             text = _text_of(block) if self._begun[index] in _NAMES else None
             return self.added(*text, index) if text else self.plain(), _notes_of(block)
         elif kind == "content_block_delta" and not isinstance(value.get("delta"), dict):
-            raise BadEvent("its delta is no object")
+            raise BadEvent("its delta is not an object")
         elif kind == "message_delta" or "stop_reason" in delta:
             return self._end(delta, value.get("usage"), Delta()), []
         elif kind == "message_stop":
@@ -185,7 +185,7 @@ class _BlocksReader(_MessagesReader):
 
     def _keep(self, index: object, field: str, text: str) -> None:
         if type(index) is not int or index not in self._begun:
-            raise BadEvent(f"a piece of {field} for a block that has not begun")
+            raise BadEvent(f"a piece of {field} for a block that has not started")
         self._pieces.setdefault((index, field), []).append(text)
 
     def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
@@ -237,7 +237,7 @@ def _prompt(messages: Sequence[Message], _text: str) -> dict[str, Any]:
     """Raises `ValueError` for a prompt that this API cannot carry."""
     prompt = prompt_of("system", "messages", messages, _turn)
     if odd := {each["role"] for each in prompt["messages"]} - {"user", "assistant"}:
-        raise ValueError(f"has a message of the role {min(odd)} that is not the first, which api=messages cannot carry")
+        raise ValueError(f"has a {min(odd)} message that is not the first message, which api=messages cannot send")
     return prompt
 
 
@@ -278,7 +278,7 @@ def _thinking(fields: dict[str, Any]) -> dict[str, Any]:
     """An effort as `output_config.effort`, a switch as `thinking`. Raises `ValueError` for arguments of a template."""
     fields = dict(fields)
     if fields.pop("chat_template_kwargs", None):
-        raise ValueError("api=messages has no arguments for a chat template; api=chat has")
+        raise ValueError("api=messages cannot send chat template arguments; use api=chat")
     reasoning, switch = object_of(fields.pop("reasoning", None)), object_of(fields.get("thinking"))
     effort = fields.pop("reasoning_effort", None) or reasoning.get("effort")
     if effort == "none":
@@ -300,7 +300,7 @@ MESSAGES = API(
     owned={
         "model": "use `model`",
         "stream": "use `drop=stream`",
-        **dict.fromkeys(("messages", "system", "prompt"), "the benchmark's card makes the prompt"),
+        **dict.fromkeys(("messages", "system", "prompt"), "the benchmark card defines the prompt"),
     },
     prompt=_prompt,
     bound="max_tokens",

@@ -146,7 +146,7 @@ class _ResponsesReader(ReplyParts):
         odd, delta = self._compared([last, done])
         names = (response.get("id"), response.get("model"))
         if odd and self.id and names[0] and self.id != names[0]:
-            raise BadEvent("its last event has another id and another text")
+            raise BadEvent("its last event differs in id and text from the events before it")
         odd = odd or any(old and new and old != new for old, new in zip((self.id, self.model), names, strict=True))
         self.named(self.id or names[0], self.model or names[1])
         if not self._has_refused:
@@ -170,7 +170,7 @@ class _ResponsesReader(ReplyParts):
             stated = [size[kind] for size in sizes if kind in size]
             odd = odd or len({*stated, *([n] if n else [])}) > 1
             if kind == _TEXT and n and stated and n not in stated and max(stated) > n:
-                raise BadEvent(f"the pieces of its content have {n} characters, the whole has {max(stated)}")
+                raise BadEvent(f"its content has {n} characters in pieces but {max(stated)} as a whole")
         last, done = (_joined(each) for each in wholes)
         is_twice = dense(last.content or "") == dense(done.content or "")
         for each, parts in zip((done, last), reversed(wholes), strict=True):  # the last word counts
@@ -373,9 +373,9 @@ RESPONSES = API(
     owned={
         "model": "use `model`",
         "stream": "use `drop=stream`",
-        "store": "no reply is kept at the maker",
-        **dict.fromkeys(("input", "instructions", "prompt", "messages"), "the benchmark's card makes the prompt"),
-        **dict.fromkeys(("background", "previous_response_id", "conversation"), "each request stands alone"),
+        "store": "replies are not stored at the provider",
+        **dict.fromkeys(("input", "instructions", "prompt", "messages"), "the benchmark card defines the prompt"),
+        **dict.fromkeys(("background", "previous_response_id", "conversation"), "each request is independent"),
     },
     # No item has a status: vLLM would go on writing one.
     prompt=lambda messages, _text: prompt_of("instructions", "input", messages, _turn),

@@ -77,7 +77,7 @@ class Pages:
 
         left = self.due - time.monotonic()
         if left <= 0:
-            raise NoAnswer("reading the servers' pages took too long")
+            raise NoAnswer("reading the server pages took too long")
         return min(PAGE_S, left / WHOLE_PAGE)
 
 
@@ -119,7 +119,7 @@ def list_models(endpoint: Endpoint, *, pages: Pages | None = None) -> list[Model
         if not goes_on:
             break
     else:
-        raise NoList(f"{endpoint.base_url}/models goes on after {_MAX_PARTS} pages.")
+        raise NoList(f"{endpoint.base_url}/models has more than {_MAX_PARTS} pages.")
     pages.listed = entries
     return [ModelInfo(name, _context(endpoint, entry, pages)) for name, entry in entries.items()]
 
@@ -136,7 +136,7 @@ def _part_of_list(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]
     part = _parse_object(page.body)
     if not isinstance(part.get("data"), list):
         raise NoList(
-            f"{endpoint.base_url}/models answers, but not as an OpenAI-compatible server: "
+            f"{endpoint.base_url}/models does not respond like an OpenAI-compatible server: "
             f"{_quote_error(endpoint, page.body)}; check the port and path of base_url"
         )
     return part
@@ -172,9 +172,9 @@ def find_model(
     if model is None:
         if len(models) == 1:
             return models[0]
-        raise ServerError(f"{endpoint.base_url} serves several models ({shown}); name one with `model`")
+        raise ServerError(f"{endpoint.base_url} serves several models ({shown}); choose one with `model`")
     near = near_names(model, list(by_id)[:_COMPARED_MODELS])
-    raise NotServed(f"{endpoint.base_url} does not serve {quoted(model)}; it has {shown}.{near}")
+    raise NotServed(f"{endpoint.base_url} does not serve {quoted(model)}; it serves {shown}.{near}")
 
 
 def stated_concurrency(endpoint: Endpoint, *, pages: Pages | None = None) -> int | None:
@@ -194,19 +194,19 @@ def _refusal(endpoint: Endpoint, path: str, page: Page) -> str:
     """The sentence for a page that answers with an error status, with what to do."""
     status, words = page.status, _quote_error(endpoint, page.body)
     if status in (401, 403):
-        cure = "no key was sent: set OPENAI_API_KEY, or name another variable by api_key_env"
+        cure = "no key was sent: set OPENAI_API_KEY, or name another variable with api_key_env"
         if endpoint.api_key:
             cure = (
-                "the key was not accepted: put the right one, without quotes, into the variable that it comes from "
+                "the key was rejected: put the correct key, without quotes, into its environment variable "
                 "(see api_key_env)"
             )
-        return f"{endpoint.base_url} answers HTTP {status} ({words}); {cure}"
+        return f"{endpoint.base_url} returned HTTP {status} ({words}); {cure}"
     if status == 404:
         return f"{endpoint.base_url}{path} does not exist (HTTP 404); base_url usually ends in /v1"
     if status == 503:
         return f"{endpoint.base_url} is not ready (HTTP 503: {words}); it may still be loading the model"
     failure = failure_of_status(status, page.body, page.headers, secrets_of(endpoint))
-    return f"{endpoint.base_url}{path} answers {failure}"
+    return f"{endpoint.base_url}{path} returned {failure}"
 
 
 def _context(endpoint: Endpoint, entry: dict[str, Any], pages: Pages) -> int | None:

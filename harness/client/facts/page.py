@@ -70,7 +70,7 @@ def get(
         return answer.result(WHOLE_PAGE * timeout)
     except TimeoutError:
         raise SlowAnswer(
-            f"{url} does not finish its answer within {WHOLE_PAGE * timeout:g} s; is the server overloaded?"
+            f"{url} did not finish its response within {WHOLE_PAGE * timeout:g} s; the server may be overloaded"
         ) from None
 
 
@@ -112,26 +112,26 @@ def _get(
                 transient=transient,
             )
     except (httpx.InvalidURL, httpx.LocalProtocolError, httpx.UnsupportedProtocol, ValueError) as error:
-        raise ServerError(f"{address} cannot be asked: {quote_safely(str(error), secrets)}") from None
+        raise ServerError(f"the request to {address} is invalid: {quote_safely(str(error), secrets)}") from None
     except httpx.ConnectTimeout as error:
         # A server of plain http takes our TLS greeting for an unfinished request, and waits for the rest of it.
         plain = endpoint.base_url.replace("https://", "http://", 1)
-        over_http = f", or if it speaks http, give base_url={plain}" if plain != endpoint.base_url else ""
+        over_http = f", or if the server uses http, set base_url={plain}" if plain != endpoint.base_url else ""
         raise NoAnswer(
-            f"no answer from {address} within {timeout:g} s; check the host of base_url{over_http}"
+            f"no response from {address} within {timeout:g} s; check the host in base_url{over_http}"
         ) from error
     except httpx.TimeoutException as error:
-        raise SlowAnswer(f"{url} does not answer within {timeout:g} s") from error
+        raise SlowAnswer(f"{url} did not respond within {timeout:g} s") from error
     except (httpx.ConnectError, httpx.ProxyError, OSError) as error:
         raise _no_connection(error, endpoint, address) from error
     except httpx.RemoteProtocolError as error:
         words = quote_safely(str(error), secrets) or type(error).__name__
-        raise ServerError(f"{address} does not answer in HTTP ({words}); check the port and http/https") from error
+        raise ServerError(f"{address} did not respond with HTTP ({words}); check the port and http/https") from error
     except httpx.HTTPError as error:
         raise ServerError(f"{url}: {quote_safely(str(error), secrets)}") from error
     if page.location:
         to = quote_safely(page.location, secrets)
-        raise ServerError(f"{url} redirects to {to}; give that address as base_url")
+        raise ServerError(f"{url} redirects to {to}; set base_url to that address")
     return page._replace(body=unpacked(page.body, page.headers, max_bytes))
 
 
@@ -140,12 +140,12 @@ def _no_connection(error: Exception, endpoint: Endpoint, address: str) -> Server
     cause = quote_safely(str(error), secrets_of(endpoint))
     if _is_tls(error) and any(word in cause for word in _NO_TLS):
         plain = endpoint.base_url.replace("https://", "http://", 1)
-        return ServerError(f"{address} does not speak https ({cause}); if it speaks http, give base_url={plain}")
+        return ServerError(f"{address} does not support https ({cause}); if it uses http, set base_url={plain}")
     if _is_tls(error):
-        trust = "SSL_CERT_FILE names the authorities to trust"
+        trust = "set SSL_CERT_FILE to the certificate authorities to trust"
         return ServerError(f"no trusted TLS connection to {address}: {cause}; {trust}")
     # getaddrinfo's errors alone have negative numbers.
-    advice = "check the host of base_url" if "[Errno -" in cause else "is it started, and is the port right?"
+    advice = "check the host in base_url" if "[Errno -" in cause else "check that it is running, and check the port"
     return NoAnswer(f"no server answers at {address} ({cause}); {advice}")
 
 

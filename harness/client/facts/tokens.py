@@ -75,7 +75,7 @@ class Tokenizer:
         tokens: list[int] = self._ask(_TOKENIZE, body, _Tokens).tokens
         if not tokens:
             raise ServerError(
-                f"{self._endpoint.base_url} returns no tokens for a text, so it is no {self._engine} server"
+                f"{self._endpoint.base_url} returned no tokens for a text, so it is not a {self._engine} server"
             )
         return tokens
 
@@ -86,11 +86,11 @@ class Tokenizer:
         url = self._endpoint.root + path
         answer = page.get(self._endpoint, url, timeout=_TIMEOUT_S, content=codec.encode(body))
         if answer.status != 200:
-            raise ServerError(f"{url} answers HTTP {answer.status}")
+            raise ServerError(f"{url} returned HTTP {answer.status}")
         try:
             return codec.decode(answer.body, kind)
         except codec.DecodeError as error:
-            raise ServerError(f"{url} does not answer like a {self._engine} server ({error})") from error
+            raise ServerError(f"{url} does not respond like a {self._engine} server ({error})") from error
 
 
 class _Templated(msgspec.Struct):

@@ -189,10 +189,10 @@ def failure_of_status(
     headers: by names in lower case. secrets: texts to hide. now: Unix time of a reply that states no Date.
     """
     if 300 <= status < 400:
-        target = quote_safely(headers.get("location", ""), secrets) or "no stated address"
+        target = quote_safely(headers.get("location", ""), secrets) or "no address"
         return RequestFailed(
             "refused",
-            f"HTTP {status}: redirects to {target}; no redirect is followed: give that address itself",
+            f"HTTP {status}: redirects to {target}; redirects are not followed: use that address instead",
             status=status,
         )
     body = unpacked(body, headers, MAX_ERROR_BODY_BYTES)
@@ -205,7 +205,7 @@ def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Sec
     """The failure for an error of the system in connecting to `address`."""
     cause = quote_safely((error.strerror if isinstance(error, OSError) else None) or str(error), secrets)
     if isinstance(error, ssl.SSLError):
-        message = f"no trusted TLS connection to {address}: {cause}; SSL_CERT_FILE names the authorities to trust"
+        message = f"no trusted TLS connection to {address}: {cause}; set SSL_CERT_FILE to the authorities to trust"
         return RequestFailed("refused", message)
     message = f"cannot connect to {address}: {cause or type(error).__name__}"
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
@@ -243,7 +243,7 @@ def _failure(
     message = f"{where}: {quote_safely(words, secrets) or 'no explanation'}"
     if wait is not None and wait > SAID_WAIT_S:
         on_the_users_clock = datetime.fromtimestamp(time.time() + wait).astimezone()
-        message += f" (asks to wait until {on_the_users_clock:%Y-%m-%d %H:%M %Z})"
+        message += f" (retry after {on_the_users_clock:%Y-%m-%d %H:%M %Z})"
     return RequestFailed(classify(status, words, waits=wait is not None), message, status=status, retry_after=wait)
 
 
@@ -355,7 +355,7 @@ def refuse_compressed(headers: Mapping[str, str]) -> None:
     """
     encoding = headers.get("content-encoding", "").strip().lower()
     if encoding in _COMPRESSIONS:
-        raise RequestFailed("malformed", f"the reply is compressed ({encoding}), which was not asked for")
+        raise RequestFailed("malformed", f"the response is compressed ({encoding}), although this was not requested")
 
 
 def _plain(body: bytes) -> str:

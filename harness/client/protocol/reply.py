@@ -115,7 +115,7 @@ def without_keys(reply: Reply, secrets: Iterable[Secret]) -> Reply:
     notes = tuple(without_repeats(note, secrets) for note in reply.notes)
     if not hidden:
         return reply if notes == reply.notes else msgspec.structs.replace(reply, notes=notes)
-    note = f"repeats a key of the request in its {', '.join(hidden)}: hidden"
+    note = f"a key of the request occurs in its {', '.join(hidden)} and is hidden"
     return msgspec.structs.replace(reply, **hidden, notes=(*notes, note))
 
 
@@ -297,7 +297,7 @@ class Completion:
         if delta is None:
             return choice.text is not None and self._take(_TEXT, choice.text)
         if choice.text and choice.text != delta.content:  # Together states both, and they are the same
-            raise BadEvent("a text beside another in its message")
+            raise BadEvent("a choice and its message contain different texts")
         if delta.refusal:
             self._take(_REFUSAL, delta.refusal)
             self.note("refusal")
@@ -413,7 +413,7 @@ class Completion:
         """Raise `BadEvent` if an event with text has an id or a model that belongs to another reply."""
         if model and model != self._text_model:
             if self._text_model is not None:
-                raise BadEvent(f"texts of two models in one stream: {quoted(self._text_model)} and {quoted(model)}")
+                raise BadEvent(f"text from two models in one stream: {quoted(self._text_model)} and {quoted(model)}")
             self._text_model = checked_name(model, "model")
         if not reply_id or reply_id == self._text_id:
             return
@@ -423,7 +423,7 @@ class Completion:
             n_with_text_id = len(self.stamps) - self._stamps_before_text_id
             if n_with_text_id > 1 or self.finish_reason is not None or reply_id == self._first_id:
                 ids = f"{quoted(self._text_id)} and {quoted(reply_id)}"
-                raise BadEvent(f"the stream holds a second reply, under another id: {ids}")
+                raise BadEvent(f"the stream contains a second reply, with another id: {ids}")
             self.note(IDS_VARY)
         self._text_id, self._stamps_before_text_id = checked_name(reply_id, "id"), len(self.stamps)
 

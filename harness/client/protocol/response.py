@@ -198,7 +198,7 @@ class Response:
         if status < 200 and status != 101:
             self._n_interim += 1
             if self._n_interim > MAX_INTERIM_HEADS:
-                self.broken = f"more than {MAX_INTERIM_HEADS} interim replies (status 1xx)"
+                self.broken = f"more than {MAX_INTERIM_HEADS} interim responses (status 1xx)"
             return
         values: dict[str, list[str]] = {}
         for line in lines:
@@ -225,7 +225,7 @@ class Response:
             self._left = int(length)
             self._step = "body" if self._left else "end"
         else:
-            self.broken = f"the length of the body is {quoted(stated)!r}"
+            self.broken = f"the Content-Length is {quoted(stated)!r}"
             return
         self.status, self.headers, self._head_bytes = status, headers, 0
         stays = version >= "1.1" or "keep-alive" in connection
@@ -239,7 +239,7 @@ class Response:
         if len(self._part) + self._head_bytes > MAX_HEAD_BYTES:
             self.broken = f"a trailer of more than {MAX_HEAD_BYTES} bytes"
         elif self._step == "chunk end" and self._part.strip(b"\r"):
-            self.broken = "a chunk does not end where its size says"
+            self.broken = "a chunk is longer than its stated size"
         if stop < 0 or self.broken:
             return len(data)
         line = bytes(self._part).rstrip(b"\r")

@@ -205,9 +205,9 @@ class ReplyParser:
         # With `[DONE]` within the limit, what follows is ignored in any case.
         if over > 0 and not self.done:
             why = (
-                "each event repeats the text before it"
+                "every event repeats the preceding text"
                 if self._completion.is_cumulative
-                else "does the server ignore max_tokens?"
+                else "the server may be ignoring max_tokens"
             )
             raise self._fail("runaway", f"the reply exceeds {self._max_bytes} bytes: {why}")
 
@@ -239,7 +239,7 @@ class ReplyParser:
         if cut:
             if not NO_END.isdisjoint(completion.notes):
                 raise self._fail(
-                    "cut", f"the reply broke off after a finish reason that was not its end ({quoted(cut)})"
+                    "cut", f"the reply broke off after a finish reason that did not end it ({quoted(cut)})"
                 )
             completion.notes.append(f"cut after the finish reason: {quoted(cut)}")
         if self._state == "events" and not self.done:
@@ -365,7 +365,7 @@ class ReplyParser:
         elif self.finished:
             self._completion.note(LATE_BYTES)
         elif self._events:
-            raise self._fail("malformed", f"a line of the stream is no field of an event: {self._quote(line)}")
+            raise self._fail("malformed", f"a line of the stream is not an event field: {self._quote(line)}")
         else:
             raise self._fail("malformed", f"not an event stream: {self._quote(line)}")
 
@@ -414,7 +414,7 @@ class ReplyParser:
         if type(value) is not dict:
             if self._is_error:
                 raise self._stated(value)
-            raise self._fail("malformed", f"an event of the stream is no JSON object: {self._quote(data)}")
+            raise self._fail("malformed", f"an event of the stream is not a JSON object: {self._quote(data)}")
         self._take_event(value)
 
     def _take_event(self, value: dict[str, Any]) -> None:
@@ -441,7 +441,7 @@ class ReplyParser:
         forms = (value, object_of(value.get("response")), object_of(value.get("message")))
         apis = [api for api, reader in _READERS if any(map(reader.is_body, forms))]
         if apis and self._api not in apis:
-            what = f"the reply is one of api={apis[0]}, and api={self._api} was asked: set api={apis[0]}"
+            what = f"the response is from api={apis[0]}, but the request used api={self._api}: set api={apis[0]}"
             raise self._fail("malformed", what, unreadable="api")
 
     def _decode_slowly(self, data: bytes) -> Any:
@@ -485,7 +485,7 @@ class ReplyParser:
             # The fault lies in a rest that was cut off, so it is no fault of the server's.
             self._state, self._failure = "events", None
             if not self.finished:
-                raise self._fail("cut", f"the stream ended inside an event ({quoted(cut) or 'cleanly'})") from None
+                raise self._fail("cut", f"the stream ended within an event ({quoted(cut) or 'cleanly'})") from None
 
     def _read_json(self, cut: str) -> None:
         """Read a reply that came as one JSON value instead of a stream. cut: why it ended early, else empty."""
@@ -493,7 +493,7 @@ class ReplyParser:
         self._partial.clear()
         self._completion.may_hold_halves = True
         if codec.holds_more_than(MAX_BODY_VALUES, data):
-            raise self._fail("malformed", f"the reply holds more than {MAX_BODY_VALUES} values in JSON")
+            raise self._fail("malformed", f"the reply contains more than {MAX_BODY_VALUES} JSON values")
         try:
             value: Any = codec.decode_loosely(data)
         except codec.DecodeError as error:
@@ -504,7 +504,7 @@ class ReplyParser:
         if type(value) is dict:
             self._refuse_other_api(value)
         if type(value) is not dict or not (self._reader.is_body(value) or is_error(value)):
-            raise self._fail("malformed", f"the reply is no completion: {self._quote(data)}", unreadable="body")
+            raise self._fail("malformed", f"the reply is not a completion: {self._quote(data)}", unreadable="body")
         self._take_event(value)
 
     def _why_unfinished(self, cut: str) -> tuple[FailureKind, str]:
@@ -515,8 +515,8 @@ class ReplyParser:
         if not self.n_bytes:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
         if self._state == "events" and not self._events and not cut:
-            return "malformed", "not an event stream: it holds no event"
-        how = quoted(cut) or ("its end came all the same" if self.done else "the body ended cleanly")
+            return "malformed", "not an event stream: it contains no event"
+        how = quoted(cut) or ("its end marker came" if self.done else "the body ended cleanly")
         return "cut", f"the reply ended without a finish reason ({how}, {len(self._completion.stamps)} token events)"
 
     def failure(self, kind: FailureKind, message: str) -> RequestFailed:
@@ -529,7 +529,7 @@ class ReplyParser:
 
     def _unbelievable(self, bad: BadEvent) -> RequestFailed:
         where: Unreadable = "body" if self._state == "json" else "stream"
-        return self._fail("malformed", f"an event of the reply cannot be believed: {bad}", unreadable=where)
+        return self._fail("malformed", f"an event of the reply is invalid: {bad}", unreadable=where)
 
     def _stated(self, error: object) -> RequestFailed:
         """The failure for an error that the reply states; the server's clock has gone on since its headers."""
