@@ -85,7 +85,7 @@ def configure(*, workers: int | None = None, deadline_s: float | None = None) ->
     global _deadline_s
     if workers is not None:
         if workers < 1:
-            raise UsageError("expected 1 worker or more", field="workers", value=workers)
+            raise UsageError("expected at least 1 worker", field="workers", value=workers)
         _pool.workers = workers
     if deadline_s is not None:
         check_deadline(deadline_s)
@@ -173,7 +173,7 @@ def get_repetition_penalty_reward(ngram_size: int, max_penalty: float) -> Reward
     if max_penalty > 0:
         raise UsageError("expected a penalty of 0 or below", field="max_penalty", value=max_penalty)
     if ngram_size < 1:
-        raise UsageError("expected 1 word or more", field="ngram_size", value=ngram_size)
+        raise UsageError("expected at least 1 word", field="ngram_size", value=ngram_size)
 
     def repetition_penalty_reward(completions: Sequence[Completion], **_columns: Any) -> list[float]:
         """For each completion the penalty times its share of repeated n-grams."""
@@ -238,9 +238,9 @@ def _texts(completions: Sequence[Completion]) -> list[str]:
 def _check_length(solution: Sequence[Any], completions: Sequence[Completion]) -> Sequence[Any]:
     """Return `solution`. Raises `UsageError` unless it is a list with one entry for each completion."""
     if isinstance(solution, str) or len(solution) != len(completions):
-        given = "a text" if isinstance(solution, str) else str(len(solution))
+        given = "a string" if isinstance(solution, str) else str(len(solution))
         raise UsageError(
-            f"expected a list of {len(completions)}, one for each completion; found {given}", field="solution"
+            f"expected a list with {len(completions)} items, one for each completion; found {given}", field="solution"
         )
     return solution
 
@@ -261,9 +261,7 @@ def _question(reference: Any, key: str) -> Question | None:
         return question_on(_answer_in(reference), name=key)
     except UsageError as error:
         if not _has_warned:
-            channel.warn(
-                f"a reference cannot be read, and gives no reward: {error.sentence} (further ones are not named)"
-            )
+            channel.warn(f"a reference cannot be read, so it gives no reward: {error.sentence} (shown only once)")
         _has_warned = True
         return None
 
@@ -285,5 +283,5 @@ def _answer_in(reference: Any) -> Any:
         return reference
     stated = stated_in(reference)
     if stated is None:
-        raise UsageError(f"the reference answer is a text that states no answer: {quoted(reference)}")
+        raise UsageError(f"the reference is a text that does not state an answer: {quoted(reference)}")
     return stated

@@ -556,7 +556,7 @@ def scripted(*texts: str, faults: Sequence[str] = (), model: str = "test-model")
     Raises `ValueError` for a fault of another name.
     """
     if isinstance(faults, str) or not {*faults} <= FAULTS.keys():
-        raise ValueError(f"faults={faults!r}: expected a list of names out of {', '.join(FAULTS)}")
+        raise ValueError(f"faults={faults!r}: expected a list of names from {', '.join(FAULTS)}")
     said = itertools.cycle(Said(text, model=model) for text in texts)
     replies: Iterator[Reply] = itertools.chain((FAULTS[name] for name in faults), said)
     lock = threading.Lock()

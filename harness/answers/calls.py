@@ -57,11 +57,11 @@ def read_reference(reference: Any) -> AcceptedCalls | AnyCalls:
             accepted = msgspec.convert(reference, AcceptedCalls)
     except (codec.DecodeError, msgspec.MsgspecError) as error:
         raise ValueError(
-            'is not a reference for calls: expected "none", "some", "schema" or '
+            'is not a valid reference for calls: expected "none", "some", "schema" or '
             f'{{"calls": [{{NAME: {{PARAMETER: [accepted values]}}}}]}} ({error})'
         ) from error
     if not accepted.calls or any(len(call) != 1 for call in accepted.calls):
-        raise ValueError('is not a reference for calls: "calls" must list at least one call, each with one name')
+        raise ValueError('is not a valid reference for calls: "calls" must list at least one call, each with one name')
     return accepted
 
 

@@ -84,8 +84,8 @@ def require_extension(grader: str) -> AnswerExtension:
     extension = extension_of(grader)
     if extension is None:
         raise UsageError(
-            f"answers of the kind {grader!r} need an extension of this name, and none is installed; `harness doctor` "
-            "lists those that are"
+            f"answers of the kind {grader!r} need the extension of that name, which is not installed; `harness doctor` "
+            "lists the installed extensions"
         )
     return extension
 

@@ -82,7 +82,7 @@ def self_test(questions: Iterable[Question]) -> SelfTest:
             fails = f"the solution of {name} fails its tests"
             not_itself.append((name, reference if question.kind == "calls" else fails))
         elif was_accepted and not is_right:
-            passes = "", f"a program that does nothing passes the tests of {name}"
+            passes = "", f"an empty program passes the tests of {name}"
             not_distinct.append((name, *((reference, "other calls") if question.kind == "calls" else passes)))
     return SelfTest(
         n_references=n_references,

@@ -54,10 +54,10 @@ GRADER = f"rules/{VERSION}"
 """Name of the grader in a grade, if no verifier decided."""
 
 NEAR_MISSES: dict[NearMiss, str] = {
-    "another box": "a box that was not taken as the answer holds the right one",
-    "form": "the right value, but not in the form that the question asks for",
+    "another box": "the right answer is in a box that was not taken as the answer",
+    "form": "the right value, but not in the form that the question requires",
     "rounded": "the exact value of a rounded reference",
-    "unit": "the right number with another unit",
+    "unit": "the right number with the wrong unit",
 }
 """Kind of a near miss (an answer that is wrong by little) → its meaning in words."""
 EXHAUSTED = frozenset(("time", "memory", "depth", "crash"))
@@ -93,43 +93,43 @@ MAX_STEP_CHARS = 600
 
 _RULES = {
     "integer": "both are integers and are compared digit by digit",
-    "text": "both texts are the same once number words, units and spaces are written in one way",
+    "text": "both texts are identical after normalizing number words, units and spaces",
     "words": "compared as words",
-    "identical": "both are read as the same expression, written differently",
+    "identical": "both are the same expression, written differently",
     "exact": "both have an exact value",
-    "field": "one evaluation in a finite field",
-    "numeric": "evaluated with 70 digits, or more where these do not suffice; with variables, at fixed sample points",
-    "order of factors": "equal if the letters are numbers; of matrices and vectors, the order of factors counts",
+    "field": "compared by one evaluation in a finite field",
+    "numeric": "evaluated with 70 digits, or more if needed; with variables, at fixed sample points",
+    "order of factors": "equal if the letters are numbers; for matrices and vectors, the order of factors matters",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
-    "percent": "equal if the percent sign is left out, which a number below 1 leaves open: 0.3% is 0.003",
+    "percent": "equal if the percent sign was left out, which is unclear for a number below 1: 0.3% is 0.003",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
-    "alternatives": "one side leaves open by “or” what the other one states together",
-    "parts": "the reference names its parts, and the answer does not",
-    "unsolved": "the answer is still to be solved, and the reference states the solution",
-    "tolerance": "within the tolerance that the benchmark states",
-    "prose": "the reference is a sentence, which no rule can compare",
-    "unreadable": "the answer is no mathematics that the grammar reads",
+    "alternatives": "one side states alternatives with “or”, the other states them together",
+    "parts": "the reference names its parts, but the answer does not",
+    "unsolved": "the answer is not solved, but the reference is the solution",
+    "tolerance": "within the tolerance of the benchmark",
+    "prose": "no rule can compare the reference, which is a sentence",
+    "unreadable": "the grammar cannot read the answer as mathematics",
     "verifier": "the benchmark's own verifier decided",
-    "time": "the answer reached its deadline",
-    "memory": "the answer needed more memory than a worker has",
+    "time": "grading reached its deadline",
+    "memory": "grading needed more memory than a worker has",
     "depth": "the answer is nested too deeply",
-    "crash": "the answer brought its worker down",
-    "form": "the value is right and its form is not",
+    "crash": "grading crashed its worker",
+    "form": "the value is right, but its form is not",
     "calls": "the calls are accepted",
-    UNREAD_CALL: "the text holds a call that the server has not read: it needs the model's parser of calls",
-    "no call": "the reply makes no call",
-    "a call": "a call where none is accepted",
+    UNREAD_CALL: "the text contains a call that the server did not parse: it needs the tool-call parser for the model",
+    "no call": "the reply contains no call",
+    "a call": "the reply contains a call, but none is accepted",
     "number of calls": "more or fewer calls than accepted",
-    "name of a call": "a function that is not accepted",
+    "name of a call": "the function called is not accepted",
     "arguments no JSON": "the arguments of a call are not a JSON object",
     "unreadable schema": "the schema of a tool cannot be read",
-    "schema": "the arguments of a call do not fit the schema of their tool",
+    "schema": "the arguments of a call do not match the schema of the tool",
     "parameters": "a parameter is missing or not accepted",
-    "type of a value": "a value of another type",
-    "value": "a value that is not accepted",
-    UNSTATED: "the reply leaves its answer open",
+    "type of a value": "a value has the wrong type",
+    "value": "a value is not accepted",
+    UNSTATED: "the reply does not settle on an answer",
     JUDGE_RULE: "a judge decided",
-    verifier.GIVEN: "the file states the verdict; nothing was graded here",
+    verifier.GIVEN: "the verdict was given in the file; nothing was graded here",
 }
 """Rule of a grade → its meaning in words."""
 
@@ -161,7 +161,7 @@ def why_undecided(question: Question, sample: Sample, grade: Grade) -> str:
     if grade.rule == verifier.LEFT_OPEN:
         return "the benchmark's own verifier returned None, which leaves the answer to a judge"
     if (failed := verifier.failure(grade.rule)) is not None:
-        return f"the benchmark's own verifier {failed} in place of True, False or Parts"
+        return f"the benchmark's own verifier {failed} instead of returning True, False or Parts"
     if grade.rule not in _REASONS:
         return "no rule can tell whether the answer equals the reference"
     extraction = _find_stated(question, sample) if grade.rule == UNSTATED else None
@@ -176,9 +176,9 @@ def _meaning(rule: str, extraction: Extraction | None) -> str:
     if rule == UNSTATED and extraction is not None:
         answer = visible(extraction.answer, MAX_QUOTED_CHARS)
         if extraction.behind and extraction.method in ("formula", "number"):
-            return f"found {answer} in the last sentence, but another value of the reply is right"
+            return f"found {answer} in the last sentence, but another value in the reply is right"
         if extraction.behind and extraction.method != UNSTATED:
-            return f"the text behind the answer {answer} states another value: {visible(extraction.behind[-1])}"
+            return f"the text after the answer {answer} states another value: {visible(extraction.behind[-1])}"
         if extraction.opened_by:
             return extraction.opened_by
         return f"found {answer} in the last sentence, but no “the answer is”"
@@ -276,7 +276,7 @@ def given(sample: Sample) -> Verdict:
         "correct" if sample.verdict == 1 else "wrong",
         verifier.GIVEN,
         grader=verifier.GIVEN,
-        steps=(f"the file states the verdict, a share of {sample.verdict:g}; nothing was graded here",),
+        steps=(f"the verdict, a score of {sample.verdict:g}, was given in the file; nothing was graded here",),
         points=None if sample.verdict in (0, 1) else (sample.verdict, 1.0),
     )
 
@@ -663,14 +663,14 @@ def _steps_of_search(question: Question, sample: Sample, extraction: Extraction 
     steps = [
         f"the reference {named} is compared as: {question.kind}"
         if question.rules.grader == verifier.RULES
-        else f"the reference {named} is given to the benchmark's own function"
+        else f"the reference {named} is passed to the benchmark's own function"
     ]
     text = sample.text or ""
     part = final_part(text, is_apart=bool(sample.reasoning))
     if part is None:
-        return [*steps, "the reasoning was opened and never closed, so there is no final part to search"]
+        return [*steps, "the reasoning never ends, so there is no final part to search"]
     if part[0]:
-        steps.append(f"the reasoning ends at character {part[0]:,}; only what follows is searched")
+        steps.append(f"the reasoning ends at character {part[0]:,}; only the text after it is searched")
     if extraction is None:
         return [*steps, "no box, phrase, formula or number was found"]
     return [*steps, *_steps_of_extraction(text, extraction)]
@@ -683,8 +683,8 @@ def _steps_of_extraction(text: str, extraction: Extraction) -> list[str]:
     # Of an answer in prose, these are all values of the reply, and too many to list.
     values = () if method in _IN_PROSE else extraction.behind
     if method == UNSTATED:
-        steps += ["the reply leaves it open: it is wrong only if every other value of the reply is, too"]
-    steps += [f"behind it, the text states {quoted(value)}, which must get the same verdict" for value in values]
+        steps += ["the reply leaves it open: the answer is wrong only if every other value in the reply is also wrong"]
+    steps += [f"after it, the text states {quoted(value)}, which must get the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
     if passed_over:
         boxes = f"box{'es' if passed_over > 1 else ''} passed over"

@@ -80,12 +80,12 @@ def require_trusted(questions: Iterable[Question]) -> None:
     for grader in names_of(questions):
         if _SPELLING.fullmatch(grader) is None:
             raise UsageError(
-                f"the grader {quoted(grader)} is not spelt MODULE:FUNCTION, as mine:is_right for the function is_right "
-                "of mine.py: the module without .py and folder, a colon, and the function"
+                f"the grader {quoted(grader)} does not have the form MODULE:FUNCTION, such as mine:is_right for the "
+                "function is_right of mine.py (no folder, no .py)"
             )
         if not _trusted(grader):
             raise UsageError(
-                f"the grader {quoted(grader)} is code that comes with the benchmark, and runs only if you trust it; "
+                f"the grader {quoted(grader)} is code that comes with the benchmark and runs only if you trust it; "
                 f"{_to_trust(grader)}"
             )
 
@@ -94,8 +94,8 @@ def refuse_given(questions: Iterable[Question]) -> None:
     """Raise `UsageError` if the file of another tool states the verdicts, which no further grader may then give."""
     if any(question.rules.grader == GIVEN for question in questions):
         raise UsageError(
-            "the file states its verdicts, so a judge or another grader has nothing to decide: to grade its replies, "
-            "score it without `verdict_key`"
+            "the file already contains verdicts, so a judge or another grader has nothing to decide. To grade its "
+            "replies, score it without `verdict_key`"
         )
 
 
@@ -116,7 +116,7 @@ def load(grader: str) -> Verifier:
     function = getattr(importlib.import_module(module), name)
     # Unwrapped, since `functools.lru_cache` makes an object of a function that has a file.
     if not (inspect.isroutine(code := inspect.unwrap(function)) or inspect.isclass(code)):
-        raise TypeError(f"{name} is no function (def) but an object of {type(code).__name__}")
+        raise TypeError(f"{name} is not a function but an object of type {type(code).__name__}")
     if problem := plugins.uncallable(function, ("answer", "question")):
         raise TypeError(problem)
     return cast(Verifier, function)
@@ -174,7 +174,7 @@ def ask(question: Question, answer: str) -> Ruling:
         return _by_parts(*correct)
     if type(correct).__name__ not in ("bool", "bool_"):  # bool_ is numpy 1's
         returned = visible(type(correct).__name__, 40)
-        step = f"the verifier returned a value of type {returned}, neither True nor False nor Parts(right, total)"
+        step = f"the verifier returned a value of type {returned} instead of True, False or Parts(right, total)"
         if correct is None:
             step = "the verifier returned None, which leaves the answer to a judge"
         return Ruling(None, f"{_RETURNED}{returned}", (step,))
@@ -233,4 +233,4 @@ def _trusted(grader: str) -> bool:
 
 def _to_trust(grader: str) -> str:
     """The end of a refusal: how the user trusts the module of `grader`."""
-    return f"to trust it, set {TRUST_VARIABLE}={quoted(grader.partition(':')[0])} (a comma stands between several)"
+    return f"to trust it, set {TRUST_VARIABLE}={quoted(grader.partition(':')[0])} (separate several with commas)"

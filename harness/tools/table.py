@@ -42,10 +42,10 @@ def tool_of(text: str | None) -> ToolSettings | None:
             given[key] = value
             continue
         if key not in limits:
-            raise ValueError(f"expected {', '.join(known)} behind {name}.{misspelt(key, known)}")
+            raise ValueError(f"unknown setting {key!r}; {name} takes {', '.join(known)}.{misspelt(key, known)}")
         _, least, most = limits[key]
         if not (value.isascii() and value.isdigit() and least <= int(value) <= most):
-            raise ValueError(f"expected a whole number from {least:,} to {most:,} as {key}")
+            raise ValueError(f"{key} must be a whole number from {least:,} to {most:,}")
         given[key] = int(value)
     return TOOLS[name].settings(**given)
 

@@ -123,7 +123,7 @@ def _listen(ports: Sequence[int]) -> socket.socket:
         with contextlib.suppress(OSError):
             return socket.create_server(("127.0.0.1", port))
     raise UsageError(
-        "the port is taken on 127.0.0.1; give another one, or 0 for any free port.", field="port", value=ports[0]
+        "the port is in use on 127.0.0.1; choose another one, or 0 for any free port.", field="port", value=ports[0]
     )
 
 
@@ -154,18 +154,18 @@ def guarded(app: ASGIApp, token: str, port: int) -> ASGIApp:
         """None if a request names our host and carries the token. Else a refusal, or the exchange of a token in the
         address for a cookie."""
         if request.headers.get("Host", "") not in {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}:
-            name = "This viewer answers only to the name 127.0.0.1; use that name in the address."
+            name = "This viewer responds only to 127.0.0.1; use it as the host name in the address."
             return PlainTextResponse(name, 421)
         offered = request.query_params.get("token")
         if offered is not None and request.method == "GET":
             if not is_token(offered):
-                return PlainTextResponse("This token is not the one that `harness view` printed.", 403)
+                return PlainTextResponse("The token is wrong; open the address that `harness view` printed.", 403)
             return with_cookie(request)
         if not is_token(request.cookies.get(cookie, "")):
-            return PlainTextResponse("Open the address that `harness view` printed: it holds a token.", 403)
+            return PlainTextResponse("The token is missing; open the address that `harness view` printed.", 403)
         # A page of another site may send this header only after a preflight request, which this server refuses.
         if request.method == "POST" and request.headers.get("X-Harness-View") != "1":
-            return PlainTextResponse("Only the viewer's own pages may change verdicts.", 403)
+            return PlainTextResponse("Verdicts can be changed only from the viewer's own pages.", 403)
         return None
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -285,7 +285,7 @@ class Views:
         try:
             correction = codec.decode(await request.body(), Correction)
         except codec.DecodeError as error:
-            raise UsageError(f"the correction cannot be read: {error}.") from error
+            raise UsageError(f"the correction is invalid: {error}.") from error
         await run_in_threadpool(self._store, correction)
         return Response(b'{"stored":true}', media_type="application/json")
 
@@ -316,10 +316,10 @@ class _Query(dict[str, str]):
             raw = request.scope["query_string"].decode("ascii")
             super().__init__(parse_qsl(raw, keep_blank_values=True, errors="surrogatepass"))
         except ValueError as error:
-            raise UsageError("the query of the address is not UTF-8.") from error
+            raise UsageError("the query string is not UTF-8.") from error
 
     def __missing__(self, name: str) -> str:
-        raise UsageError(f"the address lacks {name}.")
+        raise UsageError(f"the query string has no {name}.")
 
     @property
     def key(self) -> Key:
@@ -327,7 +327,7 @@ class _Query(dict[str, str]):
         index = self["sample"]
         # `isdigit` is true for ² too, which `int` refuses.
         if not (index.isascii() and index.isdigit() and len(index) <= 18):
-            raise UsageError(f"{visible(index, 100)!r} is no index of a sample.")
+            raise UsageError(f"{visible(index, 100)!r} is not a sample index.")
         return Key(self["question"], int(index))
 
 

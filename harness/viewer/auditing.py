@@ -89,8 +89,8 @@ def counted_questions(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
         if sum(item.n for item in items) == score.n_samples:
             return items
     raise StoreError(
-        f"{visible(benchmark.name, 80)}: its score counts {count_noun(score.n_samples, 'sample')}, but the grades "
-        "cover another number: give `harness score` again first."
+        f"{visible(benchmark.name, 80)}: its score covers {count_noun(score.n_samples, 'sample')}, but the grades "
+        "cover a different number: run `harness score` again first."
     )
 
 
@@ -107,5 +107,5 @@ def score_of(benchmark: OpenBenchmark) -> Score:
     if benchmark.score is None or not benchmark.grades:
         if benchmark.problems:
             raise StoreError(benchmark.problems[0])
-        raise StoreError(f"{visible(benchmark.name, 80)} is not scored: nothing can be audited yet; score it first.")
+        raise StoreError(f"{visible(benchmark.name, 80)} cannot be audited because it has no score: score it first.")
     return benchmark.score

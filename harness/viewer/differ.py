@@ -83,7 +83,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
         lines = _in_words(compare_runs(*reversed(tallies)))
     except UsageError as error:  # no question has graded samples in both runs
         ungraded = [which for which, run in (("first", first), ("second", second)) if run.n_stored and not run.grades]
-        lines = [f"no sample of the {' and of the '.join(ungraded)} run is graded yet" if ungraded else str(error)]
+        lines = [f"no sample of the {' or the '.join(ungraded)} run is graded yet" if ungraded else str(error)]
     flips, n_same = _flips(first, second, ids)
     return Compared(
         benchmark=first.name,
@@ -105,7 +105,7 @@ def _in_words(paired: PairedComparison) -> list[str]:
         f"{count_noun(paired.n_questions, 'question')}; B better on {paired.better}, worse on {paired.worse}",
         f"B − A = {value} points; 95%: {same} if both runs asked the same questions again, "
         f"{new} on new questions of this kind",
-        "harness compare tests this difference, and warns of what restricts it",
+        "Run harness compare for a test of this difference and for its limitations.",
     ]
 
 

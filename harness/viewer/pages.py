@@ -208,7 +208,7 @@ def show(text: str, span: tuple[int, int] | None = None, *, limit: int = MAX_SHO
     omitted = max(0, len(text) - limit)
     gap_begin = limit // 2 if omitted else len(text)
     gap_end = gap_begin + omitted
-    words = f" [{omitted:,} characters left out here; the raw text has them] " if omitted else ""
+    words = f" [{omitted:,} characters omitted here; see the raw text] " if omitted else ""
 
     def part(begin: int, end: int) -> str:
         """The text from `begin` to `end` without the gap, in whose place the words stand if it begins here."""

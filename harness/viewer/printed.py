@@ -50,7 +50,7 @@ MAX_ANSWER_CHARS = 60
 PRINTED_FACTS = ("finish reason", "tokens", "time")
 """The facts of a sample that its first lines show."""
 
-UNKNOWN_RULES = "of rules that are neither those with which the run began nor its card's of now: score the run again"
+UNKNOWN_RULES = "its rules are neither those of the run nor the current rules of the card: score the run again"
 """Follows "undecided because" if the rules of a grade are not known any more."""
 
 
@@ -136,7 +136,7 @@ def sample_text(
     if sample.reasoning and reasoning:
         yield f"{style.quiet('[reasoning]')}\n{lines(sample.reasoning)}\n{style.quiet('[end of reasoning]')}\n\n"
     elif sample.reasoning:
-        how = "reasoning (--reasoning) shows it"
+        how = "use reasoning (--reasoning) to show it"
         yield style.quiet(f"[reasoning of {len(sample.reasoning):,} characters; {how}]") + "\n\n"
     yield f"{style.quiet(f'[{NO_REPLY}]') if sample.has_verdict_only else _highlight(sample.text, grade, style)}\n"
     if sample.refusal:
@@ -204,7 +204,7 @@ MAX_JUDGE_CHARS = 600
 """Largest number of characters of a judge's reply that are quoted: its end, where the verdict stands."""
 
 _OUTCOMES = {"correct": "correct", "wrong": "wrong", "no_answer": "without an answer", "undecided": "undecided"}
-"""Verdict of a grader → its words behind "the sample is" and "calls the answer"."""
+"""Verdict of a grader → its words after "the sample is"."""
 
 
 def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
@@ -218,8 +218,8 @@ def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
     as_graded = benchmark.as_graded(question, grade)
     if as_graded is None:
         steps = [
-            "this verdict was made neither by the rules with which the run began nor by those that its card has now, "
-            "so its steps are not known: score the run again"
+            "the steps are unknown because this verdict follows neither the rules of the run nor the current rules of "
+            "the card: score the run again"
         ]
     else:
         try:
@@ -232,7 +232,7 @@ def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
     try:
         replies = [] if grade is None else replies_about(benchmark.folder, question, sample, grade)
     except StoreError as error:
-        return [*steps, f"the judges' replies cannot be read: {error}"]
+        return [*steps, f"the judge replies cannot be read: {error}"]
     return [*steps, *map(_words, replies)]
 
 
@@ -246,23 +246,23 @@ def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
     if is_same and grade.rule == JUDGE_RULE:
         if verdict.outcome in ("undecided", grade.verdict):
             return None
-        return f"the rules call the answer {_OUTCOMES[verdict.outcome]}, and a judge decided in their place"
+        return f"by the rules, the sample is {_OUTCOMES[verdict.outcome]}, but a judge decided instead"
     if is_same and (verdict.outcome, verdict.rule) == (grade.verdict, grade.rule):
         return None
     return (
-        f"graded again by {visible(verdict.grader, 200)}, the sample is now {_OUTCOMES[verdict.outcome]} (rule: "
-        f"{visible(verdict.rule, 60)}), so the steps to the stored verdict, by {visible(grade.grader, 200)}, are not "
-        "known: score the run again, all samples anew"
+        f"the steps to the stored verdict by {visible(grade.grader, 200)} are unknown: graded again by "
+        f"{visible(verdict.grader, 200)}, the sample is {_OUTCOMES[verdict.outcome]} (rule: "
+        f"{visible(verdict.rule, 60)}); run `harness score --fresh`"
     )
 
 
 def _ruled(ruling: JudgeRuling | None) -> str:
     """What a judge does by its ruling, in words."""
     if ruling is None:
-        return "gives no verdict"
+        return "returned no verdict"
     if ruling.points is not None:
-        return f"gives {ruling.points[0]:g} of {ruling.points[1]:g} points"
-    return f"calls the answer {ruling.verdict if ruling.verdict != 'no_answer' else 'not attempted'}"
+        return f"awarded {ruling.points[0]:g} of {ruling.points[1]:g} points"
+    return f"said that the answer is {ruling.verdict if ruling.verdict != 'no_answer' else 'not attempted'}"
 
 
 def _words(reply: JudgeReply) -> str:

@@ -178,7 +178,7 @@ def _marks(benchmark: OpenBenchmark, key: Key, grade: Grade | None, *, cut: bool
     """What is notable of a sample, each in words. cut: whether a limit cut it."""
     marks: dict[Mark, str] = {}
     if grade is not None and key in benchmark.overrides:
-        marks["hand"] = f"by hand, the grader said {WORDS[grade.verdict]}"
+        marks["hand"] = f"by hand; the grader said {WORDS[grade.verdict]}"
     if cut:
         marks["cut"] = "cut short"
     if grade is None:
@@ -351,7 +351,7 @@ def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Hit]:
     Raises `UsageError` for an empty or too long text, `StoreError` when the journal cannot be read.
     """
     if not sought.strip() or len(sought) > MAX_SOUGHT_CHARS:
-        raise UsageError(f"the text to search for must have 1 to {MAX_SOUGHT_CHARS} characters.")
+        raise UsageError(f"the search text must have 1 to {MAX_SOUGHT_CHARS} characters.")
     for question in benchmark.questions.values():
         texts = (text_of(question), question.question_id, *question.references)
         yield from _hits(benchmark, question.question_id, None, [("question", text) for text in texts], sought)

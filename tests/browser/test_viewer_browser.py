@@ -417,7 +417,7 @@ def test_a_long_question_is_cut_and_typeset_as_a_sample_is_and_stops_no_page(
         assert browser.script("return new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0, 1)))") == 1
         assert len(browser.text()) < 10_000_000
         assert len(browser.all(".katex")) <= MAX_FORMULAS, path
-    assert "characters left out here" in browser.text(".text")
+    assert "characters omitted here" in browser.text(".text")
 
 
 def test_a_formula_and_a_forged_correction_write_no_character_that_acts(

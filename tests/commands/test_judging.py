@@ -421,7 +421,7 @@ def test_a_judged_sample_ends_with_the_judges_reply_and_names_the_command_that_s
         ("q1:1", "wrong", "burning sugar at night} **VERDICT: INCORRECT**"),
     ):
         last = steps(small, sample)[-1]
-        assert f"  the judge judge@verdict calls the answer {verdict}: “The answer reads: " in last
+        assert f"  the judge judge@verdict said that the answer is {verdict}: “The answer reads: " in last
         assert quoted in last
         _, folder, case = last.removesuffix(")").rsplit(" ", 2)
         whole = harness(small.path.parent, "show", folder, case)
@@ -437,14 +437,14 @@ def test_of_two_judges_the_one_that_decided_comes_last_and_a_reply_without_a_ver
     for prompt, verdicts in ((VERDICT, {"making": True}), (rubric, {"making": False, "burning": True})):
         with FakeServer(ruling_by(verdicts)) as server:
             judge_run(small, serve(server), prompt=prompt)
-        assert steps(small, "q1:0")[-1].startswith(f"  the judge judge@{prompt.name} calls the answer ")
+        assert steps(small, "q1:0")[-1].startswith(f"  the judge judge@{prompt.name} said that the answer is ")
     first, last = steps(small, "q1:0")[-2:]
-    assert first.startswith("  the judge judge@verdict calls the answer correct")
-    assert last.startswith(f"  the judge judge@{rubric.name} calls the answer wrong")
+    assert first.startswith("  the judge judge@verdict said that the answer is correct")
+    assert last.startswith(f"  the judge judge@{rubric.name} said that the answer is wrong")
     with FakeServer(ruling_by({})) as server:
         judge_run(small, serve(server))
     assert steps(small, "q1:0")[-1] == first, "the judge that decided now"
-    assert any(step.startswith("  the judge judge@verdict gives no verdict") for step in steps(small, "q1:1"))
+    assert any(step.startswith("  the judge judge@verdict returned no verdict") for step in steps(small, "q1:1"))
 
 
 def test_a_judges_reply_is_quoted_at_its_end_and_escaped(small: RunFolder) -> None:

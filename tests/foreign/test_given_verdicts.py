@@ -190,9 +190,9 @@ def test_what_needs_a_reply_says_that_there_is_none(tmp_path: Path) -> None:
     assert (code, "`--errors wrong` counts them as wrong" in " ".join(table.split())) == (0, True)
     for command, failed, told in (
         (["show", file, "a:0"], 0, "its source file contains only the verdict, not the reply"),
-        (["show", file, "a:1"], 0, "the file states the verdict, a share of 0; nothing was graded"),
-        (["score", file, *words, "--also", "math-verify"], 1, "the file states its verdicts"),
-        (["score", file, *words, "--judge", "m@http://127.0.0.1:9,scope=all"], 1, "the file states its verdicts"),
+        (["show", file, "a:1"], 0, "the verdict, a score of 0, was given in the file; nothing was graded"),
+        (["score", file, *words, "--also", "math-verify"], 1, "the file already contains verdicts"),
+        (["score", file, *words, "--judge", "m@http://127.0.0.1:9,scope=all"], 1, "the file already contains verdicts"),
         (["score", file, *words, "--benchmark", "demo"], 1, "FILE contains verdicts"),
         (["export", file, "--to", "llmeval", "--out", tmp_path / "x"], 1, "not the reply"),
         (["export", file, "--to", "alpaca", "--out", tmp_path / "y"], 1, "without a reply"),

@@ -141,7 +141,7 @@ def test_a_strangers_schema_is_bounded_and_fetches_nothing(schema: dict[str, Any
     ("options", "named"),
     [
         ({"reference": {"calls": []}}, "at least one call"),
-        ({"reference": "maybe"}, "not a reference for calls"),
+        ({"reference": "maybe"}, "not a valid reference for calls"),
         ({"response": "[1]"}, 'expected a list of {"name", "arguments"}'),
         ({"tools": "{}"}, "tools"),
         ({"tools": [{"name": "f", "parameters": 1}]}, "tools"),

@@ -276,15 +276,15 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str = 
         ("x = 1\n1 / 0\n", r"ZeroDivisionError: division by zero \(mine.py:2\)"),
         ("def judge(answer, question)\n", r"SyntaxError: [^()]*\(mine\.py, line 1\)(?! \()"),
         ("judges = None\n", r"AttributeError.*judge"),
-        ("judge = 5\n", r"TypeError: judge is no function"),
+        ("judge = 5\n", r"TypeError: judge is not a function"),
         (
             "class G:\n    def __call__(self, answer, question): return True\njudge = G()\n",
-            r"TypeError: judge is no function \(def\) but an object of G",
+            r"TypeError: judge is not a function but an object of type G",
         ),
         ("def judge(answer): return True\n", r"TypeError: judge\(answer\) cannot be called with \(answer, question\)"),
         ("def judge(a, q, *, strict): return True\n", r"TypeError: judge\(a, q, \*, strict\) cannot be called"),
         ("import sys\nsys.exit('bye')\n", r"SystemExit: bye"),
-        ("import os\nos._exit(3)\n", r"its import ends the process"),
+        ("import os\nos._exit(3)\n", r"importing it ends the process"),
     ],
 )
 def test_a_verifier_that_cannot_be_imported_is_reported_before_the_first_grade(
@@ -375,7 +375,7 @@ def test_scoring_with_a_raising_verifier_says_so_and_fails(tmp_path: Path, monke
     assert done.exit_code == 1
     assert "the verifier raised ValueError" in done.output
     assert "(mine.py:2)" in done.output
-    assert done.output.splitlines()[0] == "the reference 4 is given to the benchmark's own function"
+    assert done.output.splitlines()[0] == "the reference 4 is passed to the benchmark's own function"
     assert done.output.splitlines()[-1] == "undecided"
     assert CliRunner().invoke(cli, ["grade", "4", r"\boxed{4}", "--grader", rules.grader]).exit_code == 0
     score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4", "x", "y"], rules), None)
@@ -458,7 +458,7 @@ def test_a_verifier_that_ends_its_process_is_named(tmp_path: Path, monkeypatch: 
 )
 def test_a_misspelt_verifier_is_told_how_to_be_spelt(grader: str) -> None:
     done = CliRunner().invoke(cli, ["grade", "4", r"\boxed{4}", "--grader", grader])
-    assert "is not spelt MODULE:FUNCTION" in str(done.exception)
+    assert "does not have the form MODULE:FUNCTION" in str(done.exception)
 
 
 def test_scoring_with_a_late_verifier_says_so_and_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,12 +49,12 @@ def test_no_answer_does_not_vote() -> None:
         (
             r"\boxed{0.5}. This is because 1 ÷ 2 = 0.5. Wait, I misread it. It is odd.",
             "undecided",
-            "a box holds 0.5, but the text behind it takes it back: “Wait, I misread it”",
+            "a box contains 0.5, but the text after it retracts it: “Wait, I misread it”",
         ),
         (
             "The answer is 0.5. Wait, \x1b[31m no.",
             "undecided",
-            r"a label states 0.5, but the text behind it takes it back: “Wait, \x1b[31m no”",
+            r"a label states 0.5, but the text after it retracts it: “Wait, \x1b[31m no”",
         ),
     ],
 )
@@ -155,7 +155,7 @@ def test_second_opinion_from_an_interpreter_that_is_missing_or_sleeps_is_one_sen
     sleeping.write_text("#!/bin/sh\nexec sleep 600\n")
     sleeping.chmod(0o755)
     monkeypatch.setattr(second_opinion, "SILENT_SECONDS", 0.0)
-    with pytest.raises(UsageError, match="it did not answer"):
+    with pytest.raises(UsageError, match="it did not respond"):
         second_verdicts("math-verify", {}, [], python=str(sleeping), deadline_s=0.1)
 
 

@@ -143,10 +143,10 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("", "right", "to trust it, set HARNESS_GRADERS=own_words"),
         ("mine:own_words", "right", "to trust it, set HARNESS_GRADERS=own_words"),
         ("own_word", "right", "to trust it, set HARNESS_GRADERS=own_words"),
-        ("own_words", "nothing", "has no attribute 'nothing'. Correct its module"),
+        ("own_words", "nothing", "has no attribute 'nothing'. Fix its module"),
         ("own_words", "alone", "cannot be called with (answer, question): too many positional"),
-        ("own_words", "lacking", "No module named 'nosuchlib' (own_words.py:1). Correct its module"),
-        ("own_words", "relative", "its folder must be in PYTHONPATH, as an absolute path. Correct"),
+        ("own_words", "lacking", "No module named 'nosuchlib' (own_words.py:1). Fix its module"),
+        ("own_words", "relative", "add its folder to PYTHONPATH as an absolute path. Fix"),
         ("own_words", "right", ""),
     ],
 )

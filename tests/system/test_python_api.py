@@ -233,5 +233,5 @@ def test_the_public_fake_makes_each_fault_once_and_its_replies_in_turn(fault: st
 
 @pytest.mark.parametrize("faults", ["429", ["404"]])
 def test_a_fault_without_a_name_is_refused(faults: Any) -> None:
-    with pytest.raises(ValueError, match="expected a list of names out of 500, 502, 429, reset"):
+    with pytest.raises(ValueError, match="expected a list of names from 500, 502, 429, reset"):
         scripted("x", faults=faults)

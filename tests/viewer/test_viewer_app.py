@@ -66,8 +66,8 @@ PATHS = ["/", "/static/main.js", "/api/runs", "/raw?run=a&benchmark=demo&questio
 
 @pytest.mark.parametrize("path", PATHS)
 def test_nothing_is_told_without_the_token(viewer: Viewer, path: str) -> None:
-    words = {"": "Open the address that `harness view` printed: it holds a token."}
-    words[viewer.token[:-1]] = "This token is not the one that `harness view` printed."
+    words = {"": "The token is missing; open the address that `harness view` printed."}
+    words[viewer.token[:-1]] = "The token is wrong; open the address that `harness view` printed."
     for token, cookies in (("", {}), ("", {f"harness-view-{viewer.port}": "guess"}), (viewer.token[:-1], {})):
         url = httpx.URL(viewer.root + path)
         address = url.copy_set_param("token", token) if token else url
@@ -161,7 +161,7 @@ def test_a_very_long_text_comes_without_its_middle_and_raw_with_it(results: Path
     write_run(results / "results" / "long", {"demo": {"q": RunQuestion("?", "42", [RunReply(text)])}})
     where = {"run": "long", "benchmark": "demo", "question": "q", "sample": "0"}
     before, answer, after = client.get("/api/sample", params=where).json()["text"]["parts"]
-    gap = f" [{len(text) - 400_000:,} characters left out here; the raw text has them] "
+    gap = f" [{len(text) - 400_000:,} characters omitted here; see the raw text] "
     assert (len(before + answer + after), before.count(gap)) == (400_000 + len(gap), 1)
     assert (answer, after) == ("42", "}$")
     raw = client.get("/raw", params=where)
@@ -186,7 +186,7 @@ def test_a_text_is_parted_at_its_answer_and_loses_its_middle(
     text: str, span: tuple[int, int] | None, parts: list[str]
 ) -> None:
     shown = pages.show(text, span, limit=10)
-    words = f" [{len(text) - 10} characters left out here; the raw text has them] "
+    words = f" [{len(text) - 10} characters omitted here; see the raw text] "
     assert [part.replace(words, "…") for part in shown["parts"]] == parts
 
 
@@ -204,10 +204,10 @@ def test_what_has_not_changed_is_not_sent_again(client: httpx.Client) -> None:
         ("/api/benchmark", {"run": "a", "benchmark": "demos"}, 400, "has no benchmark 'demos'. Did you mean demo?"),
         ("/api/question", {**Q1, "question": "q9"}, 400, "demo has no question 'q9'"),
         ("/api/sample", {**Q1, "sample": "9"}, 409, "has no sample 9 of question 'q1'"),
-        ("/api/sample", {**Q1, "sample": "-1"}, 400, "'-1' is no index of a sample"),
+        ("/api/sample", {**Q1, "sample": "-1"}, 400, "'-1' is not a sample index"),
         ("/api/sample", {**Q1, "sample": "1" * 18}, 409, f"has no sample {'1' * 18} of"),
-        ("/api/sample", {**Q1, "sample": "1" * 19}, 400, f"'{'1' * 19}' is no index of a sample"),
-        ("/api/sample", Q1, 400, "the address lacks sample"),
+        ("/api/sample", {**Q1, "sample": "1" * 19}, 400, f"'{'1' * 19}' is not a sample index"),
+        ("/api/sample", Q1, 400, "the query string has no sample"),
         ("/api/search", {**Q1, "text": " "}, 400, "1 to 1000 characters"),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_mistake_is_a_sentence(
 
 def test_an_address_that_is_not_utf_8_is_a_mistake_and_a_blank_value_none(viewer: Viewer, client: httpx.Client) -> None:
     answer = client.get(f"{viewer.root}/api/run?run=%FF")
-    assert (answer.status_code, answer.json()) == (400, {"error": "the query of the address is not UTF-8."})
+    assert (answer.status_code, answer.json()) == (400, {"error": "the query string is not UTF-8."})
     moved = httpx.get(f"{viewer.root}/?q=&token={viewer.token}&sort=cut", trust_env=False, timeout=None)
     assert moved.headers["location"] == "/?q=&sort=cut"
 
@@ -348,7 +348,7 @@ def test_a_folder_without_a_run_and_a_taken_port_are_sentences(tmp_path: Path, v
     assert "there is no run at" in done.err
     done = harness(results, "view", "--no-open", "--port", str(viewer.port))
     assert done.code == 2
-    assert done.err.startswith(f"harness: --port {viewer.port}: the port is taken on 127.0.0.1")
+    assert done.err.startswith(f"harness: --port {viewer.port}: the port is in use on 127.0.0.1")
 
 
 def table(page: Any, title: str) -> dict[str, list[str]]:

@@ -54,14 +54,14 @@ def test_a_question_is_shown_with_its_samples_and_votes(results: Path) -> None:
     out = shown(results, "a", "q1")
     assert r"What is $\frac{84}{2}$?" in out
     assert "level Level 5, subject Algebra" in out
-    assert "wrong, a box that was not taken as the answer holds the right one" in out
+    assert "wrong, the right answer is in a box that was not taken as the answer" in out
     assert "votes: 42 ×1 (correct), 41 ×1, 43 ×1" in out
 
 
 def test_a_sample_is_shown_with_its_answer_its_reasons_and_its_request(results: Path) -> None:
     out = shown(results, "a", "q1:0")
     assert r"Half of 84 is \(42\), so $\boxed{»42«}$." in out
-    assert "[reasoning of 36 characters; reasoning (--reasoning) shows it]" in out
+    assert "[reasoning of 36 characters; use reasoning (--reasoning) to show it]" in out
     assert "answer found by box at characters 33–35: 42" in out
     assert "curl http://127.0.0.1:8000/v1/chat/completions" in out
     assert "2 · 42 = 84" not in out
@@ -73,7 +73,7 @@ def titles(out: str) -> list[str]:
     return [line for line in out.splitlines() if line.startswith("demo · ") and " · sample " in line]
 
 
-NOT_STATED = "no box and no “the answer is” states it without a doubt"
+NOT_STATED = "no box and no “the answer is” confirms it"
 DOUBT = "It is 9 less than 10, so 9 is »1« indeed."
 
 
@@ -82,9 +82,9 @@ DOUBT = "It is 9 less than 10, so 9 is »1« indeed."
     [
         (
             DOUBT,
-            f"the last sentence holds 1, but {NOT_STATED}: “{DOUBT[:-1]}”",
+            f"the last sentence contains 1, but {NOT_STATED}: “{DOUBT[:-1]}”",
         ),
-        ("\\boxed{1}\n\nWe divide. So we get 3.", "the text behind the answer 1 states another value: 3"),
+        ("\\boxed{1}\n\nWe divide. So we get 3.", "the text after the answer 1 states another value: 3"),
         (r"\boxed{1米蓝}", "no rule can tell whether the answer equals the reference"),
         (r"\boxed{2}", None),
     ],

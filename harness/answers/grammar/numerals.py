@@ -213,7 +213,7 @@ def number_value(digits: str) -> Fraction:
     value = Fraction(int((whole or "0") + fraction), 10 ** len(fraction)) if fraction else Fraction(int(whole or "0"))
     if exponent:
         if len(exponent) > 6 or abs(int(exponent)) > MAX_DECIMAL_EXPONENT:
-            raise Unreadable("too large an exponent")
+            raise Unreadable("an exponent that is too large")
         value *= Fraction(10) ** int(exponent)
     return value
 

@@ -156,11 +156,11 @@ def _fraction(p: Parser) -> Node:
     # [1:]: without the name, which is the first argument of a "fn" node.
     parts = _call(p, "frac").args[1:] if p.peek().kind == "(" else (p.argument(), p.argument())
     if len(parts) != 2 or any(part.op in ("empty", "list", "set") for part in parts):
-        raise Unreadable("a fraction without a part")
+        raise Unreadable("a fraction without a numerator or denominator")
     top, bottom = parts
     letter = top.args[0] if top.op == "pow" else top  # the d of d²/dx²; the dx has been read as one symbol, "d x"
     if letter in _DERIVES and any(name.startswith(f"{letter.args[0]} ") for name in symbols(bottom)):
-        raise Unreadable("a derivative that is not worked out")
+        raise Unreadable("an unevaluated derivative")
     return Node("div", parts)
 
 
@@ -303,7 +303,7 @@ def _brackets(p: Parser) -> Node:
         return Node("tuple", items)
     if ends != "[]":
         if len(items) != 2:
-            raise Unreadable("brackets of two kinds")
+            raise Unreadable("mismatched brackets")
         return Node("interval", (*items, ends[0] == "[", ends[1] == "]"))
     if all(item.op == "bracket" and len(item.args) == len(items[0].args) for item in items):
         return Node("matrix", tuple(item.args for item in items))
@@ -405,7 +405,7 @@ def _environment(p: Parser) -> Node:
         if delimiter == "row":
             rows.append([])
     if p.peek(-1).text != name:
-        raise Unreadable("an environment that does not end")
+        raise Unreadable("an environment that is never closed")
     lines = [tuple(row) for row in rows if row]
     if not lines:
         raise Unreadable("an empty environment")
@@ -422,7 +422,7 @@ def _environment(p: Parser) -> Node:
 def _determinant(rows: tuple[tuple[Node, ...], ...]) -> Node:
     """Return the determinant as a sum of products, along the first row. Raises `Unreadable` if it is too large."""
     if not len(rows) == len(rows[0]) <= _MAX_ROWS:
-        raise Unreadable("a determinant that is not worked out")
+        raise Unreadable("an unevaluated determinant")
     if len(rows) == 1:
         return rows[0][0]
     terms = (

@@ -151,13 +151,13 @@ def _side_by_side(p: Parser, left: Node) -> Node:
     """Parse a factor without a sign before it; `1 1/2` is a mixed number. Raises `Unreadable`."""
     token, before = p.peek(), p.peek(-1)  # the first token of the factor, and the last one of `left`
     if token.kind == "num" and token.spaced and before.kind == ")" and left.op == "num":
-        raise Unreadable("(1) 5: a number in brackets stands before another number, with no sign between")
+        raise Unreadable("a number in brackets directly before another number, as in (1) 5")
     last = left.args[-1] if left.op == "mul" else left
     if token.kind == before.kind == "num" and not (token.spaced and last.op == "pow"):  # 2^6 3^5 is a product
         return _spaced_mixed(p, left)
     right = p.expression(POWER)
     if token.kind == "(" and left.op == right.op == "quantity":
-        raise Unreadable("a quantity in brackets behind another one")  # 60 L (60000 mL) is no sum
+        raise Unreadable("a quantity in brackets after another quantity")  # 60 L (60000 mL) is no sum
     return join_factors(left, right, mixed=before.kind == "num" and token.text == "frac")
 
 
@@ -177,7 +177,7 @@ def join_factors(left: Node, right: Node, *, mixed: bool) -> Node:
         top, bottom = right.args
         if top.args[0] > 0:
             if top.args[0] >= bottom.args[0]:
-                raise Unreadable("a number beside an improper fraction, which may be a product or a mixed number")
+                raise Unreadable("a number next to an improper fraction, which may be a product or a mixed number")
             return _mixed_number(left, top, bottom)
     return times(left, right)
 
@@ -287,7 +287,7 @@ def _unit(p: Parser, left: Node) -> Node:
     factor, words = split_scale(words)
     if factor != 1:
         if p.peek().kind == "num":
-            raise Unreadable("a number behind a numeral of scale")
+            raise Unreadable("a number after a scale word such as million")
         left = num(left.args[0] * factor) if left.op == "num" else times(left, num(factor))
     return _with_words(left, words)
 
@@ -339,7 +339,7 @@ def _subscript(p: Parser, left: Node) -> Node:
             return Node("base", (digits, int(subscript.args[0])))
     name = left.args[0] if left.op == "pow" else left  # TeX sets x^2_1 as x_1^2
     if name.op not in ("sym", "text"):
-        raise Unreadable("a subscript of a number that is no base" if left.op == "num" else "a subscript")
+        raise Unreadable("a number with a subscript that is not a base" if left.op == "num" else "a subscript")
     label = "".join(token.text for token in p.tokens[start : p.position] if token.kind not in ("{", "}"))
     indexed = Node(name.op, (f"{name.args[0]}_{label}",))
     return Node("pow", (indexed, left.args[1])) if left.op == "pow" else indexed

@@ -134,11 +134,11 @@ def _joined(listed: Node, tokens: Sequence[MathToken]) -> Node:
     # Letters joined by connectives, `p \lor q`, are a formula; `x < 1 \lor x > 3` are statements.
     if logic and any(item.op not in ("rel", "member") and symbols(item) for item in items):
         if len(logic) != len(items) - 1:
-            raise Unreadable("a formula of logic in a list with other items")
+            raise Unreadable("a logical formula in a list with other items")
         return Node("rel", (items, logic))
     # "and" and 和 may also join the items of a list; 且 and ∧ join what holds together.
     if signs and {*signs} <= {"∧", "且"} and _exclude_each_other(items):
-        raise Unreadable("two values of one name that hold together")  # no x is 2 and 3 at once
+        raise Unreadable("two values for one name at the same time")  # no x is 2 and 3 at once
     if "or" in joins and any(item.op == "text" for item in items):
         raise Unreadable("alternatives in words")  # "red or blue" leaves open which; "red and blue" names both
     if not all(_is_equation(item) or _is_inequality(item) for item in items):
@@ -322,7 +322,7 @@ def _colon(parts: list[Node]) -> Node:
     if first.op == "text" and not any(part.op == "text" for part in middle):  # Time: 10:30
         return Node("rel", ((first, _colon(rest)), ("=",)))
     if any(part.op == "add" and all(term.op == "num" for term in part.args) for part in middle):
-        raise Unreadable("a sum of times of day")  # 10:40 + 3:35
+        raise Unreadable("an addition of times of day")  # 10:40 + 3:35
     if last.op == "rel":  # `11:21 = k`: the parts are 11 and (21 = k)
         sides, signs = last.args
         return Node("rel", ((Node("ratio", (first, *middle, sides[0])), *sides[1:]), signs))

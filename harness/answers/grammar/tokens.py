@@ -244,7 +244,7 @@ class _Lexer:
         if end - self.position > 1:
             self.put("…")
         elif self.source[end:].strip(" $.\\)]}"):
-            raise Unreadable("a full stop inside the answer")
+            raise Unreadable("a period inside the answer")
         self.position = end
 
     # --- commands ---
@@ -282,7 +282,7 @@ class _Lexer:
         elif name in ("(", ")", "[", "]"):
             pass  # \( and \) begin and end a formula
         elif name in ("#", "_", "not"):
-            raise Unreadable("an escaped sign")
+            raise Unreadable("an escaped character")
         elif (inner := split_run_on_command(name)) is not None:
             self.position -= len(name) - len(inner)
             self.named_command(inner)

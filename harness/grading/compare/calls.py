@@ -58,9 +58,9 @@ def fault_of(
 ) -> Fault | None:
     """Why `calls` are not what the reference accepts; None if they are."""
     if reference == "none":
-        return Fault("a call", f"{_named(calls)} called; no call is accepted") if calls else None
+        return Fault("a call", f"the reply calls {_named(calls)}, but no call is accepted") if calls else None
     if not calls:
-        return Fault("no call", "the reply makes no call")
+        return Fault("no call", "the reply contains no call")
     if reference == "some":
         return None
     offered = {tool.name: tool for tool in tools}
@@ -114,7 +114,7 @@ def unfit(call: DecodedCall, offered: Mapping[str, OfferedTool], where: str) -> 
 
     tool = offered.get(call.name)
     if tool is None:
-        return Fault("name of a call", f"{where}: no tool is called {quoted(call.name)}")
+        return Fault("name of a call", f"{where}: there is no tool {quoted(call.name)}")
     if (unread := _unread(call, where)) is not None:
         return unread
     try:
@@ -142,7 +142,7 @@ def _unread(call: DecodedCall, where: str) -> Fault | None:
     if isinstance(call.arguments, dict):
         return None
     return Fault(
-        "arguments no JSON", f"{where}, {call.name}: the arguments are no JSON object: {quoted(call.arguments)}"
+        "arguments no JSON", f"{where}, {call.name}: the arguments are not a JSON object: {quoted(call.arguments)}"
     )
 
 
@@ -150,7 +150,7 @@ def _unread(call: DecodedCall, where: str) -> Fault | None:
 def _unlike(calls: Sequence[DecodedCall], reference: AcceptedCalls, offered: Mapping[str, OfferedTool]) -> Fault | None:
     """Why the calls are not those of the reference, one for one; None if they are."""
     if len(calls) != len(reference.calls):
-        return Fault("number of calls", f"{len(calls)} calls; {len(reference.calls)} accepted")
+        return Fault("number of calls", f"{len(calls)} calls; accepted: {len(reference.calls)}")
     left = list(enumerate(calls, 1))
     for accepted in reference.calls:
         ((name, parameters),) = accepted.items()
@@ -179,7 +179,7 @@ def _unlike_one(call: DecodedCall, tool: OfferedTool, accepted: dict[str, list[A
     properties, required = tool.parameters.get("properties", {}), tool.parameters.get("required", ())
     for name in required:
         if name not in call.arguments:
-            return Fault("parameters", f"{where}: the required {quoted(name)} is missing")
+            return Fault("parameters", f"{where}: the required argument {quoted(name)} is missing")
     for name, value in call.arguments.items():
         if name not in properties or name not in accepted:
             return Fault("parameters", f"{where}: {quoted(name)} is not accepted")

@@ -18,23 +18,23 @@ class Convention(NamedTuple):
 
 
 CONVENTIONS: dict[str, Convention] = {
-    "units_dropped": Convention(True, "a unit named on one side only is dropped: 5 cm = 5"),
-    "percent_dropped": Convention(True, "a percent sign on one side only is dropped: 50% = 50"),
+    "units_dropped": Convention(True, "a unit on only one side is dropped: 5 cm = 5"),
+    "percent_dropped": Convention(True, "a percent sign on only one side is dropped: 50% = 50"),
     "percent_value": Convention(True, "a percentage equals its value: 50% = 0.5"),
-    "degrees_dropped": Convention(True, "a degree sign on one side only is dropped: 90° = 90"),
+    "degrees_dropped": Convention(True, "a degree sign on only one side is dropped: 90° = 90"),
     "degrees_radians": Convention(True, "an angle in degrees equals the same angle as a multiple of pi: 30° = π/6"),
-    "labels_dropped": Convention(True, "the name of what was asked is dropped: x = 5 is 5, f(x) = 2x is 2x"),
-    "equations_solved": Convention(True, "an equation linear in a variable equals its right side once solved for it"),
+    "labels_dropped": Convention(True, "the name of the requested quantity is dropped: x = 5 is 5, f(x) = 2x is 2x"),
+    "equations_solved": Convention(True, "an equation linear in a variable equals its solution for that variable"),
     "lists_unordered": Convention(True, "a bare list with commas has no order: 1, -2 = -2, 1"),
     "list_as_set": Convention(True, "a bare list equals the set of its items: 1, 2 = {1, 2}"),
     "list_as_tuple": Convention(True, "a bare list equals the tuple of its items in the same order"),
     "inequality_as_interval": Convention(True, "an inequality in one variable equals its solution set: x > 3 = (3, ∞)"),
     "vector_as_tuple": Convention(True, "a column or row vector equals the tuple of its entries"),
     "ratio_as_quotient": Convention(True, "a ratio equals its quotient: 2:1 = 2"),
-    "base_dropped": Convention(True, "the subscript of a base may be left out: 204_5 = 204"),
+    "base_dropped": Convention(True, "the subscript of a number base may be omitted: 204_5 = 204"),
     "bound_variables": Convention(True, "the name of a function's variable does not matter: f(z) = z is f(x) = x"),
     "positive_variables": Convention(False, "variables are positive, as physical quantities are: √(x²) = x"),
-    "text_case": Convention(True, "words are compared without case, articles and punctuation"),
+    "text_case": Convention(True, "case, articles and punctuation are ignored in words"),
 }
 
 

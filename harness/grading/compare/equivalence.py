@@ -55,12 +55,12 @@ _VALUE_UNDER_LETTER = re.compile(
 
 # Form → its name in the step that says that the value is right, but not its form.
 _FORMS: dict[Form, str] = {
-    "fraction": "one integer over another",
+    "fraction": "a fraction of two integers",
     "decimal": "a decimal",
     "simplest": "in simplest form",
-    "factored": "factored as the reference is",
+    "factored": "factored like the reference",
     "expanded": "expanded",
-    "scientific": "one digit before the point times a power of ten",
+    "scientific": "in scientific notation",
 }
 
 _ALL_REALS = words_of("all real numbers")
@@ -137,7 +137,7 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
         return _equal(reference, answer, kind, rules, choices)
     result = _equal(reference, answer, kind, rules, ())
     if result.equal is False and _REJECTS.search(answer):
-        return Comparison(None, "words", ("the answer says which of its values are rejected",))
+        return Comparison(None, "words", ("the answer also states which of its values are rejected",))
     if result.equal and rules.form is not None:
         plain = without_boxes(answer).rstrip(" 。．.")  # 4. is a decimal
         read = _read(numeral_as_digits(plain), False), _read(without_boxes(reference), False)

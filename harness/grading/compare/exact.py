@@ -119,7 +119,7 @@ def _pow(node: Node, depth: int) -> Fraction:
         raise Undefined("a power of zero")
     if exponent.denominator != 1:
         if exponent.denominator >= _MAX_DEGREE:
-            raise NotExact("the degree of a root")
+            raise NotExact("an invalid degree of a root")
         base = _root(base, exponent.denominator)
     if abs(base) in (0, 1):
         return base if exponent.numerator % 2 else abs(base)
@@ -127,7 +127,7 @@ def _pow(node: Node, depth: int) -> Fraction:
     if exponent.numerator.bit_length() > MAX_POWER_BITS.bit_length() or (
         abs(exponent.numerator) * log2(size) > MAX_POWER_BITS
     ):
-        raise NotExact("too large a power")
+        raise NotExact("a power that is too large")
     return base**exponent.numerator
 
 
@@ -158,7 +158,7 @@ def _base(node: Node, _depth: int) -> Fraction:
     """Compute a number that is written in another base than ten."""
     value = digits_in_base(*node.args)
     if value is None:
-        raise NotExact("a digit is not below its base")
+        raise NotExact("a digit that is too large for its base")
     return value
 
 
@@ -191,7 +191,7 @@ def _fn(node: Node, depth: int) -> Fraction:
 def _integers(*values: Fraction) -> list[int]:
     """Return the values as integers. Raises `NotExact` if one of them is no integer."""
     if any(value.denominator != 1 for value in values):
-        raise NotExact("integers expected")
+        raise NotExact("arguments that are not integers")
     return [value.numerator for value in values]
 
 

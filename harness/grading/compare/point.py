@@ -145,7 +145,7 @@ class Point:
         """
         self.budget[0] -= self._cost
         if self.budget[0] < 0 or depth > 4 * MAX_DEPTH:
-            raise NotNumeric("too much to compute")
+            raise NotNumeric("too many operations")
         value = self.mp.convert(self.operation(node, depth + 1))
         self.widen_span(value)
         return value
@@ -215,7 +215,7 @@ class Point:
         # which counts as 4.
         size = abs(exponent) * (abs(_log2(abs(base))) + (4 if mp.im(base) or mp.re(base) < 0 else 0))
         if size > _MAX_LOG2:
-            raise NotNumeric("too large a power")
+            raise NotNumeric("a power that is too large")
         if exponent_node.op == "div" and mp.im(base) == 0 and base < 0:
             top, bottom = (self.value(part, depth) for part in exponent_node.args)
             if bottom == int(mp.re(bottom)) and int(mp.re(bottom)) % 2 == 1 and top == int(mp.re(top)):
@@ -227,7 +227,7 @@ class Point:
         """Return the root of a positive integer degree; of a negative number the real one if the degree is odd."""
         mp = self.mp
         if mp.im(degree) or degree != int(degree) or not 0 < degree < 1000:
-            raise NotNumeric("the degree of a root")
+            raise NotNumeric("an invalid degree of a root")
         if int(degree) % 2 == 1 and mp.im(radicand) == 0 and radicand < 0:
             return -mp.root(-radicand, int(degree))
         if radicand == 0:
@@ -266,7 +266,7 @@ class Point:
             return abs(x)
         if name in ("Re", "Im", "arg"):
             if symbols(arguments[0]):
-                raise NotNumeric("a part of a letter")  # letters are real here, and z is not
+                raise NotNumeric("a real or imaginary part of a letter")  # letters are real here, and z is not
             return {"Re": mp.re, "Im": mp.im, "arg": mp.arg}[name](x)
         if any(mp.im(value) for value in values):
             raise NotNumeric("a complex argument")

@@ -123,12 +123,12 @@ def _integers_in(pieces: list[RealInterval], numbers: Node) -> list[RealInterval
     for piece in pieces:
         low, high = exact(piece.low), exact(piece.high)
         if low is None or high is None or high - low > _MAX_INTEGERS or numbers not in (sym("Z"), sym("N")):
-            raise NotASet("a set that no intervals describe")
+            raise NotASet("a set that is not a union of intervals")
         found += range(floor(low) if piece.closed_low and low.denominator == 1 else floor(low) + 1, floor(high) + 1)
         if not piece.closed_high and found and found[-1] == high:
             found.pop()
     if numbers == sym("N") and any(number <= 0 for number in found):
-        raise NotASet("ℕ begins at 0 or 1")
+        raise NotASet("ℕ, which may start at 0 or 1")
     return [_interval(num(number), num(number), True, True) for number in found]
 
 

@@ -505,10 +505,10 @@ def _rounds_to(rounded: Node, value: Any) -> bool:
     return bool(abs(value - target) <= half)
 
 
-_ROUNDED = Comparison(None, "rounded", ("the answer rounds to the reference, which may be rounded or exact",))
+_ROUNDED = Comparison(None, "rounded", ("the answer rounds to the reference, but the reference may be exact",))
 
 
-_CONVERTED = Comparison(None, "rounded", ("the answer is the reference in another unit, perhaps rounded",))
+_CONVERTED = Comparison(None, "rounded", ("the answer equals the reference in another unit, possibly after rounding",))
 
 
 def _rounds_when_converted(reference: Node, answer: Node) -> bool:

@@ -49,11 +49,11 @@ from harness.grading.find.values import (
     sentence_around,
 )
 
-_HOLDERS = {"box": "a box holds", "boxes": "boxes hold", "phrase": "a label states", "letter": "the reply chooses"}
+_HOLDERS = {"box": "a box contains", "boxes": "boxes contain", "phrase": "a label states", "letter": "the reply picks"}
 """Method of an answer that is left open → the words for where it stands."""
 
-_TAKEN_BACK = "the text behind it takes it back"
-_NOT_STATED = "no box and no “the answer is” states it without a doubt"
+_TAKEN_BACK = "the text after it retracts it"
+_NOT_STATED = "no box and no “the answer is” confirms it"
 _MAX_QUOTED_CHARS = 160
 """Longest words of a reply that a reason quotes, in characters."""
 
@@ -268,7 +268,7 @@ def extract_from(
         answer = _of_box(text, box, boxes, lo, hi, kind, parts, last)
         if (opening := opening_behind(text, box, end)) is not None:
             around = sentence_around(text, opening, opening, box.outer_end, hi)
-            return _opened(answer, text, *around, "a later box is left open")
+            return _opened(answer, text, *around, "a later box is never closed")
         return answer
     # No box holds anything. Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
@@ -327,9 +327,9 @@ def _of_box(
     value: str | None = whole.content
     if whole is box and kind in ("integer", "number", "expression"):
         value = beside_box(text, box, lo, hi)
-    why = "it is a part of a larger expression" if value is None else "" if states else "other boxes may hold the rest"
+    why = "it is part of a larger expression" if value is None else "" if states else "other boxes may contain the rest"
     if not why and guards_box(text, whole.outer_start, box.outer_end, lo, hi):
-        why = "the words beside it leave it open"
+        why = "the words around it leave it open"
     if value is None or why:
         return _opened(answer, text, *sentence_around(text, box.outer_start, box.outer_end, lo, hi), why)
     answer = answer if value == answer.answer else answer._replace(answer=value)
@@ -338,7 +338,7 @@ def _of_box(
 
 def _opened(answer: Extraction, text: str, begin: int, finish: int, why: str) -> Extraction:
     """Return `answer` as one that is undecided, because of the words text[begin:finish]. why: what they do to it."""
-    holder = _HOLDERS.get(answer.method, "the last sentence holds")
+    holder = _HOLDERS.get(answer.method, "the last sentence contains")
     quote = visible(" ".join(text[begin:finish].split()), _MAX_QUOTED_CHARS)
     words = f"{holder} {visible(answer.answer, _MAX_QUOTED_CHARS)}, but {why}: “{quote}”"
     return answer._replace(method=UNSTATED, opened_by=answer.opened_by or words)
@@ -440,7 +440,7 @@ def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
     if label is None or answer is None:
         return None
     if kind != "choice" and is_doubted(text, label, answer.end, lo, hi):
-        return _opened(answer, text, *sentence_around(text, label.start, answer.end, lo, hi), "its sentence doubts it")
+        return _opened(answer, text, *sentence_around(text, label.start, answer.end, lo, hi), "its sentence is unsure")
     if (taken_back := correction(text, answer.end, hi)) is not None:
         return _opened(answer, text, *sentence_around(text, *taken_back, lo, hi), _TAKEN_BACK)
     behind = _concluded(text, answer.end, hi) if kind not in ("choice", "text") else None

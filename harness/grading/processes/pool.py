@@ -140,8 +140,8 @@ def grade_all(
             question = questions.get(sample.question_id)
             if question is None:
                 raise UsageError(
-                    f"a sample answers question {sample.question_id!r}, which is not among the {len(questions)} "
-                    "questions of this benchmark; grade it with the questions that it was generated from"
+                    f"a sample answers question {sample.question_id!r}, which is not one of the {len(questions)} "
+                    "questions of this benchmark; grade it with the questions from which it was generated"
                 )
             grader = question.rules.grader
             if grader not in names:  # `questions` may grow while samples are read
@@ -230,14 +230,14 @@ def check_tolerances(rules: GradeRules) -> None:
     for name in ("relative_tolerance", "absolute_tolerance"):
         value = getattr(rules, name)
         if not 0 <= value < math.inf:
-            raise UsageError("expected a number of at least 0", field=name, value=value)
+            raise UsageError("expected a number, 0 or greater", field=name, value=value)
 
 
 def check_deadline(seconds: float) -> None:
     """Raise `UsageError` for a deadline of one answer, in seconds, that is out of range."""
     if not 0 < seconds < MAX_DEADLINE_SECONDS:
         raise UsageError(
-            f"expected seconds above 0 and below {MAX_DEADLINE_SECONDS:g}", field="deadline", value=seconds
+            f"expected a number of seconds above 0 and below {MAX_DEADLINE_SECONDS:g}", field="deadline", value=seconds
         )
 
 
@@ -308,15 +308,15 @@ def _identity(grader: str) -> str:
         )
         checked = codec.decode(done.stdout, VerifierCheck)
     except subprocess.TimeoutExpired:
-        checked = VerifierCheck(error=f"its import takes longer than {WARMING_SECONDS:g} s")
+        checked = VerifierCheck(error=f"importing it takes longer than {WARMING_SECONDS:g} s")
     except codec.DecodeError:
-        checked = VerifierCheck(error="its import ends the process")
+        checked = VerifierCheck(error="importing it ends the process")
     if checked.error:
         # A worker starts in a folder of its own, where a relative entry would name another module.
-        where = "; its folder must be in PYTHONPATH, as an absolute path" if checked.not_found else ""
+        where = "; add its folder to PYTHONPATH as an absolute path" if checked.not_found else ""
         raise UsageError(
-            f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}. Correct its module, "
-            "or name another grader"
+            f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}. Fix its module, "
+            "or choose another grader"
         )
     return checked.identity
 
@@ -451,7 +451,7 @@ class Pool:
         self, workers: int, deadline: float, *, start: Callable[[Callable[[], _Worker]], _Worker] = lambda make: make()
     ) -> None:
         if workers < 1:
-            raise UsageError("expected 1 worker or more", field="workers", value=workers)
+            raise UsageError("expected at least 1 worker", field="workers", value=workers)
         check_deadline(deadline)
         self.size = workers
         self.deadline = self.longest_deadline = deadline
@@ -550,7 +550,7 @@ class Pool:
             except OSError:  # the machine's memory or processes end
                 self._n_failed_starts += self.size
         else:
-            raise HelperFailed("no grading process can be started: each ended, or was late, before it was ready")
+            raise HelperFailed("no grading process could be started: each ended or timed out before it was ready")
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
         return worker

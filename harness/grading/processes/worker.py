@@ -137,9 +137,9 @@ def _refuse_changes(event: str, arguments: tuple[Any, ...]) -> None:
         # Allowed: a path that is a number (a file that is open already), and /dev/null, which keeps nothing.
         if isinstance(path, int) or path == os.devnull or not isinstance(flags, int) or not flags & ~_FOR_READING:
             return
-        raise PermissionError("a verifier may open files for reading only")
+        raise PermissionError("a verifier may open files only for reading")
     if event in _CHANGES_FOLDER:
-        raise PermissionError("a verifier may change no file")
+        raise PermissionError("a verifier may not change files")
 
 
 def _limit() -> None:

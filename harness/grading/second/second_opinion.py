@@ -143,10 +143,10 @@ def _opinions(
             threading.Thread(target=end_silent, daemon=True).start()
             hello = process.stdout.readline(1_000)
             if hello != b"ready\n":
-                reason = quoted(hello.decode(errors="replace")) or "it did not answer"
+                reason = quoted(hello.decode(errors="replace")) or "it did not respond"
                 raise UsageError(
-                    f"{library} is not usable from {quoted(python)} ({reason}). Install it there with "
-                    f"`{SECOND_GRADERS[library]}`, or name an interpreter of an environment that has it."
+                    f"{library} cannot be used with {quoted(python)} ({reason}). Install it there with "
+                    f"`{SECOND_GRADERS[library]}`, or give an interpreter of an environment that has it."
                 )
             for line in process.stdout:
                 moved = time.monotonic()

@@ -22,7 +22,7 @@ from typing import Any
 from harness.core.records import Question
 from harness.grading.verifier import Parts
 
-_MISSING = "`pip install ifbench` or, where an index lacks it, `pip install if-verifiable`"
+_MISSING = "`pip install ifbench` or, if your index does not have it, `pip install if-verifiable`"
 
 
 def _registries() -> list[ModuleType]:
@@ -32,7 +32,7 @@ def _registries() -> list[ModuleType]:
         return [importlib.import_module("ifbench.instructions_registry")]
     package = PathFinder.find_spec("if_verifiable")
     if package is None:
-        raise ImportError(f"checking instructions needs a package: {_MISSING}")
+        raise ImportError(f"checking instructions requires a package: {_MISSING}")
     # Its `__init__` is passed over: it imports the library `datasets`, which writes files, and a worker may not.
     bare = sys.modules.setdefault("if_verifiable", ModuleType("if_verifiable"))
     bare.__path__ = [*(package.submodule_search_locations or ())]
@@ -65,7 +65,7 @@ def _parts_followed(readings: list[str], question: Question) -> Parts:
 def _is_followed(name: str, arguments: dict[str, Any], readings: list[str], question: Question) -> bool:
     """Whether at least one of the `readings` of a reply follows the instruction of this name with these arguments."""
     if name not in _CHECKS:
-        raise LookupError(f"no installed package checks {name}: {_MISSING}")
+        raise LookupError(f"no installed package can check {name}: {_MISSING}")
     check = _CHECKS[name](name)
     check.build_description(**arguments)
     if "prompt" in (check.get_instruction_args() or ()):

@@ -206,5 +206,5 @@ export function excerpt(text, limit) {
 }
 
 function gap(omitted) {
-  return h("span", { class: "gap" }, ` [${omitted.toLocaleString("en")} characters left out here; the raw text has them] `);
+  return h("span", { class: "gap" }, ` [${omitted.toLocaleString("en")} characters omitted here; see the raw text] `);
 }
