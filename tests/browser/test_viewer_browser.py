@@ -254,7 +254,7 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     browser.one("form.correct input[name=who]").send_keys("Ada <b>")
     browser.one("form.correct textarea").send_keys("<img src=x onerror=alert(1)>")
     browser.one("form.correct button").click()
-    browser.wait(lambda: "by hand, the grader said wrong" in browser.text(".sample h2"))
+    browser.wait(lambda: "by hand; the grader said wrong" in browser.text(".sample h2"))
     browser.wait(lambda: "correct by Ada <b> at " in browser.text("details[data-key=correct]"))
     (override,) = overrides.read(run.benchmark("demo"))
     assert (override.verdict, override.who, override.why) == ("correct", "Ada <b>", "<img src=x onerror=alert(1)>")

@@ -264,7 +264,7 @@ def test_a_probe_waits_where_requests_are_limited_and_loses_none(tmp_path: Path)
         done = harness(tmp_path, "probe", mine.base_url, "--checks", "writing and reading,ends,model name", "--quiet")
     assert done.code == 0, done.out
     # `ends`: its reply stops early.
-    for said in ("median of 10 places", "2 sound, 0 with a warning, 1 could not be tested"):
+    for said in ("median of 10 tokens", "2 sound, 0 with a warning, 1 could not be tested"):
         assert said in done.out
 
 

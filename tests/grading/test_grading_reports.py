@@ -43,7 +43,7 @@ def test_no_answer_does_not_vote() -> None:
     [
         (r"<think>\boxed{1}</think>\boxed{0.5}", "correct", "the reasoning ends at character 24"),
         (r"\boxed{0.3}, \boxed{0.6}", "wrong", "1 other box passed over"),
-        ("<think>hm", "no answer", "never closed"),
+        ("<think>hm", "no answer", "never ends"),
         ("I do not know", "no answer", "no box, phrase, formula or number"),
         ("\\boxed{\x1b[31m}", "undecided", r"\x1b[31m"),
         (

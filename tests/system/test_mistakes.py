@@ -264,7 +264,7 @@ def test_https_at_a_checked_spec_plain_http_that_waits_for_more() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         plain = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         secure = plain.replace("http", "https")
-        with pytest.raises(ServerError, match=f"if it uses http, set base_url={plain}"):
+        with pytest.raises(ServerError, match=f"if the server uses http, set base_url={plain}"):
             page.get(Endpoint(secure), f"{secure}/models", timeout=1.0)
 
 

@@ -284,7 +284,7 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     assert "the accuracy is 50.00% with these verdicts, 33.33% as graded" in page["notes"][0]
     assert f"{page['notes'][0]}; this list has these verdicts\n" in harness(by_hand.path.parent, "show", "hand").out
     row = client.get("/api/question", params={**query, "question": "q1"}).json()["samples"][1]
-    assert (row["verdict"], row["marks"]["hand"]) == ("correct", "by hand, the grader said wrong")
+    assert (row["verdict"], row["marks"]["hand"]) == ("correct", "by hand; the grader said wrong")
     (override,) = overrides.read(by_hand.benchmark("demo"))
     stored_words = (override.key, override.who, override.why, override.graded)
     assert stored_words == (Key("q1", 1), "Ada", "the reference is wrong", "wrong")

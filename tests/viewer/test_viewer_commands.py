@@ -194,7 +194,7 @@ def test_what_only_grades_tell_is_not_sought_where_there_are_none(tmp_path: Path
     assert "demo: 1 sample\n" in shown(tmp_path, "raw", "--cut")
     assert "no sample of the second run is graded yet" in harness(tmp_path, "compare", "a", "raw", "--samples").out
     neither = harness(tmp_path, "compare", "raw", "raw", "--samples").out
-    assert "no sample of the first and of the second run is graded yet" in neither
+    assert "no sample of the first or the second run is graded yet" in neither
 
 
 def test_samples_are_shown_by_a_column_of_the_questions(tmp_path: Path) -> None:
