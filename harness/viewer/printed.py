@@ -251,8 +251,8 @@ def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
         return None
     return (
         f"graded again by {visible(verdict.grader, 200)}, the sample is {_OUTCOMES[verdict.outcome]} (rule: "
-        f"{visible(verdict.rule, 60)}), so the steps to the stored verdict by {visible(grade.grader, 200)} are unknown: "
-        "score the run again with `harness score --fresh`"
+        f"{visible(verdict.rule, 60)}), so the steps to the stored verdict by {visible(grade.grader, 200)} are "
+        "unknown: score the run again with `harness score --fresh`"
     )
 
 

@@ -429,7 +429,7 @@ def test_a_judged_sample_ends_with_the_judges_reply_and_names_the_command_that_s
     assert not any("the judge" in step for step in steps(small, "q2:0")), "the rules decided it"
     with answering_here(small.path.parent) as viewer, viewer.client() as client:
         where = {"run": "run", "benchmark": "prose", "question": "q1", "sample": "1"}
-        assert client.get("/api/why", params=where).json()["steps"][-1].startswith("the judge judge@verdict calls")
+        assert client.get("/api/why", params=where).json()["steps"][-1].startswith("the judge judge@verdict said")
 
 
 def test_of_two_judges_the_one_that_decided_comes_last_and_a_reply_without_a_verdict_says_so(small: RunFolder) -> None:
