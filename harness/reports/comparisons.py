@@ -63,8 +63,8 @@ def other_questions(benchmark: ScoredBenchmark, references: Sequence[PublishedSc
         return ""
     name = visible(benchmark.name, MAX_NAME_CHARS)
     return (
-        f"not compared with published scores: its questions are not known to be those of {name}; if they are, run "
-        f"`harness benchmarks fetch {name}`"
+        f"not compared with published scores because its questions may differ from those of {name}; if they are the "
+        f"same, run `harness benchmarks fetch {name}`"
     )
 
 
@@ -105,8 +105,8 @@ def settings_in_words(comparison: PublishedComparison) -> list[str]:
     words = differing_in_words(comparison.differing)
     published = comparison.published
     if comparison.verdict == "not compatible" and not published.states_settings:
-        theirs = "a guess" if published.settings else "none stated"
-        words.append(f"settings: {theirs} there, so the difference may come from them")
+        theirs = "guessed" if published.settings else "not reported"
+        words.append(f"settings: {theirs} by the source, so they may explain the difference")
     return words
 
 
@@ -158,8 +158,8 @@ def look_warnings(
     if raced:
         warnings.append(
             f"{' and '.join(raced)} {'was' if len(raced) == 1 else 'were'} sampled by `harness race`, which stops when "
-            "a difference appears: this difference is too large on average, and its p too small. Take the verdict and "
-            "the interval that the race printed; the same `harness race` command prints them again"
+            "a difference appears. On average, this difference is too large and its p-value too small. Use the verdict "
+            "and the interval of the race instead; to print them, run the same `harness race` command again"
         )
     return warnings
 
@@ -170,25 +170,25 @@ def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
     assert score is not None
     if scored.record.imported:
         return (
-            f"{which} was made from a file that has no row for {count_noun(score.n_missing, 'sample')}. If only the "
-            "others were set, score by a file of the others as the benchmark"
+            f"{which} was made from a file that has no row for {count_noun(score.n_missing, 'sample')}. If these "
+            "questions were not asked, score it with a benchmark file that contains only the others"
         )
-    wide = "The intervals allow for any result of missing samples, so they are wide. " if score.partial else ""
+    wide = "The intervals are wide because they allow for any result of these samples. " if score.partial else ""
     return (
         f"{which} is unfinished: {count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing. "
-        f"{wide}The same `harness run` command again completes the run. "
-        "The 5% rate of false differences holds for one look; repeated looks at a growing run find more. "
-        "To look after every round, use `harness race`"
+        f"{wide}To complete the run, repeat the `harness run` command. "
+        "Compare only once: the false-alarm rate of 5% does not hold if you compare a growing run repeatedly. "
+        "To compare after every round, use `harness race`"
     )
 
 
 ANSWERED_ONCE = (
-    "the answers were read from a file: if the same questions cannot be asked again, as in a class, only more "
-    "questions of this kind tell more"
+    "the answers were read from a file; if the same questions cannot be asked again, only more questions of this kind "
+    "can give a clearer result"
 )
 """This sentence stands in place of the advice on new runs where a side of the comparison was read from a file."""
 
-COMPLETE_FIRST = "complete the run first, by the same `harness run` command"
+COMPLETE_FIRST = "first repeat the `harness run` command to complete the run"
 """This advice stands in place of all other where a run owes planned samples."""
 
 
@@ -196,19 +196,21 @@ def open_points(decision: Decision) -> list[str]:
     """The sentences on what a comparison leaves open, for `harness compare` and reports; empty if it leaves nothing."""
     lines, is_open = [], decision.verdict == "no difference seen"
     if is_open:
-        missed = "the largest difference that is possible would be missed in more than one comparison of five"
+        missed = "even the largest possible difference would be missed in more than 20% of comparisons"
         if (points := decision.detectable) is not None:
-            seen = f"a true difference of {in_percent(points)} points is missed in one comparison of five"
-            missed = f"{seen}, a smaller one more often"
-        lines.append(f"this does not mean equal: {missed}")
-    n_missing, effect = decision.paired.n_missing, "the intervals allow for any result of them"
+            seen = f"a true difference of {in_percent(points)} points would be missed in 20% of comparisons"
+            missed = f"{seen}, and a smaller one more often"
+        lines.append(f"this does not mean that they are equal: {missed}")
+    n_missing, effect = decision.paired.n_missing, "the intervals allow for any result of these samples"
     if not n_missing:
-        n_missing, effect = decision.n_missing, "their rounds are left out"
+        n_missing, effect = decision.n_owed, "the incomplete rounds are not counted"
     if n_missing:
         advice = f": {COMPLETE_FIRST}" if decision.n_missing else ""
         return [*lines, f"{count_noun(n_missing, 'sample')} {are(n_missing)} missing, and {effect}{advice}"]
     if is_open or (decision.margin is not None and decision.margin.verdict == "open"):
-        lines.append(ANSWERED_ONCE if decision.imported else "`harness plan` says how large two new runs must be")
+        lines.append(
+            ANSWERED_ONCE if decision.imported else "use `harness plan` to find out how large two new runs must be"
+        )
     return lines
 
 
@@ -249,8 +251,8 @@ def paired_table(
         rows.append((short(label), short(benchmark) + note(notes, label, benchmark, [why]), *[ABSENT] * 7))
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
     title = (
-        f"Paired with {_name_of(baselines)}, in points, with 95% intervals (same questions, asked again; new "
-        "questions of this kind); p corrected for all comparisons of this table (Holm); detectable: minimum "
+        f"Paired differences from {_name_of(baselines)}, in points, with 95% intervals (same questions, asked again; "
+        "new questions of this kind). p: corrected for all comparisons of this table (Holm). detectable: minimum "
         "detectable difference (80% power)"
     )
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))
@@ -278,7 +280,7 @@ def _mean_rows(decisions: Sequence[Decision], notes: list[str]) -> Iterator[tupl
             continue
         name, mean = f"mean of {len(of_run)} benchmarks", of_run[0].mean
         if mean is None:
-            remark = note(notes, label, name, ["not compared, since samples are missing"])
+            remark = note(notes, label, name, ["not compared because samples are missing"])
             yield (short(label), name + remark, *[ABSENT] * 7)
             continue
         value, same, _ = point_cells(mean.compared.difference)
@@ -323,7 +325,7 @@ def published_table(comparisons: Sequence[tuple[str, PublishedComparison]], reas
             )
         )
     columns = ("run", "benchmark", "metric", "this run", "published", "p", "detectable", "verdict")
-    measured = ", in %; detectable: minimum detectable difference (80% power)" if rows else ""
+    measured = ", in %. detectable: minimum detectable difference (80% power)" if rows else ""
     return Table(
         f"Compared with published scores{measured}",
         (*columns, "settings that differ"),
@@ -346,10 +348,10 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             continue
         remarks = []
         if drop.n_unpaired:
-            remarks.append(f"{drop.n_unpaired} questions have no twin or original here and count in neither accuracy")
+            remarks.append(f"{drop.n_unpaired} questions without a twin or original are not counted")
         if drop.n_missing:
             missing = count_noun(drop.n_missing, "sample")
-            remarks.append(f"{missing} {are(drop.n_missing)} missing; intervals and p allow for any result of these")
+            remarks.append(f"{missing} {are(drop.n_missing)} missing; intervals and p-values allow for any result")
         rows.append(
             (
                 short(label),
@@ -363,9 +365,9 @@ def twin_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         )
     columns = ("run", "twins", "originals", "questions", "originals %", "twins %", "drop", "same questions", "p")
     title = (
-        "Same skill, other numbers: accuracy of the originals minus that of their twins, in points, with 95% "
-        "intervals (same questions and twins, asked again; other questions of this kind, other numbers); detectable: "
-        "minimum detectable drop (80% power)"
+        "Twins: accuracy of the original questions minus accuracy of their twins, in points, with 95% intervals "
+        "(same questions and twins, asked again; other questions and twins of this kind). detectable: minimum "
+        "detectable drop (80% power)"
     )
     heads = (*columns, "other questions", "p", "detectable")
     return Table(title, heads, tuple(rows), tuple(notes), frozenset(range(3, 12))) if rows else None

@@ -221,14 +221,14 @@ class Report:
             try:
                 comparisons.append(_pair(run, benchmark, baseline, of_baseline, self.cautions))
             except UsageError:
-                why = f"not compared: it shares no question with {short(baseline.label)}"
+                why = f"not compared because it has no question in common with {short(baseline.label)}"
                 uncompared.append((run.label, benchmark.name, why))
         n_runs = Counter(benchmark.name for _, benchmark, _ in self.scores)
         baselines = {name: run.row(name) for name, (run, _) in first_with.items() if n_runs[name] > 1}
         if not baselines:
             return []
         alone = [(run.label, name) for name, (run, _) in first_with.items() if name not in baselines]
-        uncompared += [(label, name, "not compared: no other run has this benchmark") for label, name in alone]
+        uncompared += [(label, name, "not compared because no other run has this benchmark") for label, name in alone]
         return [paired_table(baselines, comparisons, uncompared)]
 
     @cached_property
@@ -286,5 +286,5 @@ def report(
     """
     runs = read_runs(run_folders, known_as=known_as, remarks=remarks, named_by_sweep=True)
     if not runs:
-        raise StoreError("no run can be read")
+        raise StoreError("none of the runs can be read")
     return Report(tuple(runs), tuple(published), repeat, title, cautions)

@@ -167,12 +167,14 @@ def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[Quest
     sampled, such samples come all the time; then they are left out.
     """
     if benchmark.score is None or not benchmark.questions:
-        raise StoreError(f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} is not scored; score it first.")
+        raise StoreError(
+            f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} is not scored; run `harness score` first."
+        )
     if benchmark.n_ungraded and not run.is_sampling:
         raise StoreError(
             f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} was scored before "
             f"{count_noun(benchmark.n_ungraded, 'sample')} of it {'was' if benchmark.n_ungraded == 1 else 'were'} "
-            "stored; score it again first."
+            "stored; run `harness score` again first."
         )
     return benchmark.questions
 
@@ -261,7 +263,7 @@ def _benchmark(
     if tallied is not None and tallied.missing and not record.imported:
         n_ungraded += _n_ungraded(folder, record, questions, grades)
     if n_gone := max(0, score.n_samples - len(grades)):
-        gone = f"{count_noun(n_gone, 'grade')} of this score {are(n_gone)} gone from grades.jsonl: score the run again"
+        gone = f"{count_noun(n_gone, 'grade')} of this score {are(n_gone)} missing in grades.jsonl: score the run again"
         score = msgspec.structs.replace(score, warnings=(*warned("journal", [gone]), *score.warnings))
     elif n_ungraded:
         later = f"{count_noun(n_ungraded, 'sample')} stored since the last scoring {are(n_ungraded)} not in this score"

@@ -83,14 +83,14 @@ def series_plot(steps: Sequence[Step]) -> Plot | None:
     rows: list[tuple[Cell, ...]] = [(step.series, step.step, *numbers_of(step.drawn)) for step in listed]
     ends = [f"{name} from {value_cell(line[0].drawn)} to {value_cell(line[-1].drawn)}%" for name, line in lines.items()]
     between = [step for step in listed if lines[step.series][0].step < step.step < lines[step.series][-1].step]
-    gaps = " Gaps: steps without a score." if any(step.score is None for step in between) else ""
+    gaps = " Gaps are steps without a score." if any(step.score is None for step in between) else ""
     for why in (SETTINGS_DIFFER, SAMPLES_MISSING):
         if others := sum(step.passed_over == why for step in listed):
             gaps += f" No point where {why}: {count_noun(others, 'step')}."
     low, high = min(step.step for step in present), max(step.step for step in present)
     return lines_plot(
         "series",
-        "Accuracy against training steps",
+        "Accuracy by training step",
         f"{'; '.join(ends)}. {BANDS}{gaps}",
         ("series", "step", "accuracy", *ENDS),
         rows,
@@ -143,15 +143,15 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
         rows = [tuple(f"{cell}{mark}" if "at most" in cell else cell for cell in row) for row in rows]
     columns = ("series", "step", "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
-    change = "change: from the row before"
+    change = "change: from the previous row"
     why = {step.passed_over for step in steps}
     if SAMPLES_MISSING in why:
-        change += f"; a row with more than {MAX_MISSING_SHARE * 100:g}% of its samples missing is passed over"
+        change += f"; rows with more than {MAX_MISSING_SHARE * 100:g}% missing samples are skipped"
     if SETTINGS_DIFFER in why:
-        change += "; a row with other settings is passed over"
+        change += "; rows with other settings are skipped"
     return Table(
-        f"{title} against step, in %, with 95% intervals ({MEANINGS}); steps whose intervals overlap may be equally "
-        f"good; {change}{legend}",
+        f"{title} by training step, in %, with 95% intervals ({MEANINGS}). Steps with overlapping intervals may be "
+        f"equally good. {change}{legend}",
         columns,
         tuple(rows),
         tuple(notes),

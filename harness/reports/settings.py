@@ -135,7 +135,7 @@ def given_table(run: ScoredRun, benchmark: str) -> Table:
         for name, value in words.items()
         if is_set(value)
     ]
-    return Table(f"Settings of {short(benchmark)}", ("setting", "value", "given by (blank: not recorded)"), tuple(rows))
+    return Table(f"Settings of {short(benchmark)}", ("setting", "value", "set by (blank: not recorded)"), tuple(rows))
 
 
 def rubrics(runs: Sequence[ScoredRun], benchmark: str) -> dict[str, str]:
@@ -266,7 +266,7 @@ def _side_by_side(
         if any(is_set(column.get(name)) for column in columns)
     ]
     if any(row[0].endswith(STAR) for row in rows):
-        title += " (* differs between the runs)"
+        title += " (* differs between runs)"
     return Table(title, (head, *(short(run.label) for run in runs)), tuple(rows))
 
 
@@ -280,7 +280,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
         yield from _effort(workloads, run)
     else:
         yield "created", manifest.created
-        yield "times and tokens", None if scores else "score the run first: `harness score` adds them"
+        yield "times and tokens", None if scores else "run `harness score` to add them"
     yield "cost of all sessions", cost_of_sessions(run)
     for score in scores:
         if score.judging is not None and score.judging.cost is not None:
@@ -288,11 +288,11 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
     if history.sessions:
         left = f", {history.unfinished} without an end" if history.unfinished else ""
         yield "sessions", f"{history.sessions}{left}"
-        yield "requests made again", history.retries
-        yield "requests that failed", sum(failures.count for failures in history.failures)
+        yield "retried requests", history.retries
+        yield "failed requests", sum(failures.count for failures in history.failures)
     yield "stopped early", history.stopped or None
     arrived = {path: history.notes[note] for path, note in ARRIVED.items()}
-    yield "stated by the server as sent", [f"{path} ({n:,} replies)" for path, n in arrived.items() if n]
+    yield "confirmed by the server", [f"{path} ({n:,} replies)" for path, n in arrived.items() if n]
     yield "harness", manifest.harness_version
     yield from flat(manifest.environment).items()
     yield from _servers(manifest.provenance)
@@ -300,7 +300,7 @@ def _facts(run: ScoredRun) -> Iterator[tuple[str, object]]:
 
 def _servers(provenance: Provenance) -> Iterator[tuple[str, object]]:
     """The facts that the run's servers stated, each with all its values in the order of the sessions."""
-    for kind, whose in (("model", "model of the server"), ("host", "server")):
+    for kind, whose in (("model", "server's model"), ("host", "server")):
         facts = [getattr(server, kind) for server in provenance.servers.values()]
         for name in dict.fromkeys(name for fact in facts for name in fact):
             values = dict.fromkeys(in_words(fact[name]) for fact in facts if is_set(fact.get(name)))
@@ -315,17 +315,17 @@ def _effort(workloads: Sequence[Workload], run: ScoredRun) -> Iterator[tuple[str
     yield "first request (UTC)", f"{begun:%Y-%m-%d %H:%M}"
     yield "last reply (UTC)", f"{ended:%Y-%m-%d %H:%M}"
     yield "time with requests in flight", " + ".join(duration(workload.busy_s) for workload in workloads)
-    yield "samples in all", sum(workload.n_samples for workload in workloads)
+    yield "total samples", sum(workload.n_samples for workload in workloads)
     yield "requests for them", sum(workload.requests for workload in workloads)
     tokens_in = sum(workload.prompt_tokens for workload in workloads)
     tokens_out = sum(workload.completion_tokens for workload in workloads)
     stated = sum(workload.n_stated for workload in workloads)
     samples = sum(workload.n_samples for workload in workloads)
-    partly = "" if stated == samples else f" (of {stated:,} samples whose server states them)"
+    partly = "" if stated == samples else f" (for the {stated:,} samples with reported usage)"
     yield "tokens in", f"{tokens_in:,}{partly}" if stated else None
     yield "tokens out", f"{tokens_out:,}{partly}" if stated else None
     thinking = sum(workload.reasoning_tokens for workload in workloads)
-    yield "of them thinking", f"{thinking:,} ({thinking / tokens_out:.0%})" if thinking and tokens_out else None
+    yield "of these, reasoning", f"{thinking:,} ({thinking / tokens_out:.0%})" if thinking and tokens_out else None
     cost = _usd(run, tokens_in, tokens_out)
     yield "cost of the samples", None if cost is None else usd_in_words(cost)
 

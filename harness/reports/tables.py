@@ -35,17 +35,15 @@ MEANINGS = "sampling: same questions, asked again; question: other questions of 
 """The everyday meaning of both intervals, for the titles of tables."""
 
 AT_MOST = (
-    "at most: the interval for the same questions may be narrower than this; one sample of each question, or copies "
-    "among the samples, do not show how much the answers vary"
+    "at most: the interval for the same questions may be narrower, because one sample per question, or copies, do not "
+    "show how much the answers vary"
 )
 """The footnote of an interval that is only an upper bound."""
 
-WITHHELD = (
-    "a gap marked * is not shown: it is shorter than four times the lag of the client, or the lag was not measured"
-)
+WITHHELD = "*: not shown, because the gap is less than four times the client's lag, or the lag was not measured"
 """The footnote of a table of speeds in which gaps are withheld."""
 
-NO_MEAN_INTERVAL = "(?): too few samples show how far the lengths vary, so the mean has no interval"
+NO_MEAN_INTERVAL = "(?): no interval, because there are too few samples to show how much the lengths vary"
 """The footnote of a mean of tokens without an interval."""
 
 
@@ -90,7 +88,7 @@ def accuracy_table(scores: Sequence[tuple[str, Score]]) -> Table:
         used = score.tool.sentence if score.tool else ""
         return [*score.sentences, *filter(None, (odd, used)), *_from_reasoning(score)]
 
-    title = "Accuracy, and in brackets where it lies in 95 of 100 repetitions with the same questions"
+    title = "Accuracy, with its 95% interval for the same questions in brackets"
     return _by_score(title, ("accuracy", "questions × samples"), scores, cells_of, remarks_of=remarks_of)
 
 
@@ -168,7 +166,7 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         return [f"visible tokens only: {percent(hidden)}% of the samples do not show their reasoning"] if hidden else []
 
     heads = ("first token p50", "p99", "gap p50", "p99", "tokens/s", "lag")
-    title = "Speed of one stream, in ms; lag: how long an arrived token waited to be read (99th percentile)"
+    title = "Speed of one stream, in ms. lag: time that arrived tokens waited to be read (99th percentile)"
     return _if_any(_noted(_by_score(title, heads, scores, cells_of, remarks_of=remarks_of), "*", WITHHELD))
 
 
@@ -205,10 +203,10 @@ def engine_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
             cells = [engine_cell(score.engine, head) for head in heads]
             yield [*cells, *([_by_replies(score)] if replies else [])]
 
-    replies = ["tokens a step, by replies"] if any(score.speculation for _, score in scores) else []
+    replies = ["tokens per step, by replies"] if any(score.speculation for _, score in scores) else []
     missing = [head for head in ENGINE_COLUMNS if head not in heads]
-    notes = (f"unknown by the servers' pages: {', '.join(missing)}",) if missing else ()
-    title = "The engine's own metrics over the whole run: tokens/s by the engine and, at full load, by the client"
+    notes = (f"not reported by the servers' metrics pages: {', '.join(missing)}",) if missing else ()
+    title = "Engine metrics over the whole run: tokens/s reported by the engine and, at full load, by the client"
     return _if_any(
         _by_score(
             f"{title}; mean times in ms",
@@ -267,8 +265,8 @@ def endpoint_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
 
     heads = ("endpoint", "samples", "accuracy", "interval", "expected", "cut %")
     title = (
-        "By endpoint, in %; interval: 95%, same questions, asked again; expected: the same questions at all "
-        "endpoints; tokens/s of one stream"
+        "By endpoint, in %. interval: 95%, same questions, asked again. expected: accuracy of all endpoints on these "
+        "questions. tokens/s: of one stream"
     )
     return _if_any(_by_score(title, (*heads, "no answer %", "tokens/s"), scores, cells_of, n_names=1))
 
@@ -284,15 +282,15 @@ def over_k_table(scores: Sequence[tuple[str, Score]], ks: Sequence[int] = ()) ->
 
     names = [f"{kind}{what}" for kind in ("pass@k", "pass^k", "maj@k") for what in ("", " sampling", " question")]
     title = (
-        "Over k samples, in %: pass@k any right, pass^k all right, maj@k the majority right; with 95% intervals "
-        f"({MEANINGS})"
+        "Over k samples, in %: pass@k (any correct), pass^k (all correct), maj@k (majority correct), with 95% "
+        f"intervals ({MEANINGS})"
     )
     return _by_score(title, ("k", *names), scores, cells_of)
 
 
 def measure_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     """One row per (run label, score, measure beside the accuracy); None if no benchmark has such a measure."""
-    title = f"Further metrics of a benchmark's authors: shares in %, with 95% intervals ({MEANINGS})"
+    title = f"Additional metrics defined by the benchmark's authors, in %, with 95% intervals ({MEANINGS})"
     heads = ("measure", "value", "sampling interval", "question interval")
     return _if_any(
         _by_score(
@@ -310,9 +308,7 @@ def budget_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
     # All replies fit into the last budget of a score: alone, it repeats the accuracy.
     if all(len(score.budgets) < 2 for _, score in scores):
         return None
-    title = (
-        f"Accuracy within a budget of completion tokens, longer replies wrong, in %, with 95% intervals ({MEANINGS})"
-    )
+    title = f"Accuracy within a token budget (longer replies count as wrong), in %, with 95% intervals ({MEANINGS})"
     return _by_score(
         title,
         ("tokens", "accuracy", "sampling interval", "question interval", "longer %"),
@@ -342,7 +338,7 @@ def token_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
                 yield (kind, of, str(counts.n), mean, f"{counts.p50:.0f}", f"{counts.p99:.0f}")
 
     heads = ("tokens", "of", "samples", "mean", "p50", "p99")
-    table = _by_score("Tokens of a sample", heads, scores, cells_of, n_names=2)
+    table = _by_score("Tokens per sample", heads, scores, cells_of, n_names=2)
     return _if_any(_noted(table, "(?)", NO_MEAN_INTERVAL))
 
 
@@ -408,7 +404,7 @@ def _milliseconds(seconds: float | None) -> str:
 
 # ---- all runs, and groups of questions
 
-NO_SCORE = "it is not scored yet; `harness score` does that"
+NO_SCORE = "not scored yet; run `harness score`"
 """The footnote of a benchmark without a score."""
 
 

@@ -62,11 +62,11 @@ def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_
     later = [msgspec.json.decode(line, type=Grade) for line in lines[-7:]]
     stored = (judged_runs.sample("demo", grade.question_id, grade.sample_index, "5") for grade in later)
     demo.samples.write_bytes(b"".join(record.encode(sample) for sample in stored))
-    words = "demo of tuned was scored before 7 samples of it were stored; score it again first."
+    words = "demo of tuned was scored before 7 samples of it were stored; run `harness score` again first."
     for command in ("compare base tuned", "verify tuned", "plan tuned --detect 2"):
         done = harness(tmp_path, *command.split())
         assert (done.code, words in done.err) == (3, True), (command, done.err)
-    gone = "7 grades of this score are gone from grades.jsonl: score the run again"
+    gone = "7 grades of this score are missing in grades.jsonl: score the run again"
     assert gone in harness(tmp_path, "report", "tuned").out
     doctor = harness(tmp_path, "doctor", "base", "tuned")
     assert (doctor.code, "7 grades of the score are missing" in doctor.out) == (3, True), doctor.out
@@ -171,7 +171,7 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     first, second = compare([base, other, twin], CompareOptions())
     assert any("the data of the runs differ: " in warning for warning in first.decision.warnings)
     (unfinished,) = [warning for warning in first.decision.warnings if "the run other is unfinished" in warning]
-    assert "The same `harness run` command again completes the run" in unfinished
+    assert "To complete the run, repeat the `harness run` command" in unfinished
     assert not any("unfinished" in warning for warning in second.decision.warnings)
     manifest = Manifest.load(other)
     record = msgspec.structs.replace(manifest.benchmarks["demo"], settings={OUTPUTS: {}})
@@ -480,12 +480,12 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "code", "standing", "said"),
     [
-        ("", 1, "cannot say", "settings: none stated there, so the difference may come from them"),
+        ("", 1, "cannot say", "settings: not reported by the source, so they may explain the difference"),
         (
             ", stated: false, settings: {temperature: 0.6}",
             1,
             "cannot say",
-            "settings: a guess there, so the difference may come from them",
+            "settings: guessed by the source, so they may explain the difference",
         ),
         (", quoted: true, settings: {temperature: 0.6}", 1, "cannot say", ""),
         # The twins: stated settings, equal to ours or not, and a source without settings that agrees.

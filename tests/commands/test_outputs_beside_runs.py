@@ -154,7 +154,7 @@ def test_files_of_the_same_questions_are_compared_and_reported_under_their_names
         ("base.jsonl", 0.25),
         ("tuned.jsonl", 0.875),
     ]
-    assert "Paired with base.jsonl" in of_files.markdown()
+    assert "Paired differences from base.jsonl" in of_files.markdown()
     assert "tuned.jsonl" in command("report", base, tuned, "--out", tmp_path / "page").output
     other = sums(tmp_path / "other.jsonl", 2, first=100)
     harness.score(other, workers=1)

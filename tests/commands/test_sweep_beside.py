@@ -244,8 +244,8 @@ def test_models_and_benchmarks_are_one_table_with_one_base_wherever_they_are_rea
     assert [line[1] for line in summary.rows] == [R1, QWEN, "a/small"]
     accuracies = [[cell.replace(" *", "").partition(" [")[0] for cell in line[1:]] for line in shown.rows]
     assert accuracies == [[cell.partition(" [")[0] for cell in line[2:]] for line in summary.rows]
-    paired = next(one for one in page.tables if one.title.startswith("Paired with "))
-    assert paired.title.startswith("Paired with deepseek-r1-distill-qwen-1.5b, in points")
+    paired = next(one for one in page.tables if one.title.startswith("Paired differences from "))
+    assert paired.title.startswith("Paired differences from deepseek-r1-distill-qwen-1.5b, in points")
     by_cell = {line.cell: line for line in table.records(found)}
     for run, benchmark, difference, *_ in paired.rows:
         if not benchmark.startswith("mean"):
@@ -259,8 +259,12 @@ def test_models_and_benchmarks_are_one_table_with_one_base_wherever_they_are_rea
     # Wrong twin: a sweep whose base is another entry is compared with it, in its table and in the report.
     (tmp_path / "two.yaml").write_text((tmp_path / "two.yaml").read_text() + "table: {base: qwen3-4b}\n")
     swept("two.yaml", {"out": "results/two"})
-    paired = next(one for one in reasoning_harness.report("results/two").tables if one.title.startswith("Paired with "))
-    assert paired.title.startswith("Paired with qwen3-4b, in points")
+    paired = next(
+        one
+        for one in reasoning_harness.report("results/two").tables
+        if one.title.startswith("Paired differences from ")
+    )
+    assert paired.title.startswith("Paired differences from qwen3-4b, in points")
 
 
 def test_the_columns_of_a_suite_stand_in_its_csv_and_json_as_printed(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_follower_scores_each_step_and_leaves_out_a_second_folder_of_a_step(
     assert "warning: ck/step_01 is left out: ck/step_1 has the same step or name: rename one" in done.err
     assert [done.err.count(f"ck-step_{step}+a: scored") for step in (1, 2, 3)] == [1, 1, 1]
     assert "complete so far: 3 cells" in done.err
-    assert "a: accuracy against step" in done.out
+    assert "a: accuracy by training step" in done.out
 
 
 def test_a_server_that_did_not_start_is_tried_again_once_its_checkpoint_changes(

@@ -134,7 +134,7 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
     made = {cell.name: make_cell(planned, cell, generator) for cell in planned.cells}
     swept = results(planned)
     rows = {row.cell: row for row in table.records(swept)}
-    shown = {one.title.partition(":")[0]: one for one in table.tables(swept) if "against step" in one.title}
+    shown = {one.title.partition(":")[0]: one for one in table.tables(swept) if "by training step" in one.title}
     drawn = {plot.name: plot for plot in table.plots(swept)}
     n_points, base = {}, named or STEPS[0]
     for name in BENCHMARKS:
@@ -165,7 +165,7 @@ def test_each_step_has_its_base_its_step_before_and_its_mean(tmp_path: Path, see
             signs = any(rows[f"ck-step_{cell.step}+{name}"].p is not None for cell in scored)
             assert (f"differs from ck-step_{base} (p" in shown[name].title) == signs
             gone = any(cell.scored and cell.lost > 0.01 * N_SAMPLES and not cell.apart for cell in cells)
-            assert ("a row with more than 1% of its samples missing is passed over" in shown[name].title) == gone
+            assert ("rows with more than 1% missing samples are skipped" in shown[name].title) == gone
     assert drawn.keys() == {name for name, n in n_points.items() if n > 1}
     # All comparisons are corrected together.
     if "suite" not in content:
@@ -274,7 +274,7 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
         with_replies(RunFolder(training / f"ck-step_{step}+demo"), text_of)
     planned = plan_of("s.yaml", {}, {})
     sweeps.note_cells(planned)
-    (shown,) = (one for one in table.tables(results(planned)) if "demo: accuracy against step" in one.title)
+    (shown,) = (one for one in table.tables(results(planned)) if "demo: accuracy by training step" in one.title)
     page = report([training]).markdown().replace("\\_", "_")
     for (former, step), repeated in zip(((0, 10), (10, 20), (20, 30)), repeats, strict=True):
         sentence = f"step {step} repeats step {former}: 200 of 200 replies that were compared are identical"
@@ -427,8 +427,8 @@ def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
         write_record(plan, cell)
     sweeps.note_cells(plan)
     swept, words = results(plan), "max_tokens 32, the others 100"
-    (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy against step"))
-    assert "; a row with other settings is passed over" in shown.title
+    (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy by training step"))
+    assert "; rows with other settings are skipped" in shown.title
     assert list(shown.notes) == [f"ck-step_{step}+demo: {words}" for step in (10, 30)]
     assert "differs" not in shown.title, "the base has other settings than the last step: nothing is compared"
     assert [row[-1] == "–" for row in shown.rows] == [True, True, True, False, False]
@@ -436,7 +436,7 @@ def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
     assert "No point where settings differ: 2 steps." in demo.summary
     # A report knows no file: the settings are those of the last step.
     page = report([plan.out])
-    (table_of,) = (one for one in page.tables if one.title.startswith("demo: accuracy against step"))
+    (table_of,) = (one for one in page.tables if one.title.startswith("demo: accuracy by training step"))
     assert [words in note for note in table_of.notes].count(True) == 2
     (curve,) = (plot for plot in page.plots() if plot.name == "series-demo")
     assert curve.rows == demo.rows

@@ -110,9 +110,9 @@ def test_each_warning_of_a_score_is_a_footnote_of_its_own() -> None:
 
 
 def test_a_second_run_is_paired_with_the_first(two_runs: Report) -> None:
-    paired = next(table for table in two_runs.tables if table.title.startswith("Paired with base"))
+    paired = next(table for table in two_runs.tables if table.title.startswith("Paired differences from base"))
     assert [row[:2] for row in paired.rows] == [("tuned", "demo [1–2]"), ("base", "other [3]")]
-    assert paired.notes[2:] == ("base, other: not compared: no other run has this benchmark.",)
+    assert paired.notes[2:] == ("base, other: not compared because no other run has this benchmark.",)
 
 
 def test_the_mean_of_several_benchmarks_has_the_numbers_of_compare(tmp_path: Path) -> None:
@@ -120,7 +120,9 @@ def test_the_mean_of_several_benchmarks_has_the_numbers_of_compare(tmp_path: Pat
     base = write_run(tmp_path / "base", benchmarks=both, strength=0.5)
     tuned = write_run(tmp_path / "tuned", benchmarks=both, strength=0.44, seed=2)
     part = write_run(tmp_path / "part", benchmarks=both, strength=0.44, seed=2, missing=0.5)
-    (paired,) = (table for table in report([base, tuned]).tables if table.title.startswith("Paired with base"))
+    (paired,) = (
+        table for table in report([base, tuned]).tables if table.title.startswith("Paired differences from base")
+    )
     first, second = (pair.decision for pair in compare([base, tuned], CompareOptions()))
     assert first.mean is not None
     name, difference, _, p, _, _, detectable, _ = paired.rows[-1][1:]
@@ -129,16 +131,20 @@ def test_the_mean_of_several_benchmarks_has_the_numbers_of_compare(tmp_path: Pat
     assert detectable == percent(first.mean.detectable)
     assert [row[4] for row in paired.rows[:2]] == [p_cell(first.p_sampling), p_cell(second.p_sampling)]
     assert [row[7] for row in paired.rows[:2]] == [percent(first.detectable), percent(second.detectable)]
-    (paired,) = (table for table in report([base, part]).tables if table.title.startswith("Paired with base"))
+    (paired,) = (
+        table for table in report([base, part]).tables if table.title.startswith("Paired differences from base")
+    )
     assert paired.rows[-1][1].startswith("mean of 2 benchmarks [")
-    assert paired.notes[-1] == "part, mean of 2 benchmarks: not compared, since samples are missing."
+    assert paired.notes[-1] == "part, mean of 2 benchmarks: not compared because samples are missing."
 
 
 def test_each_benchmark_is_paired_with_the_first_run_that_has_it(tmp_path: Path) -> None:
     held = {"a": "demo", "b": "other", "c": "demo", "d": "other", "e": "third"}
     folders = [write_run(tmp_path / run, benchmarks=[(name, 6, 4)], seed=len(run)) for run, name in held.items()]
-    (paired,) = (table for table in report(folders).tables if table.title.startswith("Paired with"))
-    assert paired.title.startswith("Paired with the first run of each benchmark (demo: a; other: b), in points")
+    (paired,) = (table for table in report(folders).tables if table.title.startswith("Paired differences from"))
+    assert paired.title.startswith(
+        "Paired differences from the first run of each benchmark (demo: a; other: b), in points"
+    )
     assert [(row[0], row[1].partition(" ")[0], row[2] == "–") for row in paired.rows] == [
         ("c", "demo", False),
         ("d", "other", False),
@@ -147,15 +153,17 @@ def test_each_benchmark_is_paired_with_the_first_run_that_has_it(tmp_path: Path)
     # Wrong twins: nothing to pair is no table, and one baseline is named as before.
     assert not [table for table in report(folders[:2]).tables if table.title.startswith("Paired")]
     (one,) = (table for table in report([folders[0], folders[2]]).tables if table.title.startswith("Paired"))
-    assert one.title.startswith("Paired with a, in points")
+    assert one.title.startswith("Paired differences from a, in points")
 
 
 def test_a_run_that_shares_no_question_with_the_first_is_named(tmp_path: Path) -> None:
     first = write_run(tmp_path / "a", benchmarks=[("demo", 6, 4)])
     other = write_run(tmp_path / "b", benchmarks=[("demo", 6, 4)], spoil=lambda text: f"other {text}")
-    (paired,) = (table for table in report([first, other]).tables if table.title.startswith("Paired with a"))
+    (paired,) = (
+        table for table in report([first, other]).tables if table.title.startswith("Paired differences from a")
+    )
     assert [row[2] for row in paired.rows] == ["–"]
-    assert paired.notes == ("b, demo: not compared: it shares no question with a.",)
+    assert paired.notes == ("b, demo: not compared because it has no question in common with a.",)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_a_step_that_differs_from_the_base_is_marked_and_one_with_missing_sample
     table = series_table(steps, legend="; * differs from step 1")
     assert [row[2] for row in table.rows] == ["12.5", "62.5 *", "62.5 [1]"]
     assert table.notes == ("a: 8 samples are missing",)
-    assert table.title.endswith("change: from the row before; * differs from step 1")
+    assert table.title.endswith("change: from the previous row; * differs from step 1")
 
 
 def test_the_table_says_the_change_within_each_series_and_which_interval_is_at_most_so_wide() -> None:
@@ -89,7 +89,7 @@ def test_the_line_has_a_gap_at_a_step_without_a_score() -> None:
     assert gap is not None
     assert [row[1:3] for row in gap.rows] == [(1, 0.125), (2, 0.125), (3, None), (4, 0.625), (5, 0.625)]
     assert gap.csv().splitlines()[3] == "a,3,,,,,"
-    assert gap.summary.endswith(" Gaps: steps without a score.")
+    assert gap.summary.endswith(" Gaps are steps without a score.")
     assert lines_in(gap.svg()) == 2
     # Wrong twins: steps without a score at the ends, or none at all.
     ends = series_plot([Step("a", 0, None), *early, *late, Step("a", 6, EMPTY)])
@@ -127,7 +127,7 @@ def test_the_runs_of_a_sweep_are_reported_in_the_order_of_their_steps(tmp_path: 
     rows = [line.split()[0] for line in done.out.splitlines() if line.strip().startswith("step_")]
     assert rows[:3] == ["step_30+demo", "step_200+demo", "step_1000+demo"]
     assert (tmp_path / "sweep" / "report.html").is_file()
-    assert "against step" not in done.out  # No sweep has noted the steps of these runs.
+    assert "by training step" not in done.out  # No sweep has noted the steps of these runs.
     refused = harness(tmp_path, "score", "sweep")
     assert (refused.code, refused.err) == (
         3,

@@ -106,7 +106,7 @@ def test_a_setting_is_starred_where_a_comparison_lists_it_and_the_title_says_wha
     assert [change.field for change in beside.settings] == ["endpoints"]
     table = settings_table(runs[:2], "demo")
     assert [row[0] for row in table.rows if row[0].endswith(" *")] == ["endpoints *"]
-    assert (table.title, table.notes) == ("Settings of demo (* differs between the runs)", ())
+    assert (table.title, table.notes) == ("Settings of demo (* differs between runs)", ())
     assert checksum_table(runs[:2], "demo").rows == (("questions_made.rows_digest *", "a", "b"),)
     for folder, port in ((folders[0], 8001), (folders[1], 8002)):
         _note_server(folder, f"http://127.0.0.1:{port}/v1", launcher="command")
@@ -136,8 +136,8 @@ def test_a_chosen_set_of_questions_and_one_without_an_end_are_said(tmp_path: Pat
     (run,) = read_runs([folder])
     rows = {row[0]: row[1] for row in run_table([run]).rows}
     assert rows["sessions"] == "2, 1 without an end"
-    assert rows["requests that failed"] == "4"
-    assert rows["requests made again"] == "4"
+    assert rows["failed requests"] == "4"
+    assert rows["retried requests"] == "4"
     assert rows["last reply (UTC)"].startswith("2026-01-01 1")
     failures = failure_table([run])
     assert failures is not None

@@ -83,7 +83,7 @@ def test_gaps_below_four_times_the_lag_are_withheld(tmp_path: Path, lag: float |
     table = speed_table([("run", score)])
     assert table is not None
     assert table.rows[0][4:6] == (("20", "40") if shown else ("*", "*"))
-    assert ("lag of the client" in " ".join(table.notes)) is not shown
+    assert ("client's lag" in " ".join(table.notes)) is not shown
 
 
 def test_replies_in_one_piece_have_no_speed(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_every_format_holds_speed_budgets_and_tokens(tmp_path: Path) -> None:
     (score,) = score_run(run, GradingOptions(workers=1))
     of_run = report([run])
     for document in (of_run.markdown(), of_run.html()):
-        for title in ("Speed of one stream", "Accuracy within a budget", "Tokens of a sample"):
+        for title in ("Speed of one stream", "Accuracy within a token budget", "Tokens per sample"):
             assert title in document
     (row,) = csv.DictReader(to_csv([("run", "m", score)]).splitlines())
     assert (row["speed_first_token_p50"], row["speed_lag"]) == ("0.1", "0.001")

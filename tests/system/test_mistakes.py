@@ -146,7 +146,7 @@ def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, se
     extra = {"OPENAI_BASE_URL": server.base_url}
     done = harness(laid_out, "report", "U", extra=extra)
     assert done.code == 1
-    assert "it is not scored yet; `harness score` does that" in " ".join(done.out.split())
+    assert "not scored yet; run `harness score`" in " ".join(done.out.split())
     assert "no run is scored" in done.err
     beside = harness(laid_out, "report", "A", "U", "--out", "both", extra=extra)
     assert (beside.code, "no run is scored" in beside.err) == (0, False)

@@ -139,7 +139,10 @@ def test_samples_that_only_shards_hold_are_never_left_out_in_silence(asked: dict
     assert harness.run(out=tmp_path / "new", shard="1/2", **asked).complete
     for words in ("compare run other", "plan run --detect 2"):
         done = command(tmp_path, *words.split())
-        assert (done.code, f"scored before {LATER} of it were stored; score it again" in done.err) == (3, True), words
+        assert (done.code, f"scored before {LATER} of it were stored; run `harness score` again" in done.err) == (
+            3,
+            True,
+        ), words
     for words in ("export run --to csv --out e", "show run"):
         assert f"run is missing {LATER} of its shards; `harness score" in command(tmp_path, *words.split()).err
     report = command(tmp_path, "report", ".")

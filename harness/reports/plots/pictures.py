@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from harness.core.inert import visible
-from harness.core.nouns import are, count_noun, in_percent
+from harness.core.nouns import count_noun, in_percent
 from harness.reports.plots.plot import (
     AXIS,
     BANDS,
@@ -91,7 +91,7 @@ def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plo
     if not rows:
         return None
     cut = f" The first {MAX_ROWS} of {len(present)}." if len(present) > MAX_ROWS else ""
-    across = " Ticks across: published scores." if ticks else ""
+    across = " Vertical ticks: published scores." if ticks else ""
     return Plot(
         name="accuracy",
         title=title,
@@ -131,9 +131,9 @@ def budget_plot(scores: Sequence[tuple[str, Score]]) -> Plot | None:
 def curve_plot(score: Score) -> Plot | None:
     """The plot of pass@k, pass^k and maj@k against k, with sampling intervals; None if the score has only one k."""
     kinds = {
-        "pass@k: any of k right": score.pass_at,
-        "maj@k: the majority right": score.maj_at,
-        "pass^k: all k right": score.pass_hat,
+        "pass@k: any of k correct": score.pass_at,
+        "maj@k: majority correct": score.maj_at,
+        "pass^k: all k correct": score.pass_hat,
     }
     rows: list[tuple[Cell, ...]] = [
         (name, k, *numbers_of(estimate)[:3]) for name, by_k in kinds.items() for k, estimate in sorted(by_k.items())
@@ -143,14 +143,14 @@ def curve_plot(score: Score) -> Plot | None:
         return None
     most = ks[-1]
     any_right = f"{score.pass_at[most].value:.0%}"
-    majority = f", the majority right {score.maj_at[most].value:.0%}" if most in score.maj_at else ""
+    majority = f", majority correct {score.maj_at[most].value:.0%}" if most in score.maj_at else ""
     return lines_plot(
         "curves",
         "More samples",
-        f"With {count_noun(most, 'sample')} a question: any right {any_right}{majority}. {BANDS}",
+        f"With {count_noun(most, 'sample')} per question: any correct {any_right}{majority}. {BANDS}",
         ("series", "k", "value", "low", "high"),
         rows,
-        Axis(ks[0], most, [(k, str(k)) for k in ks], "samples a question, k", doubling=True),
+        Axis(ks[0], most, [(k, str(k)) for k in ks], "samples per question, k", doubling=True),
     )
 
 
@@ -181,8 +181,8 @@ def scatter_plot(baseline: str, second: str, pairs: Sequence[tuple[QuestionTally
     return Plot(
         name="scatter",
         title="Question by question",
-        summary=f"Across: {baseline}. Up: {second}. Of {len(pairs)} questions {better} {are(better)} answered right "
-        f"more often by the second, {worse} by the first. A larger dot represents several questions.",
+        summary=f"Horizontal: {baseline}. Vertical: {second}. Of {len(pairs)} questions, the second run is better on "
+        f"{better}, the first on {worse}. A larger dot represents several questions.",
         columns=("question", "baseline", "other", "baseline_samples", "other_samples"),
         rows=rows,
         x=replace(_WITH_ROOM, title=visible(baseline, LABEL_CHARS - 2)),
@@ -204,14 +204,14 @@ def load_plots(moments: Sequence[Moment]) -> list[Plot]:
     speed = [("client", moment.minutes, moment.tokens / moment.seconds) for moment in shown]
     requests = [(name, moment.minutes, getattr(moment, name)) for name in ("running", "waiting") for moment in shown]
     return [
-        _plot("tokens-over-time", "Tokens a second, by the client", speed),
-        _plot("requests-over-time", "Requests, by the servers' own pages", requests),
+        _plot("tokens-over-time", "Tokens per second, measured by the client", speed),
+        _plot("requests-over-time", "Requests, reported by the servers", requests),
     ]
 
 
 def _plot(name: str, title: str, points: Sequence[tuple[str, float, float | None]]) -> Plot:
     end, top = points[-1][1], max(1.0, *(value for *_, value in points if value is not None))
-    x = Axis(0, end, [(value, f"{value:g}") for value in round_values(0, end)], "minutes of the run, without pauses")
+    x = Axis(0, end, [(value, f"{value:g}") for value in round_values(0, end)], "minutes of the run, excluding pauses")
     y = Axis(0, top, [(value, f"{value:,g}") for value in round_values(0, top, 5)], grid=True)
     columns = ("series", "minutes", "value", "low", "high")
     return lines_plot(name, title, "", columns, [(*point, None, None) for point in points], x, y)
@@ -254,9 +254,9 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
     return Plot(
         name=f"{benchmark}-repeats",
         title="Accuracy of repeated runs",
-        summary=f"{runs} repeats of {repeats.n} samples a question. Their accuracies "
-        f"deviate by {100 * repeats.deviation:.2f} points; {100 * predicted:.2f} are predicted, and "
-        f"chance explains {low_limit:.2f} to {high_limit:.2f}. Shaded: 95% of repeats, by the prediction.",
+        summary=f"{runs} repeats of {repeats.n} samples per question. Standard deviation of the accuracies: "
+        f"{100 * repeats.deviation:.2f} points ({100 * predicted:.2f} predicted; {low_limit:.2f} to {high_limit:.2f} "
+        "explained by chance). Shaded: predicted range of 95% of repeats.",
         columns=("repeat", "accuracy", "sampling_error"),
         rows=tuple(zip(names, repeats.accuracies, repeats.errors, strict=True)),
         x=Axis(low, high, [(value, f"{value:.{digits}%}") for value in round_values(low, high)], "accuracy"),
@@ -292,12 +292,12 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
     marks += [replace(stated, at=(size.n, size.own)) for size in sizes]
     marks += [replace(observed, at=point) for point in seen]
     top = 1.05 * max([few.predicted, *(size.own_high for size in sizes), *(deviation for _, deviation in seen)])
-    kinds = ["predicted, falls with √n", "stated by a run of n", *(["observed between repeats"] if seen else [])]
+    kinds = ["predicted, falls with √n", "reported by a run of n", *(["observed between repeats"] if seen else [])]
     return Plot(
         name=f"{benchmark}-samples",
         title="Error against samples",
-        summary=f"The sampling error falls from {100 * few.predicted:.2f} points at {few.n} samples a question to "
-        f"{100 * many.predicted:.2f} at {many.n}. Lines: the range of 95% of the errors that single runs state.",
+        summary=f"The sampling error falls from {100 * few.predicted:.2f} points with {few.n} samples per question to "
+        f"{100 * many.predicted:.2f} with {many.n}. Lines: range of 95% of the errors that single runs report.",
         columns=("n", "repeats", "predicted", "stated", "stated_low", "stated_high", "seen", columns[-1]),
         rows=tuple(tuple(getattr(size, column) for column in columns) for size in sizes),
         x=Axis(few.n, many.n, [(size.n, str(size.n)) for size in sizes], "samples a question, n", doubling=True),
@@ -322,10 +322,10 @@ def plan_plot(noun: str, target: float | None, plans: Mapping[str, Mapping[int, 
     return lines_plot(
         "plan",
         f"Minimum detectable {noun} by samples",
-        "What two new runs of this size detect with 80% power. Dashed: the target.",
+        "The difference that two new runs of this size detect with 80% power. Dashed: the target.",
         ("benchmark", "samples", noun, "low", "high"),
         rows,
-        Axis(numbers[0], numbers[-1], [(n, f"{n:,}") for n in numbers], "samples a question", doubling=True),
+        Axis(numbers[0], numbers[-1], [(n, f"{n:,}") for n in numbers], "samples per question", doubling=True),
         _points(1.05 * top, f"smallest {noun}, points"),
         [] if target is None else [Stroke([(numbers[0], target), (numbers[-1], target)], INK, 1, dash="4 3")],
     )
