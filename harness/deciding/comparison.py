@@ -136,7 +136,7 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     shared = [(item, twin) for item, twin in _of_both(by_id, second) if item.planned and twin.planned]
     seen = [(a, b) for a, b in shared if a.n and b.n]
     if not seen:
-        raise UsageError("the two runs share no question with samples in both; compare runs of the same benchmark")
+        raise UsageError("the two runs have no sampled question in common; compare runs of the same benchmark")
     scale = Scale.of([item for pair in shared for item in pair])
     ours, theirs = (counted_samples([pair[which] for pair in shared], scale) for which in (0, 1))
     clusters = cluster_numbers([a for a, _ in shared])

@@ -140,7 +140,7 @@ def compare_published(
                 "depends on them"
             )
         else:
-            reason = "the number of samples of the published score is not stated, and the verdict depends on it"
+            reason = "the source does not report its number of samples, and the verdict depends on it"
     ours = _value(score, published)
     difference = None if ours is None else ours - published.value
     if verdict != "cannot say" and difference is not None and (why := _undone_by_judge(score, difference, tests)):
@@ -168,7 +168,7 @@ def _undone_by_judge(score: Score, difference: float, tests: Sequence[_Published
         {abs(of + shift) > math.hypot(Z_95 * test.error, reach) for test in tests}
         for of, shift, reach in ((difference, 0.0, 0.0), (difference, *judge))
     )
-    return "" if graded == moved else "the errors of the run's judge, as audited, could turn the verdict"
+    return "" if graded == moved else "the judge's errors, as estimated by the audit, could change the verdict"
 
 
 class _PublishedTest(NamedTuple):
@@ -231,13 +231,13 @@ def other_measurement(published: PublishedScore, differing: Mapping[str, tuple[A
     """Why a published score measures something else than the run; empty if it does not, as far as is known."""
     for name in CONDITIONS:
         if name in differing:
-            return f"it was measured with another {name.replace('_', ' ')}, or without one"
+            return f"it was measured with a different {name.replace('_', ' ')}, or with none"
     if published.averaged:
-        return f"it is the mean over several values of {' and '.join(published.averaged)}"
+        return f"it is a mean over several values of {' and '.join(published.averaged)}"
     # Another tool's outputs do not say with which prompt they were asked.
     if published.stated and any(differing.get(name, (UNKNOWN,))[0] != UNKNOWN for name in PROMPTS):
-        return "it was measured with another prompt"
-    return "another judge gave it" if "judge" in differing else ""
+        return "it was measured with a different prompt"
+    return "it was graded by a different judge" if "judge" in differing else ""
 
 
 def _value(score: Score, published: PublishedScore) -> float | None:
@@ -258,9 +258,9 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
     if _value(score, published) is None:
         return [], f"this run has no {published.metric}"
     if published.metric == "F1":
-        return [], "the error of a published F1 is not known"
+        return [], "the error of the published F1 is unknown"
     if published.n_questions is None:
-        return [], "the source does not state its number of questions"
+        return [], "the source does not report its number of questions"
     if score.n_questions != published.n_questions:
         return (
             [],
@@ -271,7 +271,7 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
     if published.k == 1:
         counted = counted_samples(questions)
         if not counted.planned.all():
-            return [], "a question of this run has no sample"
+            return [], "at least one question of this run has no sample"
         ends = [_draws(counted.filled(right=False))]
         if counted.missing.any():
             ends += [_draws(counted.filled(right=True)), _draws(counted.most_uncertain())]
@@ -296,7 +296,7 @@ def _tests(
     if ours is None or interval is None:
         return [], f"this run has no {SCHEMA_ACCURACY}"
     if published.replies is None:
-        return [], "the source does not state its number of replies with calls"
+        return [], "the source does not report its number of replies with calls"
     if score.n_missing:
         return [], f"this run is unfinished ({count_noun(score.n_missing, 'sample')} missing)"
     # Newcombe's method 10, as in `scaled_difference`: the ends that face each other count.

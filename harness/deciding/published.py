@@ -224,14 +224,14 @@ def _files(path: Path) -> list[Path]:
     # The list is bounded before it is sorted, because the folder may be a whole disk.
     paths = sorted(islice(named, MAX_FILES + 1))
     if len(paths) > MAX_FILES:
-        raise UsageError(f"{visible(str(path), 200)} holds more than {MAX_FILES:,} files; give a folder inside it")
+        raise UsageError(f"{visible(str(path), 200)} contains more than {MAX_FILES:,} files; choose a folder inside it")
     if not paths:
-        what = "is another file" if path.exists() else "is not there"
+        what = "is another kind of file" if path.exists() else "does not exist"
         if path.is_dir():
-            what = "holds none"
+            what = "contains none"
         raise UsageError(
-            f"expected a file of published scores (.yaml), or a folder of such; {visible(str(path), 200)} {what}. "
-            "docs/deciding.md shows such a file, and how a record of Every Eval Ever (.json) becomes one"
+            f"expected a file of published scores (.yaml) or a folder of such files, but {visible(str(path), 200)} "
+            f"{what}. For an example, and to convert an Every Eval Ever record (.json), see docs/deciding.md"
         )
     return paths
 
@@ -266,7 +266,7 @@ def _percentage(value: object) -> int | float | str:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100:
         return value
-    raise ValueError("expected per cent from 0 to 100, such as 55.0")
+    raise ValueError("expected a percentage from 0 to 100, such as 55.0")
 
 
 _METRICS = f"pass@K, maj@K, F1 or {SCHEMA_ACCURACY}, such as pass@1"
@@ -309,7 +309,7 @@ class _ScoreFile(Part):
         for row in self.scores or ():
             if row.benchmark not in self.questions:
                 raise ValueError(
-                    f"the benchmark {row.benchmark} is missing in `questions`; give its number of questions"
+                    f"the benchmark {row.benchmark} is missing in `questions`; add its number of questions"
                 )
         return self
 

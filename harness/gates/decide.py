@@ -271,15 +271,17 @@ def decide(
         check = msgspec.structs.replace(check, key=key)
         if check.state in DECIDED and nights and deviation_of(policy, [*nights, check]).odd[-1]:
             apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
-            why = f"{check.why}; an outlier, {apart} points from the previous run: ignored for the deviation of runs"
+            why = (
+                f"{check.why}; an outlier, {apart} points from the previous run, ignored for the deviation between runs"
+            )
             check = msgspec.structs.replace(check, odd=True, why=why)
         if nights and 100 * check.deviation > EXCESS * max(policy.run_deviation, 0.1):
-            more = f"runs differ by about {in_percent(check.deviation)} points, beyond run_deviation: "
+            more = f"runs differ by about {in_percent(check.deviation)} points, which is more than run_deviation: "
             check = msgspec.structs.replace(check, why=f"{check.why}; {more}{policy.run_deviation:g}")
         # Each of these steps may replace the state that the samples alone give, or say more of it.
         stopped = [run.history.stopped for run in runs if run.history.stopped.startswith(BEGINNING)]
         if stopped and policy.run.get("canary", True) and check.state != "pass":
-            why = f"{stopped[0]} (options belong under `run` of the policy)"
+            why = f"{stopped[0]} (set options under `run` in the policy)"
             check = msgspec.structs.replace(check, state="canary", why=why)
         if halt is not None and check.state in ("undecided", "missing") and not check.closed:
             check = msgspec.structs.replace(check, state=halt[0], why=halt[1])
@@ -348,7 +350,7 @@ def _check(
     ids = in_order(compared or (of_runs[0] if of_runs else ()), runs[0].record.identity.get("seed") if runs else 0)
     n_whole = len(compared) or n_questions or len(ids)
     lacking = _lacking(runs, of_runs, compared, n_questions)
-    check = _missing(name, watched, deviations, lacking or ("no look has all its samples" * bool(of_runs)))
+    check = _missing(name, watched, deviations, lacking or ("no planned look has all its samples" * bool(of_runs)))
     if not of_runs or (lacking and not compared):
         return check
     # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
@@ -415,7 +417,7 @@ def _missing(name: str, watched: Watched, deviations: Deviations, why: str) -> C
         variance=0.0,
         deviation=deviations.sd,
         known_runs=deviations.known,
-        why=why or "the runs hold no samples of it",
+        why=why or "the runs have no samples of this benchmark",
     )
 
 
@@ -485,8 +487,8 @@ def _lacking(
         absent = max((len(compared.keys() - rows.keys()) for rows in of_runs), default=0)
         return f"{absent} of {count_noun(len(compared), 'question')} of its baseline have no sample" if absent else ""
     if n_questions is None and any(run.record.plan.question_ids is not None for run in runs):
-        return "a part of the questions was asked, and a floor is for all of them: name a baseline of the same ones"
-    return "the runs hold different questions" if any(rows.keys() != of_runs[0].keys() for rows in of_runs) else ""
+        return "a floor applies to all questions, but only some were sampled: use a baseline with the same questions"
+    return "the runs have different questions" if any(rows.keys() != of_runs[0].keys() for rows in of_runs) else ""
 
 
 def _changed(benchmark: str, baseline: ScoredRun, run: ScoredRun) -> list[str]:
@@ -514,8 +516,8 @@ def _cut(
     if cut <= allowed + 3 * error:
         return check
     why = (
-        f"{in_percent(cut)}% of the replies are cut, {in_percent(allowed)}% is sound: raise max_tokens, and with a "
-        f"tool its steps, or look at what makes the replies longer ({check.why})"
+        f"{in_percent(cut)}% of the replies are truncated, and {in_percent(allowed)}% are allowed: raise max_tokens "
+        f"(with a tool, also its steps), or find out why the replies are longer ({check.why})"
     )
     return msgspec.structs.replace(check, state="truncated", why=why)
 
@@ -558,27 +560,27 @@ def remedy_of(errors: Errors, policy: Policy, watched: Watched, n_questions: int
     if errors.gap and whole <= (loss / z) ** 2:
         ways.append("a judge for the undecided answers")
     if copies and whole - sampling + of_one / watched.max_samples <= room:
-        ways.append("samples that differ: a temperature above 0, a server that takes seeds, no cache of replies")
+        ways.append("different samples: a temperature above 0, a server that obeys seeds, no reply cache")
     if not copies and room > whole - sampling:
         n = math.ceil(of_one / (room - whole + sampling))
         ways += [f"max_samples: {n}"] * (n > watched.max_samples)
     if room > whole - of_reference and of_reference:
         n = math.ceil(of_one / (room - whole + of_reference))
         ways.append(
-            f"{count_noun(n, 'sample')} of each question in the baseline"
+            f"{count_noun(n, 'sample')} per question in the baseline"
             if watched.floor is None
             else f"floor_samples: {n}"
         )
     if runs and (n := next((n for n in range(2, 9) if whole - (runs + sampling) * (1 - 1 / n) <= room), 0)):
-        ways.append(f"{n} RUNs, which are averaged")
+        ways.append(f"the mean of {n} RUNs")
     least = z * math.sqrt(whole) + errors.gap
     ways.append(
-        f"a loss of {count_points(in_percent(least))}" if least > loss else "another night: this one is unlucky"
+        f"a loss of {count_points(in_percent(least))}" if least > loss else "another run, because this one was unlucky"
     )
     first, *others = sorted(parts, key=lambda name: -parts[name])
     rest = ", ".join(f"{name} {in_percent(math.sqrt(parts[name]))}" for name in others if parts[name])
     return (
-        f"the largest error is: {first} by {in_percent(math.sqrt(parts[first]))} points ({rest}); what helps: {ways[0]}"
+        f"largest error: {first} by {in_percent(math.sqrt(parts[first]))} points ({rest}); to reduce it, use: {ways[0]}"
     )
 
 
@@ -604,10 +606,10 @@ def _in_words(
         f"({in_points(bounds[0] - reference.value)} points) after {count_noun(n_samples, 'sample')}"
     )
     if copied:
-        line += ", of which copies count as one"
-    more = ", and more rounds would hardly help" * closed
+        line += ", counting copies as one"
+    more = ", and more rounds are unlikely to help" * closed
     if bounds[1] > bounds[0]:
-        line += f"; {in_percent(bounds[1])} if all undecided answers were right"
+        line += f"; {in_percent(bounds[1])} if all undecided answers were correct"
     if turns:
         line += ": the undecided answers could change the verdict: let a judge decide, or read them with `harness show`"
     elif state == "undecided":

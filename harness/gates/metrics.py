@@ -100,7 +100,7 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
     scored = run.benchmarks.get(benchmark)
     score = None if scored is None else scored.score
     if scored is None or score is None:
-        return Metric(None, "the run has no score of it", {})
+        return Figure(None, "the run has no score for it", {})
     engine, servers = score.engine, run.manifest.provenance.servers.values()
     identity = {each: value for each, value in scored.record.identity.items() if each not in (*OF_A_GATE, "model")}
     by_replies = name == "acceptance_length" and bool(score.speculation)
@@ -117,9 +117,9 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
             return Metric(None, "no reply calls a function", load)
         return Metric(fits.value, "", load, (fits.sampling.high - fits.sampling.low) / 2 / Z_95 / fits.value)
     plain = {
-        "reply_length": (score.mean_completion_tokens, "no server states tokens"),
+        "reply_length": (score.mean_completion_tokens, "no server reports token counts"),
         "first_token_p99": (score.speed and score.speed.first_token_p99, "no reply was streamed"),
-        "tokens_per_second": (engine and engine.client_tokens_per_s, "no time at full load was seen: too short a run"),
+        "tokens_per_second": (engine and engine.client_tokens_per_s, "the run was too short to reach full load"),
     }
     if name in plain:
         value, why = plain[name]
@@ -128,11 +128,11 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
     if by_replies and score.speculation:
         return Metric(score.speculation.length, share, load)
     if not engine:
-        return Metric(None, "no server shows a page of metrics", load)
+        return Figure(None, "no server has a metrics page", load)
     value = engine.acceptance_length if name == "acceptance_length" else engine.cache_hit_rate
     if value is None or not engine.own:
-        return Metric(None, "; ".join(engine.remarks) or "the servers' pages do not give it", load)
-    return Metric(value, share if name == "acceptance_length" else "", load)
+        return Figure(None, "; ".join(engine.remarks) or "the servers' metrics pages do not report it", load)
+    return Figure(value, share if name == "acceptance_length" else "", load)
 
 
 def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[MetricCheck]) -> list[MetricCheck]:
@@ -191,21 +191,23 @@ def _decided(
     learnt = learnt_deviation(values, (0.0,) * len(former), Prior(stated_sd, HEAVY, 0.0, SPAN), accepted)
     spread = learnt.variances * (1 / max(1, len(metrics)) + (baseline is not None))
     by = (
-        f"{learnt.known} former runs alike" if learnt.known else "the usual spread, until runs alike are in the history"
+        f"{learnt.known} similar earlier runs"
+        if learnt.known
+        else "the usual spread, until the history has similar runs"
     )
     if is_history := line.baseline == HISTORY:
         spread = spread + learnt.doubts
     unknown = learnt.known < MIN_RUNS and (is_history or usual is None)
     least, finds = (
         None,
-        f"by how much runs differ is unknown: it takes {MIN_RUNS} runs alike, and the history has {learnt.known}",
+        f"the spread between runs is unknown: this takes {MIN_RUNS} similar runs, and the history has {learnt.known}",
     )
     if not unknown:
         if is_history:
             limit = math.exp(sign * learnt.level)
         bounds = reach(learnt.weights, spread, alarm), reach(learnt.weights, spread, 1 - power)
         least = -sign * math.expm1(-sign * sum(bounds))
-        finds = f"a {'fall' if sign > 0 else 'rise'} of {least:.1%} can be found, by {by}"
+        finds = f"a {'fall' if sign > 0 else 'rise'} of {least:.1%} can be detected, based on {by}"
     # The mean of several runs is no further run, and teaches nothing.
     value = metrics[0].value if len(metrics) == 1 else None
     stated = partial(
@@ -214,8 +216,8 @@ def _decided(
     sides = [*metrics, *([baseline] if baseline else [])]
     if not metrics:
         return stated(why=finds)
-    if other := {each for side in sides for each, value in side.load.items() if metrics[0].load.get(each) != value}:
-        return stated(why=f"not compared, since there are other {', '.join(sorted(other))}")
+    if other := {each for side in sides for each, value in side.load.items() if figures[0].load.get(each) != value}:
+        return stated(why=f"not compared because these differ: {', '.join(sorted(other))}")
     if limit is None or not all((side.value or 0) > 0 for side in sides):
         why = next((side.why for side in sides if not side.value), finds)
         return stated(why=f"unknown: {why}", waits=unknown and is_history and all(side.value for side in sides))

@@ -55,7 +55,7 @@ class MetricLine(Part):
         if sum(each is not None for each in (self.floor, self.ceiling, self.baseline)) != 1:
             raise ValueError("expected a floor, a ceiling or a baseline")
         if (self.loss is None) != (self.baseline is None) or self.share in (0, 1):
-            raise ValueError("a baseline has a loss, such as `5%`; a floor or a ceiling has none")
+            raise ValueError("a baseline needs a loss, such as `5%`; a floor or a ceiling has none")
         return self
 
     @property
@@ -91,7 +91,7 @@ class Watched(Part):
             return content
         words = str(content["recovery"])
         if "loss" in content or not re.fullmatch(PERCENT, words):
-            raise ValueError("expected recovery as a percentage, such as `95%`, in place of a loss")
+            raise ValueError("expected recovery as a percentage, such as `95%`, and no loss")
         rest = {key: value for key, value in content.items() if key != "recovery"}
         # With the blank: the plan of a gate begun earlier is compared as text.
         return rest | {"loss": f"{100 - float(words.rstrip('% ')):.12g} %"}
@@ -106,9 +106,9 @@ class Watched(Part):
         if self.floor is not None and 100 * self.loss_of(self.floor / 100) > self.floor:
             raise ValueError(f"a loss of {self.loss} points is more than the floor of {self.floor:g}")
         if self.loss_of(1.0) == 0:
-            raise ValueError("a loss of 0% is none: expected more")
+            raise ValueError("expected a loss above 0%")
         if self.floor_samples is not None and self.floor is None:
-            raise ValueError("floor_samples belongs to a floor; a baseline has its own samples")
+            raise ValueError("floor_samples applies only to a floor; a baseline has its own samples")
         return self
 
     def loss_of(self, reference: float) -> float:
@@ -156,15 +156,17 @@ class Policy(Part):
         """Refuse waivers of unknown benchmarks, and options of `run` that the gate sets or its floors do not allow."""
         for waiver in self.waivers:
             if waiver.benchmark not in self.benchmarks:
-                raise ValueError(f"the waiver names {waiver.benchmark!r}, which is no benchmark of this gate")
+                raise ValueError(f"the waiver names {waiver.benchmark!r}, which is not a benchmark of this gate")
         if "data" in self.run and list(self.benchmarks) != [Path(str(self.run["data"])).name.partition(".")[0]]:
-            raise ValueError("with run: data, the only benchmark has the name of that file, without its ending")
+            raise ValueError("with run: data, the only benchmark must have the name of that file without its extension")
         for name in ("benchmarks", "samples", "out", "target_error", "shard"):
             if name in self.run:
-                raise ValueError(f"the gate sets {name} itself: leave it out of run")
+                raise ValueError(f"the gate sets {name} itself: remove it from run")
         for name in ("limit", "filter", "ids"):
             if name in self.run and any(watched.baseline is None for watched in self.benchmarks.values()):
-                raise ValueError(f"run: {name} asks other questions than a floor is for: name a baseline of them")
+                raise ValueError(
+                    f"run: {name} selects some of the questions, but a floor applies to all: use a baseline"
+                )
         return self
 
     @property
@@ -191,7 +193,7 @@ class Policy(Part):
 PLACES: dict[str, Collection[str]] = {
     "at the top level": Policy.model_fields,
     "under a benchmark": Watched.model_fields,
-    "under a line of `metrics`": MetricLine.model_fields,
+    "in a line of `figures`": FigureLine.model_fields,
     "under `likelihood`": Likeness.model_fields,
     "in a waiver": Waiver.model_fields,
     "under `run`": options_of(RunOptions),
@@ -226,9 +228,9 @@ def _with_published(policy: Policy, path: Path) -> Policy:
         if len({score.value for score in scores}) != 1:
             titles = ", ".join(f"{in_percent(each.value)} ({visible(each.source.title, 80)})" for each in scores[:8])
             raise UsageError(
-                f"{path}: benchmarks.{name}.baseline: expected one published score of run: model, "
-                f"{visible(model, 80) or 'which is not named'}, found {titles or 'none'}; write `published: TITLE` for "
-                "one of several, and the settings that tell them apart in run"
+                f"{path}: benchmarks.{name}.baseline: expected one published score of the model in run "
+                f"({visible(model, 80) or 'which is not set'}), found {titles or 'none'}; to choose one, write "
+                "`published: TITLE`, and set in run the settings that distinguish them"
             )
         best = max(scores, key=lambda score: score.samples or 0)
         floor = {"floor": 100 * best.value, "floor_samples": best.samples or 1, "floor_unit": 100 * best.unit}

@@ -106,15 +106,15 @@ def race(
     """
     rules = rules or RaceRules()
     if len(candidates) < 2:
-        raise UsageError("name at least two candidates: the others are compared with the first")
+        raise UsageError("expected at least two candidates: the others are compared with the first")
     for name in ("budget_tokens", "budget_usd"):
         if len({getattr(options, name) for options in candidates.values()}) > 1:
-            raise UsageError("a budget is for all candidates together: give it for the whole race", field=name)
+            raise UsageError("a budget applies to all candidates together: set it for the whole race", field=name)
     for name, options in candidates.items():
         if options.budget_usd is not None and options.prices is None:
             raise UsageError(
-                f"the candidate {visible(name, 80)} has no prices, and the budget is for all candidates "
-                "together; if its tokens cost nothing, give it prices=0,0",
+                f"the candidate {visible(name, 80)} has no prices, but the budget applies to all candidates together; "
+                "if its tokens are free, set prices=0,0",
                 field="budget_usd",
             )
     with contextlib.ExitStack() as stack:
@@ -227,7 +227,7 @@ def _cautions(folders: Mapping[str, RunFolder]) -> dict[str, Caution]:
     try:
         by_folder = cautions([*folders.values()])
     except (StoreError, UsageError) as error:
-        return dict.fromkeys(others, Caution((f"what a comparison warns of is not known: {error}",), None))
+        return dict.fromkeys(others, Caution((f"the warnings of a comparison are unavailable: {error}",), None))
     return {name: by_folder[folders[name].path] for name in others if folders[name].path in by_folder}
 
 
@@ -239,7 +239,7 @@ def _withhold_equal(state: RaceStanding, caution: Caution | None, margin: float)
     low, high = (caution and caution.undecided_range) or (0.0, 0.0)
     if state.verdict != "equal within the margin" or max(-low, high) <= margin:
         return state
-    why = f"undecided answers may carry the difference from {low:+z.1f} to {high:+z.1f} points, beyond the margin"
+    why = f"undecided answers could change the difference to {low:+z.1f} to {high:+z.1f} points, beyond the margin"
     return structs.replace(state, verdict="undecided", withheld=why)
 
 
@@ -247,9 +247,9 @@ def _one_benchmark(entered: Mapping[str, Prepared]) -> str:
     """The benchmark of a race, whose questions must be the same for all candidates. Raises `UsageError`."""
     for name, prepared in entered.items():
         if len(prepared.sets) != 1:
-            raise UsageError(f"a race has one benchmark, but {visible(name, 80)} has {len(prepared.sets)}")
+            raise UsageError(f"expected one benchmark for a race, but {visible(name, 80)} has {len(prepared.sets)}")
         if prepared.options.target_error is not None:
-            raise UsageError("target_error ends a run by itself, but a race ends when it is decided: leave it out")
+            raise UsageError("remove target_error: a race ends when it is decided")
     rows = {
         name: [(question.question_id, question.row_digest) for question in prepared.sets[0].questions]
         for name, prepared in entered.items()

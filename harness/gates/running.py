@@ -74,16 +74,16 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
             compared = _compared_questions(run, name)
             if not compared:
                 held = ", ".join(visible(each, 40) for each in run.benchmarks)
-                raise UsageError(f"the baseline {watched.baseline} holds no scored samples of {name}: it holds {held}")
+                raise UsageError(f"the baseline {watched.baseline} has no scored samples of {name}, only of {held}")
             reference = reference_of(watched, n_questions=0, baseline=compared)  # 0: only a floor needs it
             loss = watched.loss_of(reference.value)
             if reference.value < loss:
-                has = f"{name} has in {watched.baseline}: {in_percent(reference.value)}"
+                has = f"the accuracy of {name} in {watched.baseline}: {in_percent(reference.value)}"
                 raise UsageError(f"a loss of {in_percent(loss)} points is more than {has}")
             if reference.samples < 1.5 * len(compared):  # most questions have one sample
                 raise UsageError(
-                    f"{name} in the baseline {watched.baseline} counts {reference.samples / len(compared):.3g} samples "
-                    f"a question, copies as one, which is too few to know its own error: give it 2 or more"
+                    f"{name} in the baseline {watched.baseline} has {reference.samples / len(compared):.3g} samples "
+                    f"per question (counting copies as one), which is too few to estimate its error: take at least 2"
                 )
             baselines[name] = run
     return baselines
@@ -101,11 +101,13 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     Raises `StoreError` if one is damaged, not scored, or scored before its latest samples.
     """
     if len({source.resolve() for source in sources}) < len(sources):
-        raise UsageError("a run is named twice, and would count as two")
+        raise UsageError("a run is given twice")
     folders = [open_scored(source) for source in sources]
     based = {open_scored(each.baseline).path.resolve() for each in policy.benchmarks.values() if each.baseline}
     if own := [folder for folder in folders if folder.path.resolve() in based]:
-        raise UsageError(f"{own[0].path} is a baseline of this gate, and says nothing of itself: name another run")
+        raise UsageError(
+            f"{own[0].path} is a baseline of this gate and cannot be compared with itself: use another run"
+        )
     runs = read_runs(folders)
     _refuse_ungraded(runs, policy.benchmarks)
     # A single folder may be a gate's own, which so far asked a part of its questions: its plan has the number of all.
@@ -163,8 +165,11 @@ class Session:
             outcome = sample_to(_stage(self._prepared, self.ids, looks), rounds, self._watcher, first=first)
         except StoppedByRule as stop:
             return "stopped", str(stop)
-        if n := outcome.n_missing or outcome.n_impossible:
-            return "missing", f"{count_noun(n, 'sample')} could not be had: see the warnings, and repeat the command"
+        if n := outcome.n_owed or outcome.n_missing:
+            return (
+                "missing",
+                f"{count_noun(n, 'sample')} could not be sampled: see the warnings, and repeat the command",
+            )
         return None
 
 
@@ -222,9 +227,8 @@ def _refuse_decided(out: Path) -> None:
     """Raise `UsageError` if the gate of this folder is decided: a folder holds the decision of one state."""
     if (gated := written_in(out)) is not None and not gated.is_open:
         raise UsageError(
-            f"{visible(str(out), 200)} holds a gate that is decided ({gated.verdict}, sampled {gated.sampled}), and is "
-            "not decided twice: name another folder, or none, for a new gate; with the folder as RUN the gate decides "
-            "on its samples",
+            f"{visible(str(out), 200)} already contains a finished gate ({gated.verdict}, sampled {gated.sampled}). "
+            "For a new gate, use another folder or none. To decide again on the same samples, pass the folder as RUN",
             field="out",
         )
 
@@ -286,13 +290,17 @@ def _ids_to_sample(
     ids = {}
     for each, written in zip(sets, policy.benchmarks, strict=True):
         if each.name not in policy.benchmarks:
-            raise UsageError(f"the policy's benchmark {visible(written, 200)} is called {each.name}: write that name")
+            raise UsageError(
+                f"the benchmark {visible(written, 200)} of the policy is called {each.name}: use that name"
+            )
         question_ids = set(each.ids)
         if each.name in baselines:
             compared = {item.question.question_id for item in _compared_questions(baselines[each.name], each.name)}
             if absent := len(compared - question_ids):
                 of_all = f"{absent} of {count_noun(len(compared), 'question')} of its baseline"
-                raise UsageError(f"{visible(each.name, 200)} lacks {of_all}: ask the same ones, or make it anew")
+                raise UsageError(
+                    f"{visible(each.name, 200)} does not contain {of_all}: use the same questions, or a new baseline"
+                )
             question_ids = compared
         ids[each.name] = in_order(question_ids, seed)
     return ids
@@ -405,7 +413,7 @@ def _expected_of(
         ahead = tuple(run_forecast(run, name, (n, 1)) for n in samples)
     mend = ""
     if forecast.findable is None or forecast.findable > loss:
-        known = ["copies count as one sample"] * copies + ["undecided answers may be right or wrong"] * (high > low)
+        known = ["copies count as one sample"] * copies + ["undecided answers may be correct or wrong"] * (high > low)
         least = forecast.findable
         mend = "no loss" if least is None else f"a loss of {count_points(in_percent(least))}"
         mend += f" (as in earlier runs, {' and '.join(known)})" if known else ""

@@ -43,7 +43,7 @@ together lose no line.
 
 def read_history(policy: Policy) -> list[Gated]:
     """The former decisions, oldest first; the last line of a run counts. Raises `StoreError` for a damaged file."""
-    remedy = "Name another `history` in the policy, or take the line out."
+    remedy = "Set another `history` in the policy, or remove the line."
     entries = [] if policy.history is None else read_appended(policy.history.resolve() / HISTORY, Gated, remedy)
     return [*{entry.run: entry for entry in entries}.values()]
 
@@ -57,14 +57,14 @@ def forget(policy: Policy, day: str) -> int:
     marked = [replace(entry, forgotten=True) for entry in entries if entry.sampled.startswith(day)]
     if not marked:
         held = ", ".join(entry.sampled for entry in entries[-8:])
-        raise UsageError(f"no run of the history was sampled then: its latest are {held or 'none'}", field="forget")
+        raise UsageError(f"the history has no run from that time: its latest runs are {held or 'none'}", field="forget")
     _append(policy, marked)
     return len(marked)
 
 
 def written_in(folder: Path) -> Gated | None:
     """The decision that a folder holds; None without one. Raises `StoreError` for a damaged file."""
-    remedy = "Put an intact copy back, or name another folder for the gate."
+    remedy = "Restore an intact copy, or use another folder for the gate."
     return read_record(folder / GATE_FILES[0], Gated, MAX_BYTES, what="the decision of a gate", remedy=remedy)
 
 
@@ -121,14 +121,14 @@ def believed(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> Table:
             )
         error = math.sqrt(check.variance + check.deviation**2)
         least = check.reference - _limits(check)[0] + NormalDist().inv_cdf(policy.power / 100) * error
-        finds = f"finds a loss of {count_points(in_percent(least))}" if check.accuracy is not None else "-"
+        finds = f"detects a loss of {count_points(in_percent(least))}" if check.accuracy is not None else "-"
         level = "-" if math.isnan(known.level) else in_percent(known.level)
         rows.append((check.label, "tonight", finds, f"{known.known}", level))
-    for each in gated.metrics:
-        finds = "-" if each.findable is None else f"finds a change of {each.findable:.1%}"
+    for each in gated.figures:
+        finds = "-" if each.findable is None else f"detects a change of {each.findable:.1%}"
         level = "-" if each.reference is None else f"{each.reference:.4g}"
         rows.append((each.label, "tonight", finds, f"{each.known_runs}", level))
-    return Table("What the gate believes", ("line", "state", "since", "runs", "level"), tuple(rows))
+    return Table("What the gate has learned", ("line", "state", "since", "runs", "level"), tuple(rows))
 
 
 def junit(gated: Gated) -> str:
@@ -161,7 +161,7 @@ MAX_PLAN_BYTES = 1024 * 1024
 
 def read_plan(path: Path, what: str) -> dict[str, Any] | None:
     """The stored plan; None without one. what: "race" or "gate". Raises `StoreError` for a damaged file."""
-    remedy = f"Put an intact copy back, or name another folder for the {what}."
+    remedy = f"Restore an intact copy, or use another folder for the {what}."
     return read_record(path, dict[str, Any], MAX_PLAN_BYTES, what=f"the plan of a {what}", remedy=remedy)
 
 
@@ -174,7 +174,7 @@ def settle_plan(path: Path, plan: Mapping[str, Any], what: str, *, begun: bool) 
     stored = read_plan(path, what)
     if stored is None and begun:
         raise UsageError(
-            f"{visible(str(path.parent), 200)} contains samples of a {what} but no {path.name}, which states when "
+            f"{visible(str(path.parent), 200)} contains samples of a {what} but no {path.name}, which defines when "
             f"they are evaluated: use another folder for the {what}",
             field="out",
         )
@@ -186,8 +186,8 @@ def settle_plan(path: Path, plan: Mapping[str, Any], what: str, *, begun: bool) 
         whole = [name for name in names if isinstance(plan.get(name), Mapping)]
         changed = ", ".join(f"other {name}" if name in whole else f"{name} {stored.get(name)}" for name in names)
         raise UsageError(
-            f"this {what} began with {visible(changed, 200)}, and its looks are planned once: give the same settings "
-            f"again, or another `out` for a new {what}"
+            f"this {what} started with {visible(changed, 200)}, which cannot be changed later: use the same settings, "
+            f"or another `out` for a new {what}"
         )
 
 
@@ -201,9 +201,9 @@ COLOURS = {"pass": SERIES[0], "fail": SERIES[1], "waived": SERIES[4]}
 """State of a night → the colour of its point; other states have that of the axis."""
 
 CAPTION = (
-    "Points: runs with 95% intervals of sampling and deviation; filled: taught the deviation of runs, hollow: not. "
-    "Blue passed, red failed, ochre was waived, grey is undecided. Line: the reference. A night fails at or below the "
-    "red dashes, and passes at or above the blue ones (the limits of the look that decided)."
+    "Points: runs with 95% intervals of sampling and deviation. Filled points are used to estimate the deviation "
+    "between runs, hollow points are not. Blue: passed; red: failed; ochre: waived; gray: undecided. Line: the "
+    "reference. A run fails at or below the red dashes and passes at or above the blue dashes."
 )
 
 

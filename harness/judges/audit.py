@@ -85,7 +85,7 @@ def audit(opened: OpenRun, options: AuditOptions) -> list[Audit]:
         try:
             write_lines(options.out, (item for one_audit in audits for item in one_audit.items))
         except NotWritable as error:
-            error.add("Name another path by `out`")
+            error.add("Set `out` to another path")
             raise
     return audits
 
@@ -182,8 +182,8 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
         unfilled = False
     if not unfilled:
         raise UsageError(
-            f"{out} exists and holds verdicts or other text, which would be lost; store its verdicts by "
-            f"`verdicts`, or name another file for `out`",
+            f"{out} already contains verdicts or other text, which would be lost; store its verdicts with `verdicts`, "
+            f"or set `out` to another file",
             field="out",
         )
 
@@ -202,8 +202,8 @@ def _verdicts(
             continue
         if only not in (None, row.benchmark):
             raise UsageError(
-                f"{where} is a verdict on {visible(row.benchmark, 80)}, but `benchmark` takes "
-                f"{visible(str(only), 80)} alone: leave the option out, or remove the line",
+                f"{where} is a verdict on {visible(row.benchmark, 80)}, but `benchmark` is {visible(str(only), 80)}: "
+                "omit the option, or remove the line",
                 field="benchmark",
             )
         if row.benchmark not in benchmarks:
@@ -218,16 +218,15 @@ def _verdicts(
         shown = auditing.item(benchmark, key)
         if (row.text, row.answer) != (shown.text, shown.answer):  # as when it was written for another run
             raise UsageError(
-                f"{where}: the verdict on sample {row.sample_index} of question {quoted(row.question_id)} was given "
-                f"on another reply, or on another answer from it, than the one in {visible(opened.label, 200)}; no "
-                "verdict was stored. Expected a file that `harness audit` wrote for this run as it is scored now: "
-                "write one by `out`",
+                f"{where}: the verdict on sample {row.sample_index} of question {quoted(row.question_id)} is for "
+                f"another reply, or for another answer in it, than {visible(opened.label, 200)} has. Nothing was "
+                "stored. Expected a file that `harness audit` wrote after the latest scoring of this run: write one with `out`",
                 field="verdicts",
             )
         yield benchmark, row
     if not benchmarks:
         raise UsageError(
-            f"{path} holds no verdict: fill in `verdict` in its lines, as correct, wrong or undecided",
+            f"{path} contains no verdict: set `verdict` in its lines to correct, wrong or undecided",
             field="verdicts",
         )
 
@@ -251,7 +250,7 @@ class VerdictLine(SampleRecord, frozen=True, kw_only=True):
 
 def _read(path: Path) -> Iterator[tuple[str, VerdictLine]]:
     """Yield the samples of a file of verdicts, each behind its place. Raises `UsageError` that names the line."""
-    expected = "This must be a line that `harness audit` wrote; fill in its field `verdict` alone"
+    expected = "Expected a line that `harness audit` wrote, with only its field `verdict` filled in"
     return read_lines(path, VerdictLine, "verdicts", expected)
 
 
@@ -265,7 +264,7 @@ def read_lines(path: Path, line_type: type[Line], field: str, expected: str) -> 
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", field=field) from error
     if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: it is no file of {field}", field=field)
+        raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes, so it is not a file of {field}", field=field)
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
             continue

@@ -56,7 +56,7 @@ class ExpectedRequests(NamedTuple):
         """The most tokens, and the most money at these prices, in words."""
         usd = "" if prices is None else f", {prices.usd(self.prompt_tokens, self.new_tokens):,.4f} USD"
         tokens = f"{count_noun(self.prompt_tokens, 'prompt token')} and {self.new_tokens:,} new tokens"
-        return f"at most {tokens} ({self.judge.max_tokens:,} a reply){usd}"
+        return f"at most {tokens} ({self.judge.max_tokens:,} per reply){usd}"
 
 
 def expected_judging(
@@ -69,7 +69,7 @@ def expected_judging(
     """
     for name in STORING:
         if name in options.changed:
-            raise UsageError("dry_run sends and stores nothing: leave it out", field=name)
+            raise UsageError("remove this option: dry_run sends and stores nothing", field=name)
     settings = judge_of(judge, watcher)
     of_each = {}
     for benchmark in grade_run(folder, options, watcher.graded):

@@ -235,14 +235,14 @@ def try_judge(options: JudgeOptions, watcher: Watcher, forms: Iterable[str] = ()
     try:
         for juror in (each for of_form in named.values() for each in of_form.members):
             name = visible(juror.model, 80)
-            watcher.standing(f"trying the judge {name} on two answers")
+            watcher.standing(f"testing the judge {name} on two answers")
             with TemporaryDirectory() as folder:
                 replies = _trial(juror, juror.serve(), RunFolder(Path(folder) / "trial"))
             _tell(juror, replies, watcher, name if len(named) == 1 else f"{name} ({juror.prompt.name})")
     except ServerError as error:
         if not may_start:
             raise
-        watcher.warn(f"the judge cannot be asked now: {error.sentence}")
+        watcher.warn(f"the judge is not available now: {error.sentence}")
 
 
 def _tell(judge: JudgeSettings, replies: Sequence[Sample], watcher: Watcher, name: str) -> None:
@@ -253,15 +253,15 @@ def _tell(judge: JudgeSettings, replies: Sequence[Sample], watcher: Watcher, nam
         watcher.standing(f"the judge {name} called the {which} answer {called} after {reply.timing.total:.1f} s")
         if ruling is None:
             watcher.warn(
-                f"the judge {name} gave no verdict when it was tried on the {which} answer: "
-                f"{_no_verdict(judge, reply)}. Where it gives none, the verdict without the judge stays (see "
+                f"the judge {name} gave no verdict when it was tested on the {which} answer: "
+                f"{_no_verdict(judge, reply)}. Answers without its verdict keep the verdict without the judge (see "
                 "docs/judge.md)"
             )
         elif judge.prompt.gives_points or (which == "right" and judge.prompt.name.startswith(RUBRIC)):
             continue
         elif (ruling.verdict == "correct") is (which == "wrong"):
             watcher.warn(
-                f'the judge {name} was tried on the {which} answer "{answer}" to the question '
+                f'the judge {name} was tested on the {which} answer "{answer}" to the question '
                 f'"{TRIAL.messages[0].content}" and called it {called}: it may call every answer {called}'
             )
 
@@ -280,7 +280,7 @@ def _trial(judge: JudgeSettings, server: JudgeServer, folder: RunFolder) -> list
     except Interrupted as error:
         # The session's own sentence says that its folder can be resumed, and this one is deleted.
         signum = error.exit_code - 128
-        stopped = f"stopped by {signal.Signals(signum).name} while the judge was tried; nothing was sampled"
+        stopped = f"stopped by {signal.Signals(signum).name} while the judge was being tested; nothing was sampled"
         raise Interrupted(stopped, signum) from None
     replies = {reply.question_id: reply for reply in read_samples(folder.benchmark(TRIAL.benchmark))}
     if len(replies) < len(questions):
@@ -291,9 +291,9 @@ def _trial(judge: JudgeSettings, server: JudgeServer, folder: RunFolder) -> list
 def _no_verdict(judge: JudgeSettings, reply: Sample) -> str:
     """Why this reply of the judge has no verdict."""
     if reply.truncated:
-        return f"its reply was cut at {count_noun(judge.max_tokens, 'token')} (max_tokens)"
+        return f"its reply was truncated at {count_noun(judge.max_tokens, 'token')} (max_tokens)"
     last_line = visible((reply.text or "").strip().rpartition("\n")[2], MAX_QUOTED_CHARS)
-    return f"the last line of its reply is {last_line!r}, and the prompt asks for {judge.prompt.asked_for}"
+    return f"the last line of its reply is {last_line!r}, but the prompt asks for {judge.prompt.asked_for}"
 
 
 def _of_judge(model: str, error: ServerError) -> ServerError:
@@ -495,7 +495,7 @@ class _Judging(JudgeRequests):
             return ""
         return (
             f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the "
-            "score uses the verdicts without it"
+            "score uses the verdicts without the judge"
         )
 
     @property
@@ -504,7 +504,10 @@ class _Judging(JudgeRequests):
         jurors = zip(self.folders, self.of_each, strict=True)
         of_mute = next((folder for folder, stored in jurors if _all_mute(stored)), self.folders[0])
         shown = shlex.quote(str(of_mute.path))
-        return self.mute and f"{self.mute}; its replies: harness show {shown}. To ask it again, delete {shown}"
+        return (
+            self.mute
+            and f"{self.mute}; to read its replies, run `harness show {shown}`. To ask it again, delete {shown}"
+        )
 
     def publish(self) -> Iterator[tuple[Score, JudgeReport]]:
         """Write the grades and scores with the judge's rulings; yield each score and the report on the judge."""
@@ -562,8 +565,8 @@ def _missing_warning(replies: Replies, n_answers: int, outcome: Outcome | None) 
         return ""
     why = "" if outcome is None else f" ({_why_unanswered(outcome)})"
     return (
-        f"the judge has not replied about {len(replies.missing):,} of {count_noun(n_answers, 'answer')}{why}: the "
-        "verdict without the judge stays, and the same command asks again"
+        f"the judge has not replied about {len(replies.owed):,} of {count_noun(n_answers, 'answer')}{why}: these keep "
+        "the verdict without the judge; to ask again, repeat the command"
     )
 
 
@@ -584,8 +587,8 @@ def _agreeable(stored: Sequence[Replies]) -> str:
     if verdicts["correct"] < MIN_ALIKE or verdicts["wrong"] or verdicts["no_answer"]:
         return ""
     return (
-        f"the judge called {verdicts['correct']:,} distinct answers of this run correct and none wrong: it may call "
-        "every answer correct. Measure it by `harness audit`, or on labeled replies by `harness audit --labels`"
+        f"the judge called {verdicts['correct']:,} distinct answers of this run correct and none wrong, so it may call "
+        "every answer correct. Measure it with `harness audit`, or on labeled replies with `harness audit --labels`"
     )
 
 
@@ -781,8 +784,8 @@ def _family_warning(judge: JudgeSettings, model: str) -> str:
     for each in judge.members:
         if is_of_family(each.model, model):
             name = visible(each.model, 80)
-            favours = "which judges favor: use another judge to compare models"
-            return f"the judge {name} seems to be of the model's own family, {favours}"
+            favours = "and judges favor their own family: use another judge to compare models"
+            return f"the judge {name} seems to belong to the model's family, {favours}"
     return ""
 
 

@@ -145,7 +145,7 @@ class Measurement:
         """What the missing replies take at most, in a sentence."""
         expected, pairs = ExpectedRequests.of(self.requests), count_noun(len(self.pairs), "labeled pair")
         stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
-        asked = f"{pairs}, each asked twice, and {len(self.requests.cases[2].case_of)} adversarial answers{stored}"
+        asked = f"{pairs}, each sent twice, and {len(self.requests.cases[2].case_of)} adversarial answers{stored}"
         most = expected.most(self.judge.prices)
         return f"{count_noun(expected.n_requests, 'request')} to the judge about {asked}: {most}"
 

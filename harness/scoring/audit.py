@@ -89,16 +89,18 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def opening(self) -> str:
         """How the warning begins, of a score without an estimate of these errors."""
-        return f"{self.n_judged:,} of {self.n_samples:,} verdicts are a judge's, and the intervals leave its errors out"
+        return (
+            f"{self.n_judged:,} of {self.n_samples:,} verdicts are a judge's, whose errors the intervals do not include"
+        )
 
     @property
     def sentence(self) -> str:
         """The warning of a score that nobody has audited."""
-        beside = "no sample was decided by both the grader and the judge, so nothing here shows how often it errs"
+        beside = "no sample was decided by both the grader and the judge, so the judge's error rate is unknown"
         if self.n_both:
             share = in_percent(self.n_differing / self.n_both)
             beside = f"it differs from the grader on {self.n_differing:,} of {self.n_both:,} ({share}%)"
-        return f"{self.opening}: {beside}. `harness audit` measures them"
+        return f"{self.opening}: {beside}. To measure its errors, run `harness audit`"
 
 
 class JudgeShift(NamedTuple):
@@ -167,16 +169,16 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """The estimate in words, for a score's remarks."""
         whose = "the judge's " if self.of_judge else ""
-        person = f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and differs on "
+        person = f"a person audited {self.n_audited:,} of {whose}{self.n_population:,} verdicts and disagrees with "
         person += f"{self.n_differing:,}"
         rejected = self.n_differing - self.n_accepted
         if self.n_differing and self.by_points:
-            person += f" (the judge gave more points than the person to {self.n_accepted:,}, fewer to {rejected:,})"
+            person += f" (the judge gave more points than the person to {self.n_accepted:,} and fewer to {rejected:,})"
         elif self.n_differing:
-            person += f" ({self.n_accepted:,} of them the grader called correct, {rejected:,} it did not)"
+            person += f" (the grader called {self.n_accepted:,} of them correct and {rejected:,} not)"
         if self.n_decided:
             person += f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
-        left_out = "; the intervals of the score leave the judge's errors out" if self.of_judge else ""
+        left_out = "; the intervals of the score do not include the judge's errors" if self.of_judge else ""
         what = "mean of points" if self.by_points else "accuracy"
         return f"{person}: the audited {what} is {self._accuracy_with_intervals}{left_out}"
 

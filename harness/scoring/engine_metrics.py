@@ -110,30 +110,33 @@ def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
     restart. model: as the run names it.
     """
     if len(pages) < 2:
-        return {}, "the page showed metrics only once"
+        return {}, "the metrics page was readable only once"
     name, names, remark = visible(model), [*pages[-1].models], ""
     if name not in names and len(names) > 1:
         shown = " and ".join(sorted(map(_quote, names[:3])))
-        return {}, f"the page counts for {shown}, and not for {_quote(model)}"
+        return {}, f"the metrics page has counters for {shown}, but not for {_quote(model)}"
     if name not in names:
         (name,) = names
-        remark = f"the page counts under the name {_quote(name)}" if name else ""
+        remark = f"the metrics page calls the model {_quote(name)}" if name else ""
     counted, starts = [page.models.get(name, {}) for page in pages], [page.started for page in pages]
     marks, falls = {page.started for page in pages} - {""}, sum(starmap(_fell, pairwise(counted)))
     if falls >= _rising(counted) or len(marks) < len([mark for mark, _ in groupby(filter(None, starts))]):
-        return {}, "its counters fall and return: several replicas answer at this address in turn; give each its own"
+        return (
+            {},
+            "its counters fall and rise again because several replicas share this address; give each its own address",
+        )
     if falls or len(marks) > 1:
-        return {}, "the server was restarted while the run went on, or several replicas answer at this address"
+        return {}, "the server was restarted during the run, or several replicas share this address"
     first, last = counted[0], counted[-1]
     quantities = {each: rise(first[each], last.get(each, {})) for each in first if each not in GAUGES}
     for each in APPEARING.get(pages[-1].engine, ()):
         if each not in first and "queries" in quantities:
             quantities[each] = rise({}, last.get(each, {"": 0.0}))
     if unclear := sorted(each for each, rose in quantities.items() if rose is None):
-        remark = f"unknown are {', '.join(unclear)}: a series is gone, is stated twice, or is no number"
+        remark = f"{', '.join(unclear)} unknown: a counter disappeared, appears twice, or is not a number"
     for served in {*names} - {name}:
         if rise(*(page.models.get(served, {}).get("tokens", {}) for page in (pages[0], pages[-1]))) != 0:
-            remark = f"the server also served {_quote(served)}, so its times and rates are not of this run alone"
+            remark = f"the server also served {_quote(served)}, so its times and rates are not only those of this run"
     return quantities, remark
 
 
@@ -233,7 +236,7 @@ def engine_metrics(readings: Iterable[EngineReading], model: str) -> EngineMetri
         pages = [line.page for line in lines if line.page.models]
         engines.update(page.engine for page in pages)
         quantities, remark = (
-            rises(pages, model) if pages else ({}, f"it shows no metrics ({visible(lines[-1].page.why, 200)})")
+            rises(pages, model) if pages else ({}, f"it reports no metrics ({visible(lines[-1].page.why, 200)})")
         )
         sums.append(quantities)
         if remark and (sentence := f"{visible(endpoint, 200)}: {remark}") not in remarks:
@@ -252,32 +255,36 @@ def _metrics(total: Quantities, readings: Sequence[EngineReading], engine: str, 
     is_part = tokens is not None and not own and tokens < ours
     if tokens is not None and is_part:
         remarks.append(
-            f"the pages count {1 - tokens / ours:.0%} fewer tokens than the client received: a part is missing"
+            f"the metrics pages show {1 - tokens / ours:.0%} fewer tokens than the client got: a replica is missing"
         )
     elif tokens and not own:
         remarks.append(
-            f"{1 - ours / tokens:.0%} of the tokens on the pages are not of this run: others used the server"
+            f"{1 - ours / tokens:.0%} of the tokens on the metrics pages are not from this run: others used the server"
         )
     length = _ratio(accepted, drafts, 1.0) if "verified" not in total else _ratio(tokens, get("verified"))
     if (rate := _ratio(accepted, drafted)) is not None and rate > 1:
         rate = length = None
         remarks.append("more draft tokens were accepted than proposed: the counters contradict each other")
     elif rate is not None and rate < DEAD_DRAFTER:
-        remarks.append(f"of {drafted:,.0f} draft tokens {accepted:,.0f} were accepted: the drafter is as good as off")
+        remarks.append(
+            f"only {accepted:,.0f} of {drafted:,.0f} draft tokens were accepted, so speculative decoding has no effect"
+        )
     queries = _sum([get("hits"), get("misses")]) if "misses" in total else get("queries")
     if (hit_rate := _ratio(get("hits"), queries)) is not None and not 0 < hit_rate <= 1:
-        remarks.append(f"{get('hits'):,.0f} of {queries:,.0f} prompt tokens were counted as cached: unknown")
+        remarks.append(
+            f"cache hit rate unknown: {get('hits'):,.0f} of {queries:,.0f} prompt tokens were counted as cached"
+        )
         hit_rate = None
     if preempted := get("preempted"):
         n = count_noun(round(preempted), "request")
-        remarks.append(f"the server preempted {n}: fewer in flight, or more memory")
+        remarks.append(f"the server preempted {n}: send fewer requests at a time, or give it more memory")
     running, waiting, caches = (
         [value for moment in load if not moment.is_idle and (value := getattr(moment, name)) is not None]
         for name in ("running", "waiting", "kv_cache")
     )
     waited = _mean([value > 0 for value in waiting])
     if waited is not None and waited > OFTEN:
-        remarks.append(f"in {waited:.0%} of the readings requests waited: the server is full")
+        remarks.append(f"requests were waiting in {waited:.0%} of the readings: the server is overloaded")
     full = [moment for moment in load if moment.is_full]
     return EngineMetrics(
         engine=engine,
@@ -417,19 +424,19 @@ def engines_beside(before: Side, after: Side) -> list[str]:
         return []
     if old.concurrency != new.concurrency:
         load = f"up to {new.concurrency} requests in flight, baseline {old.concurrency}"
-        return [f"the engines' metrics are not compared, since the load differs ({load})"]
+        return [f"the engine metrics are not compared because the load differs ({load})"]
     sentences = []
     if old_steps and new_steps and (change := acceptance_change(old_steps, new_steps)):
         lengths = f"acceptance length {new_steps.length:.3f}, baseline {old_steps.length:.3f}"
         ends = f"{change.low:.3f} to {change.high:.3f} for other questions"
-        sentences.append(f"{lengths}: ratio {change.value:.3f} ({ends}; runs of one server differ by more)")
+        sentences.append(f"{lengths}: ratio {change.value:.3f} ({ends}; different runs of one server differ by more)")
     pairs = [("tokens/s at full load", old.client_tokens_per_s, new.client_tokens_per_s)]
     if not sentences and old.own and new.own:
         pairs.append(("acceptance length", old.acceptance_length, new.acceptance_length))
     elif not sentences and old.acceptance_length and new.acceptance_length:
-        sentences.append("acceptance by the pages is not compared: others used a server, or a part is missing")
+        sentences.append("the acceptance length is not compared because others used a server, or a replica is missing")
     for name, first, second in pairs:
         if first and second is not None:
             values = f"{name} {second:.4g}, baseline {first:.4g}"
-            sentences.append(f"{values}: ratio {second / first:.3f}; its spread within a run is unknown")
+            sentences.append(f"{values}: ratio {second / first:.3f} (its variation within a run is unknown)")
     return sentences

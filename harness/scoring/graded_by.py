@@ -64,16 +64,16 @@ def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
     if graders[0] != graders[1] and not _idle(run, baseline):
         ours, theirs = (", ".join(visible(name, MAX_GRADER_CHARS) for name in names) for names in graders)
         yield (
-            f"the two runs were graded by different graders: the run by {ours}; the baseline by {theirs}. Score both "
-            "again by the same version, card and judge"
+            f"the two runs were graded by different graders: the run by {ours}, the baseline by {theirs}. Score both "
+            "again with the same version, card and judge"
         )
     elif graders[0] == graders[1]:
         differences = grading_differences(grading_settings(baseline), grading_settings(run))
         unlike = "; ".join(f"{name}: {old} → {new}" for name, old, new in differences if name not in _NO_RULES)
         if unlike:
             yield (
-                f"the judge graded the two runs with other settings (baseline → run: {unlike}). Score both again with "
-                "equal settings"
+                f"the judge graded the two runs with different settings (baseline → run: {unlike}). Score both again "
+                "with the same settings"
             )
 
 

@@ -164,12 +164,14 @@ class _Former:
     @property
     def changes(self) -> list[str]:
         """Sentences on altered and lost grades, and on each grader that changed, with the samples it graded before."""
-        altered = [f"grades damaged or altered, and made anew: {first_few(self._damaged)}"] if self._damaged else []
+        altered = (
+            [f"grades that were damaged or altered, and regraded: {first_few(self._damaged)}"] if self._damaged else []
+        )
         if self._n_gone:
-            gone = f"{count_noun(self._n_gone, 'grade')} of the former score {are(self._n_gone)} gone"
-            altered.append(f"{gone} from grades.jsonl, and made anew")
+            gone = f"{count_noun(self._n_gone, 'grade')} of the former score {are(self._n_gone)} missing"
+            altered.append(f"{gone} in grades.jsonl; their samples were regraded")
         return altered + [
-            f"{count_noun(n, 'sample')} graded anew, since the grader changed from {visible(before, 100)} to "
+            f"{count_noun(n, 'sample')} regraded because the grader changed from {visible(before, 100)} to "
             f"{visible(now, 100)}"
             for (before, now), n in self._changed.items()
             if n
@@ -324,9 +326,8 @@ def journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str
     if report.damaged:
         lines = first_few([f"line {d.number} ({d.reason})" for d in report.damaged])
         sentences.append(
-            f"{folder.samples.name}: damaged and not counted: {lines}; give the command of the run "
-            "again to request them"
+            f"{folder.samples.name}: damaged and not counted: {lines}; repeat the run command to sample them again"
         )
     if report.n_duplicates:
-        sentences.append(f"{report.n_duplicates} repeated records of a sample left out; the first counts")
+        sentences.append(f"{report.n_duplicates} duplicate records of samples ignored; the first record counts")
     return [*sentences, *report.warnings]

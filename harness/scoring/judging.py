@@ -76,8 +76,8 @@ class JudgeCost(msgspec.Struct, frozen=True):
         """Requests, tokens, and money if it is known."""
         requests = count_noun(self.requests, "request")
         if not self.n_stated and self.replies:
-            return f"{requests}, tokens unknown, since the server states none"
-        partly = f" (of {self.n_stated:,} replies whose server states them)" if self.n_stated < self.replies else ""
+            return f"{requests}, tokens unknown (not reported by the server)"
+        partly = f" (for the {self.n_stated:,} replies with reported usage)" if self.n_stated < self.replies else ""
         money = "" if self.usd is None or not self.n_stated else f", {usd_in_words(self.usd)}"
         tokens = f"{self.prompt_tokens:,} prompt tokens, {self.completion_tokens:,} completion tokens"
         return f"{requests}, {tokens}{partly}{money}"
@@ -102,13 +102,13 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
         name = visible(self.name.removeprefix("judge:"), MAX_NAME_CHARS)
         if not self.ended:
             return (
-                f"the judging of {which} by {name} has not ended: answers on which it has not ruled keep the verdict "
-                "without the judge. The same `harness score` command goes on with it"
+                f"the judging of {which} by {name} is not complete: other answers keep the verdict without the judge. "
+                "To continue, repeat the `harness score` command"
             )
         if self.mute:
             return (
-                f"the judge {name} gave no verdict at all on {which}, so the verdicts without the judge stand. The "
-                "same `harness score` command asks it again"
+                f"the judge {name} gave no verdict at all on {which}, so the verdicts without the judge are kept. To "
+                "ask it again, repeat the `harness score` command"
             )
         return ""
 

@@ -204,8 +204,8 @@ def uneven_parts(items: Sequence[QuestionTally]) -> str:
     if not uneven:
         return ""
     return (
-        "the grader states different totals of parts for answers to the same question, on "
-        f"{count_noun(len(uneven), 'question')} (such as {uneven[0]}): the shares of right parts are left out"
+        "the grader reports different numbers of parts for answers to the same question, on "
+        f"{count_noun(len(uneven), 'question')} (such as {uneven[0]}), so the shares of correct parts are omitted"
     )
 
 

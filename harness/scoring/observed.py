@@ -275,7 +275,7 @@ def hidden_limit(observed: Observed, rows: Rows) -> HiddenLimit | None:
 def takeover_warning(observed: Observed, planned: Rows) -> str:
     """A warning if this run took over samples from files of another tool; else empty. planned: rows of its samples."""
     n = int(observed.flagged("foreign", planned).sum())
-    taken = f"{count_noun(n, 'sample')} of another tool's files {are(n)} among these: their settings are unknown"
+    taken = f"{count_noun(n, 'sample')} {are(n)} from files of another tool, whose settings are unknown"
     return taken if n else ""
 
 
@@ -286,7 +286,7 @@ def answerer_warnings(observed: Observed) -> list[str]:
         if len(counts) > 1:
             named = ", ".join(f"{visible(name, MAX_NAME_CHARS)} {n:,}" for name, n in counts.most_common(_MAX_NAMED))
             more = f" and {len(counts) - _MAX_NAMED} more" if len(counts) > _MAX_NAMED else ""
-            what = "providers" if field == "provider" else "builds of the server"
+            what = "providers" if field == "provider" else "server builds"
             of = f"replies come from {len(counts)} {what} (`{field}`: {named}{more})"
             warnings.append(f"{of}, which may serve the model differently")
     return warnings
@@ -304,11 +304,11 @@ def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[s
     n_retokenised = int(observed.flagged("retokenised", rows).sum())
     how = "over the same tokens"
     if n_retokenised:
-        how = f"{n_retokenised} of them after their text was turned into tokens again"
+        how = f"{n_retokenised} of them after their text was tokenized again"
     warning = f"{n_salvaged} of {count_noun(len(rows), 'sample')} were continued after an interruption, {how}"
     if not counted:
-        return [f"{warning}; the score leaves them out"]
-    return [f"{warning}; a score can leave them out"] if n_retokenised else []
+        return [f"{warning}; the score does not count them"]
+    return [f"{warning}; to exclude them, use --no-salvaged"] if n_retokenised else []
 
 
 MAX_LOST_SHARE = 0.02
@@ -348,10 +348,10 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The counts in a sentence."""
         return (
             f"{', '.join(self.names)}: {self.with_call:,} of {count_noun(self.n_samples, 'sample')} called it, "
-            f"{self.steps / self.n_samples:.1f} steps and {self.calls / self.n_samples:.1f} calls a sample; "
-            f"{self.failed:,} calls failed, {self.stopped:,} were stopped, {self.repeated:,} repeated the one before; "
-            f"{count_noun(self.lost, 'sample')} lost a call, {self.cut_by_steps:,} had no step left; "
-            f"{self.prompt_tokens:,} tokens of prompts beside {self.new_tokens:,} new ones"
+            f"{self.steps / self.n_samples:.1f} steps and {self.calls / self.n_samples:.1f} calls per sample; "
+            f"{self.failed:,} calls failed, {self.stopped:,} were stopped, {self.repeated:,} repeated the last one; "
+            f"{count_noun(self.lost, 'sample')} lost a call, {self.cut_by_steps:,} ran out of steps; "
+            f"{self.prompt_tokens:,} prompt tokens and {self.new_tokens:,} new tokens"
         )
 
     def warning(self, model: str) -> str:
@@ -359,7 +359,7 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.lost <= MAX_LOST_SHARE * self.n_samples:
             return ""
         share = f"{self.lost:,} of {count_noun(self.n_samples, 'sample')} ({self.lost / self.n_samples:.1%})"
-        return f"{share} hold a call that the server has not read as one, and that was not run: {calls_remedy(model)}"
+        return f"{share} contain a call that the server did not parse, so it was not run: {calls_remedy(model)}"
 
 
 def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:

@@ -137,7 +137,7 @@ def grade_run(
     """
     manifest = Manifest.load(folder)
     if not manifest.benchmarks:
-        raise StoreError(f"{folder.path} holds no benchmark yet. Run `harness run` first.")
+        raise StoreError(f"{folder.path} contains no benchmark yet. Run `harness run` first.")
     for name, record in manifest.benchmarks.items():
         check_ks(name, grading.k, math.floor(record.plan.samples))
     records = {name: record for name, record in manifest.benchmarks.items() if only in (None, name)}
@@ -233,7 +233,7 @@ def publish(graded: GradedBenchmark) -> Score:
     """
     run, name = RunFolder(graded.folder.path.parent), graded.folder.name
     if graded.record.imported and Manifest.load(run).benchmarks.get(name) != graded.record:
-        raise InUse(f"{run.path} was made anew of other outputs while these were graded, so this score is not stored.")
+        raise InUse(f"{run.path} was replaced by other outputs during grading, so this score is not stored.")
     # Of two scorings at once, one writes both files, then the other.
     path = graded.folder.questions
     with disk_errors(path), open_untrusted(path) as file, hold_lock(file.fileno()):
@@ -302,8 +302,8 @@ def _unread(score: Score, model: str, grades: Iterable[Grade]) -> str:
     mark = next((grade.extracted or "" for grade in grades if grade.rule == UNREAD_CALL), "")
     mark = quoted(mark.removeprefix(f"{UNREAD_CALL}: "))
     return (
-        f"{lost.value:.1%} of the replies hold a call as text, such as {mark}, "
-        f"which counts as wrong: {calls_remedy(model)}; `harness show RUN --why unread_call` lists them"
+        f"{lost.value:.1%} of the replies contain a call as plain text, such as {mark}, which counts as wrong: "
+        f"{calls_remedy(model)}; to list them, run `harness show RUN --why unread_call`"
     )
 
 

@@ -357,7 +357,9 @@ def score_benchmark(
         points_of=most_points or msgspec.UNSET,
         right_from=(most_points and rules.right_from) or msgspec.UNSET,
     )
-    left_out = f"{count_noun(tallies.n_left_out, 'grade')} beyond the plan left out" if tallies.n_left_out else ""
+    left_out = (
+        f"{count_noun(tallies.n_left_out, 'grade')} of unplanned samples not counted" if tallies.n_left_out else ""
+    )
     unequal = warned("unequal", [unequal_clusters(present), uneven_parts(present)])
     of_samples = (*warnings, *warned("left out", [left_out]), *unequal)
     own = _warnings(score, tallies, cut_by)
@@ -407,10 +409,10 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
     """
     for k in ks:
         if not 1 <= k <= fewest:
-            has = f"the question with the fewest has {fewest}"
-            advice = f"take k from 1 to {fewest}, or sample more" if fewest else "sample more"
+            has = f"at least one question has only {fewest}"
+            advice = f"use a k from 1 to {fewest}, or sample more" if fewest else "sample more"
             raise UsageError(
-                f"{visible(benchmark, MAX_LABEL_CHARS)}: pass@{k} needs {k} samples of every question, and {has}: "
+                f"{visible(benchmark, MAX_LABEL_CHARS)}: pass@{k} needs {k} samples of every question, but {has}: "
                 f"{advice}",
                 field="k",
                 value=k,
@@ -427,27 +429,29 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
         yield ScoreWarning("cut", score.early_cut.sentence)
     elif share > MAX_TRUNCATED_SHARE:
         samples = count_noun(score.n_samples, "sample")
-        yield ScoreWarning("cut", f"{score.n_truncated} of {samples} ({share:.1%}) were cut by {cut_by}")
+        yield ScoreWarning("cut", f"{score.n_truncated} of {samples} ({share:.1%}) were truncated by {cut_by}")
     missing = f"{count_noun(score.n_missing, 'sample')} {are(score.n_missing)} missing"
     if score.n_missing and score.partial:
         low, high = in_percent(score.bounds.low), in_percent(score.bounds.high)
         what = "accuracy" if not score.points_of else "mean of points"
-        text = f"partial: {missing}; the complete {what} lies between {low} and {high}%"
+        text = f"partial: {missing}; the {what} of the complete run lies between {low} and {high}%"
         yield ScoreWarning("missing", text)
     elif score.n_missing:
-        of = f"{score.rounds} of {tallies.planned} rounds, those that are complete for all questions"
-        how = "the run's command asks for the rest, longest questions first; with a budget, it asks round by round"
+        of = f"the {score.rounds} of {tallies.planned} rounds that are complete for all questions"
+        how = "to sample the rest, repeat the run command"
         stored, bounds = sum(question.n for question in tallies.stored), _bounds(tallies.stored)
-        within = f"by all {stored:,} that are stored, the complete score lies between {in_percent(bounds.low)} and "
+        within = (
+            f"the {stored:,} stored samples show that the complete score lies between {in_percent(bounds.low)} and "
+        )
         within += f"{in_percent(bounds.high)}%"
         yield ScoreWarning("missing", f"unfinished: the score covers {of}; {missing}: {how}; {within}")
     if score.points_of and score.accuracy is not None:
-        over_k = "it has no pass@k, since no points are stated from which a sample is right"
+        over_k = "there is no pass@k because `right_from` is not set"
         if score.right_from:
-            over_k = f"pass@k counts samples from {score.right_from:g} points on as right"
-        whose = "a judge's points" if score.graders != (GIVEN,) else "the shares that the file states"
-        text = f"{in_percent(score.accuracy.value)}% is the mean of {whose} (of {score.points_of:g}), no share"
-        yield ScoreWarning("points", f"{text} of right answers; {over_k}")
+            over_k = f"pass@k counts samples with at least {score.right_from:g} points as correct"
+        whose = "a judge's points" if score.graders != (GIVEN,) else "the shares in the file"
+        text = f"{in_percent(score.accuracy.value)}% is the mean of {whose} (out of {score.points_of:g}), not the share"
+        yield ScoreWarning("points", f"{text} of correct answers; {over_k}")
     yield from warned("verifier", score.verifier_errors)
     yield from _undecided_warnings(score, tallies.kinds)
     for near, count in score.near_misses.items():
@@ -456,11 +460,11 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
     if score.copies is not None and score.copies.many:
         yield ScoreWarning("copies", score.copies.sentence)
     elif score.accuracy is not None and score.accuracy.at_most:
-        text = "one sample per question: only an upper bound of the sampling error is known"
+        text = "one sample per question: only an upper limit of the sampling error is known"
         yield ScoreWarning("one sample", text)
     if score.n_imputed:
         alone = count_noun(score.n_imputed, "question")
-        text = f"{alone} with one sample: the spread is estimated from the other questions"
+        text = f"{alone} with only one sample: the spread is estimated from the other questions"
         yield ScoreWarning("one sample", text)
     if len(score.graders) > 1 or any("+judge:" in grader for grader in score.graders):
         named = ", ".join(visible(grader, MAX_GRADER_CHARS) for grader in score.graders[:4])
@@ -493,7 +497,7 @@ def _undecided_warnings(score: Score, kinds: Mapping[GradeKind, int]) -> Iterato
     why = "; ".join(cause if count == n else f"{cause}: {count:,}" for cause, count in causes.most_common())
     samples, counts = f"{count_noun(n, 'sample')} ({score.undecided_share:.1%})", "counts" if n == 1 else "count"
     what = "accuracy" if not score.points_of else "mean of points"
-    allowed = f"the {what} is {low}% if all are wrong, {high}% if all are right"
+    allowed = f"the {what} is {low}% if all are wrong and {high}% if all are correct"
     yield ScoreWarning("undecided", f"{samples} {are(n)} undecided ({why}) and {counts} as wrong: {allowed}")
 
 
@@ -529,9 +533,9 @@ def _failure_sentences(failures: Mapping[str, int], consequence: str) -> tuple[s
     for rule, count in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:MAX_NAMED_ERRORS]:
         advice = ""
         if is_late(rule):
-            advice = "; to allow more time, score again with a longer deadline for an answer"
+            advice = "; to allow more time, score again with a longer --deadline"
         elif rule == LEFT_OPEN:
-            advice = "; a verifier that returns None leaves the answer to a judge"
+            advice = "; it returned None, which leaves the answer to a judge"
         failed = visible(rule.removeprefix("verifier "))
         sentences.append(f"the verifier {failed} on {count_noun(count, 'sample')}{consequence}{advice}")
     return tuple(sentences)
@@ -542,7 +546,7 @@ def with_errors(score: Score, failures: Mapping[str, int]) -> Score:
 
     failures: the rule that names the failure → number of samples.
     """
-    errors = _failure_sentences(failures, ", which the judge decided in its place")
+    errors = _failure_sentences(failures, ", which the judge decided instead")
     return msgspec.structs.replace(
         score,
         verifier_errors=(*score.verifier_errors, *errors),

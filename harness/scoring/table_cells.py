@@ -136,14 +136,14 @@ def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[
     if estimate.question.half_width >= estimate.sampling.half_width:
         return ()
     reason = (
-        "with one sample of each question, or with copies among the samples, it is only an upper bound"
+        "with one sample per question, or with copies among the samples, it is only an upper limit"
         if estimate.at_most
-        else "with few samples of each question it is kept wide, because they hardly show how much a question varies"
+        else "few samples per question hardly show how much the answers vary"
     )
-    more = "" if imported else ". More samples of each question narrow the interval for the same questions"
+    more = "" if imported else ". To narrow it, take more samples per question"
     return (
-        f"the interval for the same questions is wider than that for other questions: {reason}; the interval for other "
-        f"questions is measured on the spread between questions{more}",
+        f"the interval for the same questions is wider than the interval for other questions, which depends on the "
+        f"spread between questions: {reason}{more}",
     )
 
 

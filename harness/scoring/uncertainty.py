@@ -88,9 +88,8 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
     largest = int(sizes.max())
     label = cluster_of(items[int(np.argmax(clusters == sizes.argmax()))].question)
     return (
-        f"{largest} of {len(items)} questions are in one group ({visible(label, MAX_LABEL_CHARS)}): about other "
-        f"questions, the {len(sizes)} groups say only as much as {effective:.1f} groups of equal size, so the "
-        f"question interval is wide"
+        f"{largest} of {len(items)} questions are in one group ({visible(label, MAX_LABEL_CHARS)}). The question "
+        f"interval is wide because the {len(sizes)} groups are worth only {effective:.1f} groups of equal size"
     )
 
 

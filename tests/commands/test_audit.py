@@ -151,7 +151,7 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
 
 
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
-    assert "4 of 8 verdicts are a judge's, and the intervals leave its errors out: no sample" in warnings(judged)
+    assert "4 of 8 verdicts are a judge's, whose errors the intervals do not include: no sample" in warnings(judged)
     written = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     assert written.code == 0, written.err
     rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if "sugar" in row["answer"] else "wrong")
@@ -161,12 +161,15 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     for _ in range(2):  # the verdicts are stored once
         read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--who", "Ann")
         assert read.code == 0, read.err
-    assert "audited 4 of the judge's 4 verdicts and differs on 2 (0 of them the grader called correct, 2" in read.out
+    assert (
+        "audited 4 of the judge's 4 verdicts and disagrees with 2 (the grader called 0 of them correct and 2"
+        in read.out
+    )
     stored = overrides.read(judged.benchmark("prose"))
     assert [(one.who, one.why, one.verdict) for one in stored] == [("Ann", "audit", "correct")] * 4
     score = score_of(judged)
     assert (score.accuracy.value, score.audited.accuracy.value) == (0.625, 0.875)  # the raw one stays
-    assert "leave its errors out" not in warnings(judged)
+    assert "whose errors the intervals" not in warnings(judged)
     assert "the audited accuracy is 87.5%" in warnings(judged)
 
 
@@ -194,8 +197,8 @@ def test_verdicts_in_the_viewer_reach_page_report_and_score_at_once(tmp_path: Pa
             body = {**where, **given, "who": "Ann", "why": "audit"}
             assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
             pages.append("\n".join(visitor.get("/api/benchmark", params=where).json()["notes"]))
-    assert "leave its errors out" in pages[0]  # one verdict is no estimate yet
-    assert "leave its errors out" not in pages[-1]
+    assert "whose errors the intervals" in pages[0]  # one verdict is no estimate yet
+    assert "whose errors the intervals" not in pages[-1]
     assert pages[-1].startswith(
         "4 samples judged by hand, 2 of them differently from the grader; the audited accuracy is "
     )
@@ -285,8 +288,8 @@ def test_only_what_an_audit_stored_counts_and_it_may_be_corrected_and_withdrawn(
         ({"verdict": "right"}, "line 2: verdict: unknown value 'right'; expected correct, no_answer, undecided, wrong"),
         ({"benchmark": "poems"}, "no benchmark 'poems'"),
         (None, "words.jsonl, line 2"),
-        ({"text": BAD}, "line 2: the verdict on sample 0 of question q1 was given on another reply, or on another"),
-        ({"answer": "sugar"}, "line 2: the verdict on sample 0 of question q1 was given on another reply, or on"),
+        ({"text": BAD}, "line 2: the verdict on sample 0 of question q1 is for another reply, or for another"),
+        ({"answer": "sugar"}, "line 2: the verdict on sample 0 of question q1 is for another reply, or for"),
     ],
 )
 def test_a_wrong_line_stores_nothing(
@@ -310,7 +313,7 @@ def test_a_file_that_is_half_filled_in_is_not_replaced(tmp_path: Path, judged: R
     before = todo.read_text("utf-8").replace("null", word, 1)
     todo.write_text(before, "utf-8")
     refused = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
-    assert (refused.code, "todo.jsonl exists and holds verdicts" in refused.err) == (2, True), refused.err
+    assert (refused.code, "todo.jsonl already contains verdicts" in refused.err) == (2, True), refused.err
     assert todo.read_text("utf-8") == before
     if word.startswith('"'):  # one whose verdicts are stored is replaced
         assert harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--out", "todo.jsonl").code == 0

@@ -52,7 +52,7 @@ def test_a_sound_model_passes_a_worse_one_fails_and_neither_is_decided_twice(
         n_asked = len(server.requests)
         again = harness(tmp_path, *words)
         on_run = harness(tmp_path, "gate", "gate.yaml", "run", "--json")
-        assert (again.code, f"a gate that is decided ({state}" in again.err) == (2, True)
+        assert (again.code, f"already contains a finished gate ({state}" in again.err) == (2, True)
         assert (on_run.code, on_run.out) == (code, done.out)
         assert n_asked < 40 * 8
         # Without a name each gate has a folder of its own, in CI the commit's.
@@ -242,7 +242,7 @@ def test_a_history_teaches_by_what_it_is_a_history_of_and_forgets(tmp_path: Path
             (tmp_path / "gate.yaml").write_text(content)
             if name == "forgotten":
                 done = harness(tmp_path, "gate", "gate.yaml", "--forget", "2001-01-01")
-                assert (done.code, "no run of the history was sampled then" in done.err) == (2, True)
+                assert (done.code, "the history has no run from that time" in done.err) == (2, True)
                 today = json.loads((tmp_path / "third" / "gate.json").read_text())["sampled"][:10]
                 done = harness(tmp_path, "gate", "gate.yaml", "--forget", today)
                 assert (done.code, done.out) == (
@@ -283,7 +283,7 @@ def test_a_policy_that_cannot_keep_its_power_says_what_would(tmp_path: Path) -> 
     ):
         policy(tmp_path, "http://127.0.0.1:9/v1", benchmark=benchmark)
         done = harness(tmp_path, "gate", "gate.yaml", "--dry-run")
-        assert (done.code, says in done.out, "the largest error is: " in done.out) == (code, True, code == 1), done.out
+        assert (done.code, says in done.out, "largest error: " in done.out) == (code, True, code == 1), done.out
 
 
 def test_a_gate_that_is_killed_three_times_comes_to_the_same(tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
         both = harness(tmp_path, "gate", "gate.yaml", "worse", "again", "--out", "seen")
         assert (both.code, "sums (critical): fail: " in both.out) == (1, True), both.out + both.err
         twice = harness(tmp_path, "gate", "gate.yaml", "whole", "whole", "--out", "seen")
-        assert (twice.code, "a run is named twice" in twice.err) == (2, True)
+        assert (twice.code, "a run is given twice" in twice.err) == (2, True)
         text = (tmp_path / "gate.yaml").read_text().replace("sums.jsonl", "other/sums.jsonl")
         (tmp_path / "gate.yaml").write_text(text)
         new = harness(tmp_path, "gate", "gate.yaml", "--out", "new")
@@ -479,7 +479,7 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
         ("floor: 190, loss: 2", "", "less than or equal to 100"),
         ("floor: 90, loss: 2, tier: urgent", "", "critical"),
         ("floor: 90, recovery: 95", "", "expected recovery as a percentage, such as `95%`"),
-        ("floor: 90, loss: 2, recovery: 95%", "", "in place of a loss"),
+        ("floor: 90, loss: 2, recovery: 95%", "", "and no loss"),
         ("floor: 90, recovery: 0.5%, tier: urgent", "", "critical"),
         ("floor: 90, loss: 2, flor: 3", "", "unknown key"),
         ("floor: 90, loss: 2, power: 99", "", "unknown key 'benchmarks.sums.power'. It belongs at the top level."),
@@ -552,7 +552,7 @@ def test_a_gate_says_that_runs_differ_by_more_than_its_policy_states(tmp_path: P
     cell = simulate_nights.Cell("c", deviation=points, loss=40)
     repository = simulate_nights.Repository.of(cell, np.random.default_rng(4), tmp_path)
     (check,) = [repository.night(number, 0.0) for number in range(12)][-1].checks
-    assert (" points, beyond run_deviation: 0.3" in check.why) == (points == 8.0)
+    assert (" points, which is more than run_deviation: 0.3" in check.why) == (points == 8.0)
 
 
 def test_false_alarms_and_found_losses_keep_the_promise() -> None:

@@ -104,9 +104,9 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     assert (code, word, why) == (4, "undecided", "unknown: the server was restarted")
     assert "90.0% of the steps had a draft" in state({"floor": 2.9})[2]
     assert state({"floor": 1100.0}, "tokens_per_second", concurrency=2)[:2] == (4, "undecided")
-    assert "it takes 5 runs alike, and the history has 0" in state({"floor": 0.9}, "cache_hit_rate")[2]
+    assert "this takes 5 similar runs, and the history has 0" in state({"floor": 0.9}, "cache_hit_rate")[2]
     assert state({"baseline": "base", "loss": "30%"})[2].startswith(
-        "not compared, since there are other requests in flight"
+        "not compared because these differ: requests in flight"
     )
     with_engine = night(base, "with-engine")
     assert state({"baseline": with_engine, "loss": "30%"})[:2] == (0, "pass")
@@ -128,11 +128,11 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
         ({}, "expected a floor, a ceiling or a baseline"),
         ({"floor": 3, "ceiling": 4}, "expected a floor, a ceiling or a baseline"),
         ({"floor": 3, "loss": "3%"}, "a floor or a ceiling has none"),
-        ({"baseline": "history"}, "a baseline has a loss"),
+        ({"baseline": "history"}, "a baseline needs a loss"),
         ({"baseline": "nowhere", "loss": "3%"}, "nowhere"),
         ({"floor": -1}, "greater than 0"),
         ({"floor": math.inf}, "finite"),
-        ({"baseline": "history", "loss": "99.99999999999999999%"}, "a baseline has a loss"),
+        ({"baseline": "history", "loss": "99.99999999999999999%"}, "a baseline needs a loss"),
     ],
 )
 def test_a_bad_line_is_one_sentence_before_anything_is_sampled(base: Path, line: Any, words: str) -> None:
@@ -217,7 +217,10 @@ def test_public_histories_replayed_through_the_command_ring_no_alarm_and_a_true_
             continue
         (base / "gate.yaml").write_text(yaml.safe_dump(policy))
         foretold = harness(base, "gate", "gate.yaml", "--dry-run").out
-        least = float(re.findall(rf"{metric}: a fall of ([\d.]+)% can be found, by \d+ former runs", foretold)[0]) / 100
+        least = (
+            float(re.findall(rf"{figure}: a fall of ([\d.]+)% can be detected, based on \d+ similar", foretold)[0])
+            / 100
+        )
         fallen = float(np.exp(np.mean(np.log(values)))) * (1 - least)
         code, lines = decision(base, policy, night(base, f"h{number}-fallen", **{field: fallen}))
         assert (code, lines[metric].state) == (1, "fail"), row["history"]

@@ -70,7 +70,7 @@ def test_a_judge_is_measured_on_labelled_pairs(tmp_path: Path) -> None:
         words = ["audit", "--labels", file.name, "--judge", f"judge@{server.base_url}", "--prices", "1,1"]
         first = harness(tmp_path, *words, "--dry-run")
         assert first.out.startswith(
-            "122 requests to the judge about 41 labeled pairs, each asked twice, and 40 adversarial"
+            "122 requests to the judge about 41 labeled pairs, each sent twice, and 40 adversarial"
         )
         assert "USD" in first.out
         done = harness(tmp_path, *words)

@@ -111,7 +111,7 @@ def test_a_judge_that_stays_silent_is_refused_at_the_deadline(tmp_path: Path, mo
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server), n_sampled(judge)) == (2, 0, 2), done.err
     said = " ".join(done.err.split())
-    assert "trying the judge judge on two answers" in said
+    assert "testing the judge judge on two answers" in said
     assert re.search(r"harness: the judge judge: no token within 5 s of the request", said), said
     assert "resume" not in said
     assert not re.search(r"/trial\b", said), "the folder of the trial is temporary"
@@ -127,7 +127,7 @@ def test_a_signal_ends_the_trial_at_once_and_nothing_is_to_resume(tmp_path: Path
         assert time.monotonic() - began < 30, "the grace of a run"
         assert (running.returncode, n_sampled(server)) == (130, 0), err
     said = " ".join(err.split())
-    assert "stopped by SIGINT while the judge was tried; nothing was sampled" in said, said
+    assert "stopped by SIGINT while the judge was being tested; nothing was sampled" in said, said
     assert "resume" not in said
 
 
@@ -144,7 +144,7 @@ def test_a_judge_that_answers_is_tried_and_the_printed_command_asks_it(tmp_path:
         done = harness(tmp_path, *words)
         assert (done.code, n_sampled(server), n_sampled(judge)) == (0, 2, 5), done.err
         assert "warning: the judge" not in done.err
-        assert "trying the judge judge on two answers" in done.err
+        assert "testing the judge judge on two answers" in done.err
         for which, called in (("right", "correct"), ("wrong", "incorrect")):
             assert re.search(rf"the judge judge called the {which} answer {called} after [0-9.]+ s", done.err)
         line = next(line for line in done.err.splitlines() if "score them with" in line)
@@ -159,11 +159,13 @@ def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_
     with FakeServer(SERVED) as server, FakeServer(saying("I am not sure.")) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
         assert (done.code, n_sampled(server)) == (0, 2), done.err
-        assert "the judge judge gave no verdict when it was tried on the right answer" in done.err
+        assert "the judge judge gave no verdict when it was tested on the right answer" in done.err
         scored = harness(tmp_path, "score", "out", "--judge", f"judge@{judge.base_url}")
         assert scored.code == 1
         assert "was asked about 1 answer and gave no verdict at all" in scored.err
-        folder = scored.err.partition("its replies: harness show ")[2].partition(". To ask it again, delete ")[0]
+        folder = scored.err.partition("to read its replies, run `harness show ")[2].partition(
+            "`. To ask it again, delete "
+        )[0]
         assert "prose: 1 question" in harness(tmp_path, "show", folder).out
 
 
@@ -182,7 +184,7 @@ def test_a_judge_that_says_one_word_to_both_answers_is_warned_of_unless_a_rubric
     assert all(f"the judge judge called the {which} answer {verdict} after" in said for which in ("right", "wrong"))
     for which, answer in (("wrong", "no such answer"), ("right", "5")):
         sentence = (
-            f'the judge judge was tried on the {which} answer "{answer}" to the question "What is 2 + 3?" and called '
+            f'the judge judge was tested on the {which} answer "{answer}" to the question "What is 2 + 3?" and called '
             f"it {verdict}: it may call every answer {verdict}"
         )
         assert (sentence in said) == (which == warned)
@@ -202,7 +204,7 @@ def test_a_verdict_of_another_form_shows_in_the_trial(
     with FakeServer(SERVED) as server, FakeServer(saying(text)) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, f"{judge.base_url},prompt={prompt}"))
     told = " ".join(done.err.split())
-    assert f"the last line of its reply is '{line}', and the prompt asks for {form}" in told
+    assert f"the last line of its reply is '{line}', but the prompt asks for {form}" in told
     assert ("a rubric must not ask for another" in told) == ("rubric" in prompt)
 
 

@@ -72,9 +72,9 @@ def run(tmp_path: Path) -> RunFolder:
     [
         (
             "1 / 0",
-            "the verifier raised ZeroDivisionError (own_words.py:2) on 2 samples, which the judge decided in its place",
+            "the verifier raised ZeroDivisionError (own_words.py:2) on 2 samples, which the judge decided instead",
         ),
-        ("return 0.5", "the verifier returned float on 2 samples, which the judge decided in its place"),
+        ("return 0.5", "the verifier returned float on 2 samples, which the judge decided instead"),
         ("pass", ""),
     ],
 )

@@ -420,7 +420,7 @@ def test_two_scorings_of_a_file_at_once_make_one_run_and_mix_no_readings(
     assert "96 samples, 0 repeated records" in command("doctor", file).output
     overtaken("harness.scoring.pipeline", "publish", lambda: harness.score(sums(file, 4), workers=1))
     sums(file, 3)
-    with pytest.raises(harness.HarnessError, match="was made anew of other outputs"):
+    with pytest.raises(harness.HarnessError, match="was replaced by other outputs"):
         harness.score(file, workers=1)
     assert "50.0" in command("report", file).output, "the score is of the later reading"
 

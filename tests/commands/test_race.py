@@ -105,7 +105,7 @@ def test_the_looks_of_a_race_are_fixed_at_its_start(tmp_path: Path) -> None:
         done = harness(tmp_path, *given, "4")
         assert (done.code, "after 4 rounds" in done.out, done.out.splitlines()[0][-11:]) == (1, True, ": undecided")
         raised = harness(tmp_path, *given, "6")
-        said = "this race began with samples 4, and its looks are planned once"
+        said = "this race started with samples 4, which cannot be changed later"
         assert (raised.code, said in raised.err) == (2, True)
         plan = next(tmp_path.rglob("race.json"))
         plan.write_text("{")
@@ -132,7 +132,7 @@ def test_undecided_answers_that_may_exceed_the_margin_withhold_equal(unclear: bo
     for told in (done, again):
         said = "tuned against base: undecided answers count as wrong" in " ".join(told.err.split())
         assert (told.code, said) == (int(unclear), unclear)
-    assert ("undecided (undecided answers may carry the difference from +0.0 to +" in first) == unclear
+    assert ("undecided (undecided answers could change the difference to +0.0 to +" in first) == unclear
     assert first.endswith("equal within the margin") != unclear
 
 
@@ -146,8 +146,8 @@ def test_a_race_whose_runs_a_judge_has_graded_keeps_its_verdicts(tmp_path: Path)
         files.scores.unlink()
         again = harness(tmp_path, *given)
     assert (again.code, again.out) == (done.code, done.out)
-    assert "tuned against base: what a comparison warns of is not known: " in " ".join(again.err.split())
-    assert "is not known" not in done.err
+    assert "tuned against base: the warnings of a comparison are unavailable: " in " ".join(again.err.split())
+    assert "are unavailable" not in done.err
 
 
 def test_a_decided_candidate_samples_no_more(questions: Path, tmp_path: Path) -> None:

@@ -213,7 +213,12 @@ def test_a_judge_that_fails_leaves_stored_scores_and_names_itself_in_new_ones(tm
     ("prompt", "temperature", "differs", "said_of_graders"),
     [
         (with_rubric(COMMON), 0.0, f"judge: prompt: verdict → {with_rubric(COMMON).name}", "different graders"),
-        (VERDICT, 0.7, "judge: temperature: 0 → 0.7", "the judge graded the two runs with other settings (baseline → "),
+        (
+            VERDICT,
+            0.7,
+            "judge: temperature: 0 → 0.7",
+            "the judge graded the two runs with different settings (baseline → ",
+        ),
         # The wrong twin: the judge's server had another port, which decides no verdict.
         (VERDICT, 0.0, "", ""),
     ],

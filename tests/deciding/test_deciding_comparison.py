@@ -349,10 +349,13 @@ NO_PERCENT = ("500", '"101.0"', '"5,5"', '"-1.0"', "101", '"NaN"')
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        *((GOOD.replace("percent: 50", f"percent: {text}"), "expected per cent from 0 to 100") for text in NO_PERCENT),
+        *(
+            (GOOD.replace("percent: 50", f"percent: {text}"), "expected a percentage from 0 to 100")
+            for text in NO_PERCENT
+        ),
         (GOOD.replace("percent: 50", "percent: 50, sample: 4"), "scores.0.sample"),
         (GOOD.replace("https:", "javascript:"), "source.url"),
-        (GOOD.replace("{demo: 4}", "{}"), "give its number of questions"),
+        (GOOD.replace("{demo: 4}", "{}"), "add its number of questions"),
         (GOOD.replace("schema: 1", "schema: 2"), "schema"),
         ("scores: [", "not plain YAML"),
         ("!!python/object/apply:os.system [true]", "not plain YAML"),

@@ -92,7 +92,7 @@ def test_replicas_add_up_and_one_without_a_page_makes_the_sum_unknown(tmp_path: 
     assert (part.tokens, part.own, part.remarks) == (
         None,
         False,
-        (f"{third.base_url}: it shows no metrics (HTTP 404)",),
+        (f"{third.base_url}: it reports no metrics (HTTP 404)",),
     )
 
 

@@ -471,7 +471,7 @@ def test_samples_without_a_step_left_are_not_told_to_raise_max_tokens(tmp_path: 
             run_of()
         warned = run_of(canary=False).outcome.warnings
     (score,) = harness.score(tmp_path / "r")
-    assert "20 of 20 samples (100.0%) were cut by the tool's step limit" in score.sentences
+    assert "20 of 20 samples (100.0%) were truncated by the tool's step limit" in score.sentences
     assert "allow the tool more steps" in " ".join(warned)
     assert "raise max_tokens" not in " ".join(warned).lower()
 
@@ -484,7 +484,7 @@ def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) ->
     assert score.tool
     assert (score.tool.lost, score.tool.with_call) == (2, 0)
     assert [w.text for w in score.warnings if w.kind == "calls"] == [
-        "2 of 2 samples (100.0%) hold a call that the server has not read as one, and that was not run: start the "
+        "2 of 2 samples (100.0%) contain a call that the server did not parse, so it was not run: start the "
         "server with its parser of calls (vLLM: --enable-auto-tool-choice --tool-call-parser hermes; SGLang: "
         "--tool-call-parser qwen25; llama.cpp: --jinja)"
     ]

@@ -410,7 +410,7 @@ def test_scoring_tells_what_a_function_returned_that_is_neither_right_nor_wrong(
     rules = own(tmp_path, monkeypatch, "def judge(answer, question):\n    return None\n", "other")
     score = score_benchmark([question("4", kind="text", rules=rules)], graded(["4"], rules), None)
     (error,) = score.verifier_errors
-    assert error.endswith("counted as wrong; a verifier that returns None leaves the answer to a judge")
+    assert error.endswith("counted as wrong; it returned None, which leaves the answer to a judge")
 
 
 def test_a_verifier_is_not_called_on_a_value_that_no_sentence_states(

@@ -96,16 +96,16 @@ HOSTILE: dict[str, tuple[float | None, float | None, float | None, str]] = {
     "restarted": (None, None, None, "was restarted"),
     "restarted-above": (None, None, None, "was restarted"),
     "two-models": (24000.0, 3.0, 0.6, 'also served "other/model"'),
-    "two-models-none-named": (None, None, None, 'counts for "a/b" and "c/d", and not for'),
-    "lora-named": (24000.0, 3.0, 0.6, 'under the name "base"'),
-    "odd-labels": (24000.0, 3.0, 0.6, "under the name"),
+    "two-models-none-named": (None, None, None, 'counters for "a/b" and "c/d", but not for'),
+    "lora-named": (24000.0, 3.0, 0.6, 'calls the model "base"'),
+    "odd-labels": (24000.0, 3.0, 0.6, "calls the model"),
     "html": (None, None, None, "only once"),
     "json": (None, None, None, "only once"),
     "empty": (None, None, None, "only once"),
     "truncated": (24000.0, None, 0.6, ""),
-    "doubled-unlike": (None, None, 0.6, "tokens: a series is gone, is stated twice"),
-    "not-a-number": (None, None, 0.6, "unknown are"),
-    "engine-lost": (None, None, None, "a series is gone"),
+    "doubled-unlike": (None, None, 0.6, "tokens unknown: a counter disappeared, appears twice"),
+    "not-a-number": (None, None, 0.6, " unknown: "),
+    "engine-lost": (None, None, None, "a counter disappeared"),
     "fractions": (24000.5, 3.0, 0.6, ""),
     "accepted-above-drafted": (24000.0, None, 0.6, "contradict each other"),
     "drafts-without-accepts": (24000.0, 1.0, 0.6, "as good as off"),
@@ -178,7 +178,7 @@ def test_tokens_that_are_not_of_this_run_and_replicas_that_are_missing_are_found
 
     assert [(used(n).own, used(n).tokens) for n in (1000, 1019, 981)] == [(True, 1000.0), (True, 1019.0), (True, 981.0)]
     assert not used(2000).own
-    assert "50% of the tokens on the pages are not of this run" in used(2000).remarks[0]
+    assert "50% of the tokens on the metrics pages are not from this run" in used(2000).remarks[0]
     assert (used(500).own, used(500).tokens, used(500).preempted) == (False, None, None)  # a sum of a part is none
     assert "50% fewer tokens than the client received" in used(500).remarks[0]
 
@@ -194,16 +194,16 @@ def test_replicas_that_answer_in_turn_are_not_taken_for_a_restart(rises: list[li
         values.append(page_of("vllm", {("tokens", "0"): counts[n]}))
     made = metrics(*values)
     assert made.tokens is None
-    assert "several replicas answer at this address in turn" in made.remarks[0]
+    assert "several replicas share this address" in made.remarks[0]
     marks = ["A", "B", "A"] if len(rises) % 2 else ["A", "A", "B"]
     marked = [EnginePage("vllm", {MODEL: {"tokens": {"": 5.0 + n}}}, mark) for n, mark in enumerate(marks)]
     assert ("fall and return" in metrics(*marked).remarks[0]) == (marks[-1] == "A")
 
 
 def test_restarts_one_after_another_are_no_replicas() -> None:
-    made = metrics(*(page_of("vllm", {("tokens", "0"): tokens}) for tokens in (50, 90, 3, 7, 0, 2)))
-    assert "the server was restarted while the run went on" in made.remarks[0]
-    gone = metrics(page_of("vllm", {("tokens", "0"): 5}), page_of("vllm", {("drafted", "0"): 5}))
+    made = figures(*(page_of("vllm", {("tokens", "0"): tokens}) for tokens in (50, 90, 3, 7, 0, 2)))
+    assert "the server was restarted during the run" in made.remarks[0]
+    gone = figures(page_of("vllm", {("tokens", "0"): 5}), page_of("vllm", {("drafted", "0"): 5}))
     assert "unknown are tokens: a series is gone" in gone.remarks[0]
 
 
@@ -220,7 +220,7 @@ def test_the_load_is_that_of_all_endpoints_and_speed_counts_at_full_load_only() 
     assert made.waiting_share < 0.5
     full = of(busy)
     assert (full.running, full.waiting, full.waiting_share) == (8.0, 4.0, 1.0)
-    assert "in 100% of the readings requests waited: the server is full" in full.remarks
+    assert "requests were waiting in 100% of the readings: the server is overloaded" in full.remarks
     assert len(load_plots(moments(busy))) == 2
     assert max(len(plot.rows) for plot in load_plots(moments(tail))) <= 2 * MOMENTS.stop
     assert load_plots(moments(busy[:2])) == []
@@ -282,12 +282,12 @@ def test_two_runs_are_compared_at_one_load_only_and_with_an_interval_where_repli
     noisy = paired_ratio(theirs, ours + rng.normal(0, 0.1, (2, 3)) * [[1], [0]])
     assert noisy is not None
     assert noisy.low < 2 < noisy.high
-    assert speed.startswith("tokens/s at full load 2400, baseline 2400: ratio 1.000; its spread within a run")
+    assert speed.startswith("tokens/s at full load 2400, baseline 2400: ratio 1.000 (its variation within a run")
     by_page = engines_beside(side(4.0, error=None), side(3.0))[1]
-    assert by_page.startswith("acceptance length 3, baseline 4: ratio 0.750; its")
+    assert by_page.startswith("acceptance length 3, baseline 4: ratio 0.750 (its")
     why, speed = engines_beside(side(4.0, error=None, own=False), side(3.0, error=None))
     assert ("acceptance" in speed, "others used a server" in why) == (False, True)
     assert engines_beside(side(4.0), side(3.0, 64)) == [
-        "the engines' metrics are not compared, since the load differs (up to 64 requests in flight, baseline 8)"
+        "the engine metrics are not compared because the load differs (up to 64 requests in flight, baseline 8)"
     ]
     assert engines_beside((msgspec.UNSET, msgspec.UNSET), side(3.0)) == []

@@ -59,7 +59,7 @@ def test_hand_worked_estimate() -> None:
     )
     assert found.accuracy.value == pytest.approx(0.6 * 0.8 + 0.4 * 0.2)
     assert (found.n_population, found.n_audited, found.n_differing) == (100, 15, 3)
-    which = "differs on 3 (2 of them the grader called correct, 1 it did not): the audited accuracy"
+    which = "disagrees with 3 (the grader called 2 of them correct and 1 not): the audited accuracy"
     assert which in found.sentence
     interval = found.accuracy.sampling
     assert interval is not None
@@ -169,7 +169,7 @@ def test_fewer_than_half_of_the_verdicts_at_the_beginning_of_the_order_give_no_e
     assert 0 < first < 30
     assert estimated(gone, verdicts) is None
     why = why_no_estimate(gone, by_hand(verdicts))
-    assert f"of 60 verdicts by hand on samples that were not graded correct, {first} stand at the beginning" in why
+    assert f"of 60 verdicts by hand on samples that were not graded correct, {first} are at the beginning" in why
     missing = [key for key in order if key not in verdicts]
     needed = next(n for n in range(1, 60) if estimated(gone, {**verdicts, **dict.fromkeys(missing[:n], False)}))
     assert needed > 1
@@ -184,10 +184,10 @@ def test_fewer_than_half_of_the_verdicts_at_the_beginning_of_the_order_give_no_e
 def test_an_audit_needs_a_verdict_of_each_kind() -> None:
     items = items_of({}, **{f"q{i}": "cw" for i in range(150)})
     order = draw(items, 300)
-    assert why_no_estimate(items, {}).endswith("yet: no drawn sample is judged by hand")
+    assert why_no_estimate(items, {}).endswith("yet: none of the drawn samples has been judged by a person")
     first = next(key for key in order if key.sample_index == 0)
     why = why_no_estimate(items, by_hand(dict.fromkeys([key for key in order if key != first], True)))
-    assert "yet: of 149 verdicts by hand on samples that were graded correct, 0 stand at the beginning" in why
+    assert "yet: of 149 verdicts by hand on samples that were graded correct, 0 are at the beginning" in why
     assert "not graded" not in why
     why = why_no_estimate(items, by_hand(dict.fromkeys([key for key in order if key.sample_index == 0], True)))
     assert "yet: of 0 verdicts by hand on samples that were not graded correct, 0 stand at" in why

@@ -88,7 +88,7 @@ def test_which_samples_a_score_covers_and_between_which_bounds_it_lies(
 def test_a_score_of_complete_rounds_says_between_which_bounds_all_stored_samples_put_it() -> None:
     sentence = score_benchmark(*graded(q1="cc..", q2="wcc.", q3=".w.."), 4).sentences[0]
     assert "1 of 4 rounds" in sentence
-    assert sentence.endswith("by all 6 that are stored, the complete score lies between 33.3 and 83.3%")
+    assert sentence.endswith("the 6 stored samples show that the complete score lies between 33.3 and 83.3%")
 
 
 def test_grades_that_are_none_of_the_plan_or_come_again_are_left_out() -> None:
@@ -97,7 +97,10 @@ def test_grades_that_are_none_of_the_plan_or_come_again_are_left_out() -> None:
     assert (score.accuracy.value, score.sentences) == (0.5, [])
     questions, grades = graded(q1="wwc", q2="wwc")
     score = score_benchmark(questions, [*grades, grade("q1", 3, "c")], 3)
-    assert (score.accuracy.value, score.sentences) == (pytest.approx(1 / 3), ["1 grade beyond the plan left out"])
+    assert (score.accuracy.value, score.sentences) == (
+        pytest.approx(1 / 3),
+        ["1 grade of unplanned samples not counted"],
+    )
     score = score_benchmark(questions, [*grades, grade("q1", -1, "c")], None)
     assert (score.accuracy.value, len(score.sentences)) == (pytest.approx(1 / 3), 1)
 
@@ -123,7 +126,7 @@ def test_more_than_one_percent_truncated_is_a_warning() -> None:
     grades[1] = grade("q1", 1, "c", truncated=True)
     score = score_benchmark(questions, grades, 100)
     assert score.n_truncated == 4
-    assert score.sentences == ["4 of 200 samples (2.0%) were cut by max_tokens"]
+    assert score.sentences == ["4 of 200 samples (2.0%) were truncated by max_tokens"]
 
 
 def test_a_field_of_too_many_values_or_of_another_in_each_question_has_no_breakdown() -> None:

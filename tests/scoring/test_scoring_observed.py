@@ -98,7 +98,9 @@ def test_what_other_tools_made_is_named_with_its_number() -> None:
     observed = Observed()
     for n, file in enumerate(("file:b.jsonl", A, "file:a.jsonl", "file:b.jsonl", "file:c.jsonl")):
         observed.observe(sample("q", n, file))
-    assert takeover_warning(observed, np.arange(4, dtype=np.int64)).startswith("3 samples of another tool's files are")
+    assert takeover_warning(observed, np.arange(4, dtype=np.int64)).startswith(
+        "3 samples are from files of another tool"
+    )
     assert takeover_warning(observed, np.array([1])) == ""
 
 
@@ -109,8 +111,8 @@ def test_what_other_tools_made_is_named_with_its_number() -> None:
         ((), False, None),
         ((True,), True, None),
         ((True,), False, "1 of 2 samples were continued after an interruption, over the same tokens; the score leaves"),
-        ((False,), True, "1 of them after their text was turned into tokens again; a score can leave them out"),
-        ((False,), False, "1 of them after their text was turned into tokens again; the score leaves them out"),
+        ((False,), True, "1 of them after their text was tokenized again; to exclude them, use --no-salvaged"),
+        ((False,), False, "1 of them after their text was tokenized again; the score does not count them"),
     ],
 )
 def test_continued_samples_are_warned_of_where_they_are_left_out_or_inexact(

@@ -65,7 +65,7 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
     assert (score.accuracy.value, graded) == (1.0, [1, 2])
     assert {grader for _, grader in graders(run)}.isdisjoint({grader for _, grader in first})
     (before, *_), (now, *_) = ([grader for _, grader in each] for each in (first, graders(run)))
-    assert f"2 samples graded anew, since the grader changed from {before} to {now}" in score.sentences
+    assert f"2 samples regraded because the grader changed from {before} to {now}" in score.sentences
     (score,) = score_run(run, GradingOptions(workers=1))
     assert "graded anew" not in " ".join(score.sentences)
 
