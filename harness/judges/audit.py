@@ -220,7 +220,7 @@ def _verdicts(
             raise UsageError(
                 f"{where}: the verdict on sample {row.sample_index} of question {quoted(row.question_id)} is for "
                 f"another reply, or for another answer in it, than {visible(opened.label, 200)} has. Nothing was "
-                "stored. Expected a file that `harness audit` wrote after the latest scoring of this run: write one with `out`",
+                "stored. Expected a file that `harness audit` wrote after the latest scoring: write one with `out`",
                 field="verdicts",
             )
         yield benchmark, row

@@ -321,7 +321,7 @@ def test_stored_replies_are_not_paid_twice(tmp_path: Path) -> None:
     output = output_of(folder, "--dry-run", "--prices", "1000,2000")
     requests, prompt, new = promised(output)
     assert (requests, "3 distinct answers − 2 stored replies" in output) == (1, True)
-    assert f" a reply), {(prompt * 1000 + new * 2000) / 1e6:,.4f} USD\n" in output
+    assert f" per reply), {(prompt * 1000 + new * 2000) / 1e6:,.4f} USD\n" in output
     with FakeServer(ruling_by({})) as server:
         judged(server, folder)
     output = output_of(folder, "--dry-run")
@@ -356,7 +356,10 @@ def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
     [
         (("--dry-run",), "name the judge with --judge MODEL"),
         (("--judge", "m", "--dry-run", "--json"), "--dry-run: it does not work with --json"),
-        (("--judge", "m", "--dry-run", "--also", "math-verify"), "--also: --dry-run sends and stores nothing"),
+        (
+            ("--judge", "m", "--dry-run", "--also", "math-verify"),
+            "--also: remove this option: --dry-run sends and stores nothing",
+        ),
         (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two prices of 0 or more"),
         (("--prices", "1,2"), "prices: they are the judge's prices: name the judge with --judge"),
     ],

@@ -264,7 +264,7 @@ def test_only_a_benchmark_with_samples_for_the_judge_says_that_its_judging_has_n
         scores = {name: Score.load(run.benchmark(name)) for name in ("prose", "sums")}
         for name in scores:
             run.benchmark(name).scores.unlink()
-        return [name for name, score in scores.items() if score and "has not ended" in "\n".join(score.sentences)]
+        return [name for name, score in scores.items() if score and "is not complete" in "\n".join(score.sentences)]
 
     assert unfinished() == ["prose"]
     assert unfinished(scope="wrong") == ["prose", "sums"]
@@ -556,7 +556,7 @@ def test_a_person_s_points_move_the_mean_and_may_turn_a_comparison(tmp_path: Pat
     [audit] = reasoning_harness.audit(tmp_path / "better", samples=40, out=tmp_path / "todo.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "todo.jsonl").read_text("utf-8").splitlines()]
     assert {row["points_of"] for row in rows} == {7}
-    for points, reason in ((8, "are 8; expected at most 7"), (None, "holds no verdict")):
+    for points, reason in ((8, "are 8; expected at most 7"), (None, "contains no verdict")):
         (tmp_path / "bad.jsonl").write_text(json.dumps(rows[0] | {"points": points}), "utf-8")
         with pytest.raises(UsageError, match=reason):
             reasoning_harness.audit(tmp_path / "better", verdicts=tmp_path / "bad.jsonl", who="Ann")

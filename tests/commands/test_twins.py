@@ -123,7 +123,7 @@ def test_score_shows_the_drop_from_originals_to_twins_of_the_same_run(
     # The twins of one original are no independent questions.
     assert scores["varied"].n_clusters == 4
     assert "original" not in scores["varied"].breakdowns
-    table = next(table for table in harness.report(tmp_path / "run").tables if table.title.startswith("Same skill"))
+    table = next(table for table in harness.report(tmp_path / "run").tables if table.title.startswith("Twins: "))
     assert table.rows[0][1:7] == ("varied [1]", "origs", "3 : 12", "100.0", "25.0", "+75.0")
     assert json.loads((tmp_path / "run/varied/scores.json").read_text())["twins"]["drop"]["value"] == 0.75
 

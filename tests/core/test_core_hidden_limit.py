@@ -144,7 +144,7 @@ def test_score_and_compare_say_that_the_server_may_have_a_limit(tmp_path: Path, 
     assert "raise --max-tokens" not in ends["cut"].err
     scored = {name: harness(tmp_path, "score", name) for name in ends}
     assert (limit in scored["cut"].out.replace("\n", " "), bool(named.search(scored["whole"].out))) == (True, False)
-    assert "cut by max_tokens" not in scored["cut"].out
+    assert "truncated by max_tokens" not in scored["cut"].out
     compared = harness(tmp_path, "compare", "whole", "cut")
     assert "the run: " in compared.out + compared.err
     assert limit in (compared.out + compared.err).replace("\n", " ")

@@ -152,7 +152,7 @@ def test_questions_of_one_run_only_or_with_another_text_are_not_paired() -> None
     second[1] = QuestionTally.of(changed, second[1].grades, second[1].planned)
     result = compare_runs(first, second)
     assert result.n_questions == 1
-    with pytest.raises(UsageError, match="share no question"):
+    with pytest.raises(UsageError, match="have no sampled question in common"):
         compare_runs(tallied(a="c"), tallied(b="c"))
 
 
@@ -332,7 +332,7 @@ def test_a_row_keeps_what_its_source_prints_beside_the_score(tmp_path: Path) -> 
     assert (score.unit, score.mean_tokens, score.quoted, score.k) == (pytest.approx(0.0001), 410, True, 8)
     questions, grades = graded(**HALVES)
     result = compare_published(score_benchmark(questions, grades, None, ks=[8]), (), score, {})
-    assert (result.verdict, "does not state its number of questions" in result.reason) == ("cannot say", True)
+    assert (result.verdict, "does not report its number of questions" in result.reason) == ("cannot say", True)
 
 
 GOOD = """
@@ -380,4 +380,4 @@ def test_a_published_name_of_a_prompt_is_the_text_that_a_run_records() -> None:
     text = SYSTEM_PROMPTS["qwen_boxed"]
     assert compared(named, prompt="limo_letter", system_prompt=text).verdict != "cannot say"
     for other in ({"system_prompt": "Be brief."}, {"system_prompt": None}, {"prompt": "boxed_letter"}):
-        assert "another prompt" in compared(named, **{"prompt": "limo_letter", "system_prompt": text, **other}).reason
+        assert "different prompt" in compared(named, **{"prompt": "limo_letter", "system_prompt": text, **other}).reason

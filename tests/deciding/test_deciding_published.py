@@ -166,7 +166,7 @@ def test_a_folder_is_read_with_all_below_it_up_to_a_bound(tmp_path: Path, monkey
     (tmp_path / "below" / "again.yaml").write_bytes((tmp_path / "scores.yaml").read_bytes())
     assert len(load_published(tmp_path)) == 2
     monkeypatch.setattr("harness.deciding.published.MAX_FILES", 1)
-    with pytest.raises(UsageError, match="holds more than 1 files"):
+    with pytest.raises(UsageError, match="contains more than 1 files"):
         load_published(tmp_path)
 
 

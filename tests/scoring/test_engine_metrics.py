@@ -108,7 +108,7 @@ HOSTILE: dict[str, tuple[float | None, float | None, float | None, str]] = {
     "engine-lost": (None, None, None, "a counter disappeared"),
     "fractions": (24000.5, 3.0, 0.6, ""),
     "accepted-above-drafted": (24000.0, None, 0.6, "contradict each other"),
-    "drafts-without-accepts": (24000.0, 1.0, 0.6, "as good as off"),
+    "drafts-without-accepts": (24000.0, 1.0, 0.6, "so speculative decoding has no effect"),
     **dict.fromkeys(
         ("crlf", "openmetrics", "timestamps", "doubled", "no-labels", "extra-labels", "scientific", "no-total"), SOUND
     ),
@@ -180,7 +180,7 @@ def test_tokens_that_are_not_of_this_run_and_replicas_that_are_missing_are_found
     assert not used(2000).own
     assert "50% of the tokens on the metrics pages are not from this run" in used(2000).remarks[0]
     assert (used(500).own, used(500).tokens, used(500).preempted) == (False, None, None)  # a sum of a part is none
-    assert "50% fewer tokens than the client received" in used(500).remarks[0]
+    assert "50% fewer tokens than the client got" in used(500).remarks[0]
 
 
 @given(st.lists(st.lists(st.integers(1, 9), min_size=3, max_size=9), min_size=2, max_size=4), st.randoms())
@@ -197,14 +197,14 @@ def test_replicas_that_answer_in_turn_are_not_taken_for_a_restart(rises: list[li
     assert "several replicas share this address" in made.remarks[0]
     marks = ["A", "B", "A"] if len(rises) % 2 else ["A", "A", "B"]
     marked = [EnginePage("vllm", {MODEL: {"tokens": {"": 5.0 + n}}}, mark) for n, mark in enumerate(marks)]
-    assert ("fall and return" in metrics(*marked).remarks[0]) == (marks[-1] == "A")
+    assert ("fall and rise again" in figures(*marked).remarks[0]) == (marks[-1] == "A")
 
 
 def test_restarts_one_after_another_are_no_replicas() -> None:
     made = figures(*(page_of("vllm", {("tokens", "0"): tokens}) for tokens in (50, 90, 3, 7, 0, 2)))
     assert "the server was restarted during the run" in made.remarks[0]
     gone = figures(page_of("vllm", {("tokens", "0"): 5}), page_of("vllm", {("drafted", "0"): 5}))
-    assert "unknown are tokens: a series is gone" in gone.remarks[0]
+    assert "tokens unknown: a counter disappeared" in gone.remarks[0]
 
 
 def test_the_load_is_that_of_all_endpoints_and_speed_counts_at_full_load_only() -> None:

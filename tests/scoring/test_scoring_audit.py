@@ -190,4 +190,4 @@ def test_an_audit_needs_a_verdict_of_each_kind() -> None:
     assert "yet: of 149 verdicts by hand on samples that were graded correct, 0 are at the beginning" in why
     assert "not graded" not in why
     why = why_no_estimate(items, by_hand(dict.fromkeys([key for key in order if key.sample_index == 0], True)))
-    assert "yet: of 0 verdicts by hand on samples that were not graded correct, 0 stand at" in why
+    assert "yet: of 0 verdicts by hand on samples that were not graded correct, 0 are at" in why

@@ -197,8 +197,8 @@ def test_groups_of_very_unequal_size_widen_the_question_interval_with_a_warning(
     one_large, equal = score(lambda n: "large" if n < 12 else f"q{n}"), score(lambda n: f"pair {n // 2}")
     (sentence,) = [text for text in one_large.sentences if "group" in text]
     # (12 + 12)² / (12² + 12) = 3.7 of 13
-    assert sentence.startswith("12 of 24 questions are in one group (large): about other questions, the 13 groups say ")
-    assert "as much as 3.7 groups of equal size" in sentence
+    assert sentence.startswith("12 of 24 questions are in one group (large). The question interval is wide because ")
+    assert "worth only 3.7 groups of equal size" in sentence
     assert not any("group" in text for text in equal.sentences)
     assert one_large.accuracy.question is not None
     assert equal.accuracy.question is not None

@@ -110,7 +110,11 @@ def test_what_other_tools_made_is_named_with_its_number() -> None:
         ((), True, None),
         ((), False, None),
         ((True,), True, None),
-        ((True,), False, "1 of 2 samples were continued after an interruption, over the same tokens; the score leaves"),
+        (
+            (True,),
+            False,
+            "1 of 2 samples were continued after an interruption, over the same tokens; the score does not",
+        ),
         ((False,), True, "1 of them after their text was tokenized again; to exclude them, use --no-salvaged"),
         ((False,), False, "1 of them after their text was tokenized again; the score does not count them"),
     ],
@@ -166,7 +170,7 @@ def test_the_first_damaged_lines_of_a_journal_are_named(tmp_path: Path) -> None:
     (score,) = score_run(run, GradingOptions(workers=1))
     (warning,) = (warning.text for warning in score.warnings if "not counted" in warning.text)
     assert [part.partition(" (")[0] for part in warning.split("line ")[1:]] == ["2", "3", "4"]
-    assert " and 2 more; give the command" in warning
+    assert " and 2 more; repeat the run command" in warning
 
 
 def went_on(one: Sample, *, exact: bool) -> Sample:
@@ -191,7 +195,7 @@ def test_they_count_unless_they_are_left_out_and_are_graded_in_any_case(tmp_path
     assert bool(named) == (not exact)
     (without,) = score_run(run, GradingOptions(workers=1, salvaged=False))
     assert without.accuracy.value == 1.0
-    assert any("2 of 8 samples were continued" in one and "leaves them out" in one for one in without.sentences)
+    assert any("2 of 8 samples were continued" in one and "does not count them" in one for one in without.sentences)
     assert len(grades.read(run.benchmark("demo"))) == 8
     (again,) = score_run(run, GradingOptions(workers=1))
     assert again.accuracy.value == 0.75

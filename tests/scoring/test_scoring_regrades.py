@@ -58,7 +58,7 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
     graded.clear()
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
     assert (score.accuracy.value, graded, graders(run)) == (0.5, [], first)
-    assert "graded anew" not in " ".join(score.sentences)
+    assert "regraded" not in " ".join(score.sentences)
 
     own_verifier.write_text("def judge(answer, question):\n    return answer in ('7', '8')\n")
     (score,) = score_run(run, GradingOptions(workers=1), lambda _name, n: graded.append(n))
@@ -67,7 +67,7 @@ def test_a_changed_verifier_grades_again_by_itself_and_an_unchanged_one_does_not
     (before, *_), (now, *_) = ([grader for _, grader in each] for each in (first, graders(run)))
     assert f"2 samples regraded because the grader changed from {before} to {now}" in score.sentences
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert "graded anew" not in " ".join(score.sentences)
+    assert "regraded" not in " ".join(score.sentences)
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_no_altered_grade_is_believed_and_all_are_made_anew(tmp_path: Path) -> N
         (score,) = score_run(run, GradingOptions(workers=1))
         assert (score.accuracy.value, file.read_bytes()) == (0.5, data), seed
         assert told(score, "damaged or altered") == (n_damaged > 0), seed
-        assert told(score, "gone from grades.jsonl") == (len(lines) < 6), seed
+        assert told(score, "missing in grades.jsonl") == (len(lines) < 6), seed
 
 
 def test_grades_of_a_version_without_checksums_hold(tmp_path: Path) -> None:
