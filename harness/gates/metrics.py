@@ -100,7 +100,7 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
     scored = run.benchmarks.get(benchmark)
     score = None if scored is None else scored.score
     if scored is None or score is None:
-        return Figure(None, "the run has no score for it", {})
+        return Metric(None, "the run has no score for it", {})
     engine, servers = score.engine, run.manifest.provenance.servers.values()
     identity = {each: value for each, value in scored.record.identity.items() if each not in (*OF_A_GATE, "model")}
     by_replies = name == "acceptance_length" and bool(score.speculation)
@@ -128,11 +128,11 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
     if by_replies and score.speculation:
         return Metric(score.speculation.length, share, load)
     if not engine:
-        return Figure(None, "no server has a metrics page", load)
+        return Metric(None, "no server has a metrics page", load)
     value = engine.acceptance_length if name == "acceptance_length" else engine.cache_hit_rate
     if value is None or not engine.own:
-        return Figure(None, "; ".join(engine.remarks) or "the servers' metrics pages do not report it", load)
-    return Figure(value, share if name == "acceptance_length" else "", load)
+        return Metric(None, "; ".join(engine.remarks) or "the servers' metrics pages do not report it", load)
+    return Metric(value, share if name == "acceptance_length" else "", load)
 
 
 def check_lines(policy: Policy, runs: Sequence[ScoredRun], history: Iterable[MetricCheck]) -> list[MetricCheck]:
@@ -216,7 +216,7 @@ def _decided(
     sides = [*metrics, *([baseline] if baseline else [])]
     if not metrics:
         return stated(why=finds)
-    if other := {each for side in sides for each, value in side.load.items() if figures[0].load.get(each) != value}:
+    if other := {each for side in sides for each, value in side.load.items() if metrics[0].load.get(each) != value}:
         return stated(why=f"not compared because these differ: {', '.join(sorted(other))}")
     if limit is None or not all((side.value or 0) > 0 for side in sides):
         why = next((side.why for side in sides if not side.value), finds)

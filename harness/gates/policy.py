@@ -193,7 +193,7 @@ class Policy(Part):
 PLACES: dict[str, Collection[str]] = {
     "at the top level": Policy.model_fields,
     "under a benchmark": Watched.model_fields,
-    "in a line of `figures`": FigureLine.model_fields,
+    "in a line of `metrics`": MetricLine.model_fields,
     "under `likelihood`": Likeness.model_fields,
     "in a waiver": Waiver.model_fields,
     "under `run`": options_of(RunOptions),

@@ -165,7 +165,7 @@ class Session:
             outcome = sample_to(_stage(self._prepared, self.ids, looks), rounds, self._watcher, first=first)
         except StoppedByRule as stop:
             return "stopped", str(stop)
-        if n := outcome.n_owed or outcome.n_missing:
+        if n := outcome.n_missing or outcome.n_impossible:
             return (
                 "missing",
                 f"{count_noun(n, 'sample')} could not be sampled: see the warnings, and repeat the command",

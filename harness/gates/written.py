@@ -124,7 +124,7 @@ def believed(policy: Policy, gated: Gated, entries: Sequence[Gated]) -> Table:
         finds = f"detects a loss of {count_points(in_percent(least))}" if check.accuracy is not None else "-"
         level = "-" if math.isnan(known.level) else in_percent(known.level)
         rows.append((check.label, "tonight", finds, f"{known.known}", level))
-    for each in gated.figures:
+    for each in gated.metrics:
         finds = "-" if each.findable is None else f"detects a change of {each.findable:.1%}"
         level = "-" if each.reference is None else f"{each.reference:.4g}"
         rows.append((each.label, "tonight", finds, f"{each.known_runs}", level))

@@ -203,7 +203,7 @@ def open_points(decision: Decision) -> list[str]:
         lines.append(f"this does not mean that they are equal: {missed}")
     n_missing, effect = decision.paired.n_missing, "the intervals allow for any result of these samples"
     if not n_missing:
-        n_missing, effect = decision.n_owed, "the incomplete rounds are not counted"
+        n_missing, effect = decision.n_missing, "the incomplete rounds are not counted"
     if n_missing:
         advice = f": {COMPLETE_FIRST}" if decision.n_missing else ""
         return [*lines, f"{count_noun(n_missing, 'sample')} {are(n_missing)} missing, and {effect}{advice}"]

@@ -467,7 +467,7 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
     (tmp_path / "name.yaml").write_text(own.replace("demo", "dem0"), encoding="utf-8")
     for place, said in {
         "empty": "empty holds none",
-        "nowhere.yaml": "nowhere.yaml is not there",
+        "nowhere.yaml": "nowhere.yaml does not exist",
         "model.yaml": "model.yaml has no score of org/model-7b on demo: give --model",
         "name.yaml": "name.yaml has no score of org/model-7b on demo: give --model",
     }.items():

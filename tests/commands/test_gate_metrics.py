@@ -218,7 +218,7 @@ def test_public_histories_replayed_through_the_command_ring_no_alarm_and_a_true_
         (base / "gate.yaml").write_text(yaml.safe_dump(policy))
         foretold = harness(base, "gate", "gate.yaml", "--dry-run").out
         least = (
-            float(re.findall(rf"{figure}: a fall of ([\d.]+)% can be detected, based on \d+ similar", foretold)[0])
+            float(re.findall(rf"{metric}: a fall of ([\d.]+)% can be detected, based on \d+ similar", foretold)[0])
             / 100
         )
         fallen = float(np.exp(np.mean(np.log(values)))) * (1 - least)

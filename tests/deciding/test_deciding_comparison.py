@@ -107,7 +107,9 @@ def test_what_a_comparison_leaves_open_has_one_advice(n: int, n_missing: int, im
     (decision,) = decide([RunPair(run="a", baseline="b", paired=paired, imported=imported, n_missing=n_missing)])
     first, advice = open_points(decision)
     assert first.startswith("this does not mean that they are equal: a true difference of ")
-    expected = COMPLETE_FIRST if n_owed else ANSWERED_ONCE if imported else "use `harness plan` to find out how large"
+    expected = (
+        COMPLETE_FIRST if n_missing else ANSWERED_ONCE if imported else "use `harness plan` to find out how large"
+    )
     assert expected in advice
 
 

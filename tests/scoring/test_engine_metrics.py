@@ -197,13 +197,13 @@ def test_replicas_that_answer_in_turn_are_not_taken_for_a_restart(rises: list[li
     assert "several replicas share this address" in made.remarks[0]
     marks = ["A", "B", "A"] if len(rises) % 2 else ["A", "A", "B"]
     marked = [EnginePage("vllm", {MODEL: {"tokens": {"": 5.0 + n}}}, mark) for n, mark in enumerate(marks)]
-    assert ("fall and rise again" in figures(*marked).remarks[0]) == (marks[-1] == "A")
+    assert ("fall and rise again" in metrics(*marked).remarks[0]) == (marks[-1] == "A")
 
 
 def test_restarts_one_after_another_are_no_replicas() -> None:
-    made = figures(*(page_of("vllm", {("tokens", "0"): tokens}) for tokens in (50, 90, 3, 7, 0, 2)))
+    made = metrics(*(page_of("vllm", {("tokens", "0"): tokens}) for tokens in (50, 90, 3, 7, 0, 2)))
     assert "the server was restarted during the run" in made.remarks[0]
-    gone = figures(page_of("vllm", {("tokens", "0"): 5}), page_of("vllm", {("drafted", "0"): 5}))
+    gone = metrics(page_of("vllm", {("tokens", "0"): 5}), page_of("vllm", {("drafted", "0"): 5}))
     assert "tokens unknown: a counter disappeared" in gone.remarks[0]
 
 
