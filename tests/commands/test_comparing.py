@@ -180,7 +180,7 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     assert "was made from a file that has no row for" in imported
     assert "harness run" not in imported
     (graded_by,) = [warning for warning in second.decision.warnings if "graded by different graders" in warning]
-    assert "the run by rules/older; the baseline by rules/1. Score both again" in graded_by
+    assert "the run by rules/older, the baseline by rules/1. Score both again" in graded_by
     assert [one.field for one in first.settings] == ["dataset_digest"]
 
 
@@ -466,7 +466,7 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.yaml").write_text(own.replace("model-7b", "other"), encoding="utf-8")
     (tmp_path / "name.yaml").write_text(own.replace("demo", "dem0"), encoding="utf-8")
     for place, said in {
-        "empty": "empty holds none",
+        "empty": "empty contains none",
         "nowhere.yaml": "nowhere.yaml does not exist",
         "model.yaml": "model.yaml has no score of org/model-7b on demo: give --model",
         "name.yaml": "name.yaml has no score of org/model-7b on demo: give --model",

@@ -201,7 +201,7 @@ def test_copies_of_a_server_that_ignores_seeds_count_as_one_sample(tmp_path: Pat
             done = harness(tmp_path, "gate", "gate.yaml", "--out", f"run{deaf}", "--json")
         (check,) = json.loads(done.out)["checks"]
         # Copies tell in the second round, which is then the last one; an open gate whose end is known asks for no more.
-        assert ("copies count as one" in check["why"]) == deaf, done.out
+        assert ("counting copies as one" in check["why"]) == deaf, done.out
         assert not deaf or (check["rounds"] <= 2, done.code, "use: different samples" in check["why"]) == (
             True,
             4,
@@ -347,7 +347,10 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
             assert harness(tmp_path, "score", name).code == 0
         policy(tmp_path, server.base_url, benchmark="baseline: worse, loss: 20")
         worse = harness(tmp_path, "gate", "gate.yaml", "--out", "seen")
-        assert (worse.code, "a loss of 20.0 points is more than sums has in worse: 0.0" in worse.err) == (2, True)
+        assert (worse.code, "a loss of 20.0 points is more than the accuracy of sums in worse: 0.0" in worse.err) == (
+            2,
+            True,
+        )
         policy(tmp_path, server.base_url, benchmark="baseline: whole, loss: 20, max_samples: 2")
         for runs in (("part",), ("others",), ("worse", "part")):
             done = harness(tmp_path, "gate", "gate.yaml", *runs, "--out", "seen")
@@ -485,7 +488,7 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
         ("floor: 90, loss: 2, power: 99", "", "unknown key 'benchmarks.sums.power'. It belongs at the top level."),
         ("floor: 90, loss: 2, temperature: 1", "", "It belongs under `run`."),
         ("floor: 90, loss: 2}\n  24: {floor: 90, loss: 2", "", "benchmarks.24: expected a valid string"),
-        ("floor: 90, loss: 2", "waivers: [{benchmark: other, reason: why, until: 2030-01-01}]\n", "no benchmark"),
+        ("floor: 90, loss: 2", "waivers: [{benchmark: other, reason: why, until: 2030-01-01}]\n", "not a benchmark"),
         ("floor: 90, loss: 2", "false_alarm: 0\n", "greater than"),
     ],
 )
