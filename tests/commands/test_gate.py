@@ -126,7 +126,7 @@ def test_a_published_score_is_a_floor_if_it_is_one(
         ("temperature: 0.1", 3, "made with other settings"),
         ("model: other", 2, "does not serve other"),
         ("base_url: http://127.0.0.1:9/v1", 2, "no server answers"),
-        ("loss", 2, "this gate began with other benchmarks"),
+        ("loss", 2, "this gate started with other benchmarks"),
         ("baseline", 2, "other baselines"),
         ("plan", 3, "gate.plan.json is not the plan of a gate"),
         ("", 1, ""),
@@ -363,7 +363,7 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
         text = (tmp_path / "gate.yaml").read_text().replace("sums.jsonl", "other/sums.jsonl")
         (tmp_path / "gate.yaml").write_text(text)
         new = harness(tmp_path, "gate", "gate.yaml", "--out", "new")
-    assert (new.code, "lacks 10 of 10 questions of its baseline" in new.err) == (2, True), new.out
+    assert (new.code, "does not contain 10 of 10 questions of its baseline" in new.err) == (2, True), new.out
 
 
 def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: P
         assert (done.code, "gate gate: undecided" in done.out) == (4, True), done.out + done.err
         (tmp_path / "one.yaml").write_text("benchmarks: {sums: {baseline: both, loss: 15}}")
         one = harness(tmp_path, "gate", "one.yaml", "other")
-        assert (one.code, "counts 1 samples a question" in one.err) == (2, True), one.out + one.err
+        assert (one.code, "has 1 samples per question" in one.err) == (2, True), one.out + one.err
     assert not any((tmp_path / name).exists() for name in ("seen", "hist"))
 
 
