@@ -271,9 +271,7 @@ def decide(
         check = msgspec.structs.replace(check, key=key)
         if check.state in DECIDED and nights and deviation_of(policy, [*nights, check]).odd[-1]:
             apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
-            why = (
-                f"{check.why}; an outlier, {apart} points from the previous run, ignored for the deviation between runs"
-            )
+            why = f"{check.why}; outlier, {apart} points from the previous run, ignored for the deviation of runs"
             check = msgspec.structs.replace(check, odd=True, why=why)
         if nights and 100 * check.deviation > EXCESS * max(policy.run_deviation, 0.1):
             more = f"runs differ by about {in_percent(check.deviation)} points, which is more than run_deviation: "

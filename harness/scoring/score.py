@@ -357,9 +357,7 @@ def score_benchmark(
         points_of=most_points or msgspec.UNSET,
         right_from=(most_points and rules.right_from) or msgspec.UNSET,
     )
-    left_out = (
-        f"{count_noun(tallies.n_left_out, 'grade')} of unplanned samples not counted" if tallies.n_left_out else ""
-    )
+    left_out = f"{count_noun(tallies.n_left_out, 'unplanned grade')} not counted" if tallies.n_left_out else ""
     unequal = warned("unequal", [unequal_clusters(present), uneven_parts(present)])
     of_samples = (*warnings, *warned("left out", [left_out]), *unequal)
     own = _warnings(score, tallies, cut_by)

@@ -99,7 +99,7 @@ def test_grades_that_are_none_of_the_plan_or_come_again_are_left_out() -> None:
     score = score_benchmark(questions, [*grades, grade("q1", 3, "c")], 3)
     assert (score.accuracy.value, score.sentences) == (
         pytest.approx(1 / 3),
-        ["1 grade of unplanned samples not counted"],
+        ["1 unplanned grade not counted"],
     )
     score = score_benchmark(questions, [*grades, grade("q1", -1, "c")], None)
     assert (score.accuracy.value, len(score.sentences)) == (pytest.approx(1 / 3), 1)
