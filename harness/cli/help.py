@@ -250,7 +250,7 @@ def _that_is(words: str) -> str:
     if name == "--serve-option":
         return f"For the server that --serve starts, write {name} {re.sub(r'{[a-z]*}', 'VALUE', value)}."
     shown = words if name == "--extra-body" and "…" in value else name
-    return f"That is {shown} here." if name.startswith("-") else f"That is {name}, without a flag, here."
+    return f"That is {shown} here." if name.startswith("-") else f"Here it is {name}, without a flag."
 
 
 def _name_of(parameter: click.Parameter) -> str:

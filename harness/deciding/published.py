@@ -100,7 +100,7 @@ class PublishedScore:
     training_samples: str = ""
     """Number of training samples of the model, as printed."""
     by: Literal["authors", "others"] = "others"
-    """Who measured it: "authors" of the model, or "others". A source can contain both, for different models."""
+    """Who measured it: "authors" of the model, or "others". A source can contain numbers from both."""
     quoted: bool = False
     """Whether the source quotes this number from another source; `by` then refers to the quoted source."""
     stated: bool = True

@@ -206,7 +206,7 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
     n_equal: int
     """Samples with the same text as another sample of their question."""
     n_excess: int
-    """Number of these samples beyond what independent sampling explains."""
+    """Number of such samples in excess of what independent sampling explains."""
     n_questions: int
     """Number of questions with such samples."""
     independent: float

@@ -63,7 +63,7 @@ class Suite(Part, use_attribute_docstrings=True):
     """Remark on the suite."""
     conditions: dict[str, dict[str, Scalar]] = Field(default_factory=dict)
     """Name of a server → conditions that it changes (`attention_budget`, in tokens), named as in published scores. A
-    server that is not listed changes none.
+    server that is not listed changes nothing.
     """
 
 

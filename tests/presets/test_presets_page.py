@@ -34,7 +34,7 @@ def section(preset: Preset) -> list[str]:
         sent = ", ".join(f"{name} {value:g}" for name, value in sampling.plain.sent().items())
         ranges = ", ".join(f"{name} {least:g} to {most:g}" for name, (least, most) in sampling.range.items())
         allowed = f"; no warning for {ranges}" if ranges else ""
-        whose = "" if sampling.card else ", not of a card"
+        whose = "" if sampling.card else ", not from a model card"
         lines.append(f"- sampling{whose}: {sent}{allowed} ({source(sampling)})")
     if (context := preset.context) is not None:
         lines.append(f"- context: {context.tokens:,} ({source(context)})")
