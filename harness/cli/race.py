@@ -101,6 +101,6 @@ def _closing(raced: Raced) -> None:
     for name, state in raced.standings.items():
         click.echo(f"{visible(name)} against {visible(raced.baseline)}: {_in_words(state)}")
     used = ", ".join(f"{visible(name)} {n}" for name, n in raced.n_rounds.items())
-    click.echo(f"samples a question: {used}")
+    click.echo(f"samples per question: {used}")
     for name, path in raced.folders.items():
         click.echo(f"  {visible(name)}: {visible(str(path))}")

@@ -63,7 +63,7 @@ def _lines(comparison: PublishedComparison, *, decides: bool) -> list[str]:
     """The lines on one published score: the score and the verdict, the settings that differ, a note."""
     published = comparison.published
     samples = "an unknown number of samples" if published.samples is None else count_noun(published.samples, "sample")
-    size = f"{published.replies:,} replies with calls" if published.replies else f"{samples} a question"
+    size = f"{published.replies:,} replies with calls" if published.replies else f"{samples} per question"
     quoted = ", quoted by" if published.quoted else " by the model's authors," if published.by == "authors" else " by"
     error = "" if published.standard_error is None else f" ± {100 * published.standard_error:.2g}"
     lines = [

@@ -143,7 +143,7 @@ class Target:
         error, measured = self._error, self._precision
         of = {name: f" on {visible(name, 80)}" if len(measured) > 1 else "" for name in measured}
         reached = ", ".join(
-            f"{100 * now.error:.2f} points{of[name]} after {count_noun(now.rounds, 'sample')} a question"
+            f"{100 * now.error:.2f} points{of[name]} after {count_noun(now.rounds, 'sample')} per question"
             for name, now in measured.items()
         )
         if all(now.meets(error) for now in measured.values()):

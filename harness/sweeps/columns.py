@@ -96,7 +96,7 @@ def _source(comparison: PublishedComparison) -> str:
 
 def _at_k(result: CellResult, k: int, notes: Notes) -> str:
     value = pass_at_k(result, k)
-    few = "" if value is not None else f"{result.cell.name}: fewer than {k} samples a question"
+    few = "" if value is not None else f"{result.cell.name}: fewer than {k} samples per question"
     return with_interval(value) + notes.mark(few)
 
 

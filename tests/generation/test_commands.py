@@ -89,7 +89,7 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
         done = harness(*words, "--target-error", "1")
     assert done.code == 4
     assert re.search(
-        r"target missed: the sampling error is \d\.\d\d points after 10 samples a question; the target is 1", done.err
+        r"target missed: the sampling error is \d\.\d\d points after 10 samples per question; the target is 1", done.err
     )
     assert "--samples would have to be about" in done.err
     assert "complete" not in done.err
