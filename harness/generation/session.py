@@ -306,8 +306,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         if not beyond or self._on_surplus is None:
             return
         sentence = (
-            f"{name}: the score will use {count_noun(samples, 'sample')} per question and leave out {len(beyond)} stored "
-            f"ones beyond them; ask for {max(beyond) + 1} to use all"
+            f"{name}: the score will use {count_noun(samples, 'sample')} per question and leave out {len(beyond)} "
+            f"stored ones beyond them; ask for {max(beyond) + 1} to use all"
         )
         self._log.write("warning", message=sentence)
         self._on_surplus(sentence)
