@@ -56,29 +56,31 @@ def scores_of(path: Path, address: str = "") -> dict[str, Any]:
     try:
         data = read_named(path, MAX_FILE_BYTES)
         if len(data) > MAX_FILE_BYTES:
-            raise UsageError(f"{path} is longer than a record of Every Eval Ever may be: {MAX_FILE_BYTES:,} bytes")
+            raise UsageError(
+                f"{path} is too large for an Every Eval Ever record; the limit is {MAX_FILE_BYTES:,} bytes"
+            )
         with localcontext():  # a score that is no number leaves its mark in the context
             return _content(codec.decode(data, dict[str, Any]), address)
     except OSError as error:
-        raise UsageError(f"cannot read a record of Every Eval Ever from {path}: {error.strerror or error}") from error
+        raise UsageError(f"cannot read an Every Eval Ever record from {path}: {error.strerror or error}") from error
     except UsageError as error:
         raise UsageError(f"{path}: {error.sentence}") from error
     except (codec.DecodeError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise UsageError(f"{path} is no record of Every Eval Ever: {quoted(repr(error))}") from error
+        raise UsageError(f"{path} is not an Every Eval Ever record: {quoted(repr(error))}") from error
 
 
 def _content(record: dict[str, Any], address: str) -> dict[str, Any]:
     """The content of the file of published scores. Raises any of the errors that `scores_of` turns into a sentence."""
     if not record["schema_version"].startswith("0."):
         raise UsageError(
-            f"schema_version is {quoted(record['schema_version'])}, expected 0.x of Every Eval Ever's schema"
+            f"schema_version is {quoted(record['schema_version'])}, expected version 0.x of the Every Eval Ever schema"
         )
     about, library, results = record["source_metadata"], record["eval_library"], record["evaluation_results"]
     scores = [score for score in map(_score, results) if score is not None]
     times = Counter((score.row["benchmark"], score.row["metric"]) for score in scores)
     wholes = [score for score in scores if score.is_whole or times[score.row["benchmark"], score.row["metric"]] == 1]
     if not wholes:
-        raise UsageError("it has no accuracy, pass@k or maj@k of a whole benchmark in a known unit")
+        raise UsageError("it has no accuracy, pass@k or maj@k for a whole benchmark in a known unit")
     urls = [
         address,
         about.get("source_organization_url"),
@@ -86,7 +88,7 @@ def _content(record: dict[str, Any], address: str) -> dict[str, Any]:
     ]
     url = next((url for url in urls if url and url.startswith("https://")), None)
     if url is None:
-        raise UsageError("it names no https address of its source: give one as the second argument")
+        raise UsageError("it has no https URL of its source; give the URL as the second argument")
     return {
         "schema": 1,
         "source": {
@@ -123,7 +125,7 @@ def _score(result: dict[str, Any]) -> _Score | None:
     assert scale is not None  # the score of a benchmark that is wholly right
     share = Decimal(repr(details["score"])) / scale
     if not 0 <= share <= 1:
-        raise ValueError(f"the score {details['score']} is none from 0 to {scale}")
+        raise ValueError(f"the score {details['score']} is not between 0 and {scale}")
     name = _OVERALL.sub("", result["evaluation_name"]) or data["dataset_name"]
     names = (name, data["dataset_name"], data.get("hf_repo") or "")
     card = next((card for card in catalogue.shipped_cards() if _is_named(card, names)), None)

@@ -95,7 +95,7 @@ def fitted_max_tokens(
     ways = "Raise the server's context"
     if not fit and room >= MIN_ROOM:
         # The number that `fit` would send: it leaves room for the longest prompt by its upper bound.
-        ways += f", or give max_tokens={room} (fit_context does it for you)"
+        ways += f", or set max_tokens={room} (fit_context does this automatically)"
     raise ServerError(
         f"{benchmark}: the longest prompt ({least} to {most} tokens) and max_tokens {max_tokens} need at least "
         f"{least + max_tokens} tokens, but the server's context is {context}. {ways}."

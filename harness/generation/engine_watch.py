@@ -101,7 +101,7 @@ class _Watch:
             thread.join(max(0.0, due - time.monotonic()))
             if not first.is_set():
                 with contextlib.suppress(StoreError):
-                    self._write(endpoint, EnginePage(why="no answer in time"))
+                    self._write(endpoint, EnginePage(why="no response in time"))
         with self._writing:
             self._file.close()
 

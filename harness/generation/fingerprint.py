@@ -175,8 +175,8 @@ def ask(
     thread = Thread(target=lambda: asyncio.run(ask_all()), daemon=True, name="fingerprint")
     thread.start()
     with channel.waiting(
-        f"the fingerprint, {len(PROMPTS)} greedy replies of {TOKENS} tokens of each server, at most {SECONDS:.0f} s "
-        "(`fingerprint=False` leaves it out)"
+        f"the fingerprint: {len(PROMPTS)} greedy replies of {TOKENS} tokens from each server, at most {SECONDS:.0f} s "
+        "(`fingerprint=False` skips it)"
     ):
         # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
         thread.join(SECONDS + 5)
@@ -188,5 +188,7 @@ def ask(
         for url, beginnings in again.beginnings.items():
             if (n := same(given[url], beginnings)) < MIN_SAME:
                 del given[url]
-                taken.failures[url] = f"asked twice at temperature 0, only {n} of {len(PROMPTS)} replies begin alike"
+                taken.failures[url] = (
+                    f"sent twice at temperature 0, only {n} of {len(PROMPTS)} prompts gave equal replies"
+                )
     return taken

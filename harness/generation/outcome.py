@@ -102,7 +102,7 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
     if n := sum(causes.values()):
         why = ", ".join(f"{n}: {cause}" for cause, n in causes.items())
         replies = f"{n} of {count_noun(tally.finished, 'reply', 'replies')}"
-        yield f"{replies} have no text, and no limit cut them ({why}). `harness show RUN --anomaly` shows them."
+        yield f"{replies} have no text, though no limit truncated them ({why}). See `harness show RUN --anomaly`."
     notes = {**tally.notes}
     if tally.truncated > MANY_TRUNCATED * tally.finished:
         if (early := dispatcher.cuts.early(tally.finished)) is not None:
@@ -114,10 +114,10 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
         yield f"{said}."
     n_cut, spelling = dispatcher.n_cut - tally.continued, dispatcher.settings.spelling
     n_streams = n_cut + tally.finished
-    why = "" if spelling.api.states_ids else f" (api={spelling.api_name} states no token ids)"
+    why = "" if spelling.api.states_ids else f" (api={spelling.api_name} reports no token ids)"
     if n_cut > MANY_CUT * n_streams:
         yield (
             f"{n_cut} of {count_noun(n_streams, 'stream')} ({n_cut / n_streams:.0%}) broke off, and no later request "
-            f"continued them{why}. Long replies break off more often than short ones, so the stored ones may be too "
-            "short."
+            f"continued them{why}. Long replies break off more often than short ones, so the stored replies may be "
+            "too short."
         )

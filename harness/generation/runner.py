@@ -106,7 +106,7 @@ class Listener:
     @property
     def resume(self) -> str:
         """A sentence, to be appended to a message, on how to resume the run."""
-        return f" Resume with: {self.resume_command}" if self.resume_command else " The same command again resumes."
+        return f" Resume with: {self.resume_command}" if self.resume_command else " Run the same command to resume."
 
 
 def generate(
@@ -136,7 +136,7 @@ def generate(
     folder = RunFolder(settings.out)
 
     def interrupted(signum: int) -> str:
-        return f"stopped by {signal.Signals(signum).name}; what is stored in {folder.path} counts.{listener.resume}"
+        return f"stopped by {signal.Signals(signum).name}; samples stored in {folder.path} are kept.{listener.resume}"
 
     # Signals first: from here on Ctrl-C ends the run in order, also during the checks before the first request.
     with Signals(interrupted) as signals, hold(folder) as run:
@@ -227,8 +227,7 @@ class Runner:
             self.session.check_fingerprints(given, described, taken.failures, resuming=True)
         elif self.settings.fingerprint and not self.settings.stage:
             self.session.warn(
-                "a session with a budget takes no fingerprint, so this one cannot notice that the server's model has "
-                "changed."
+                "a session with a budget takes no fingerprint, so it cannot detect that the server's model has changed."
             )
 
     def _fingerprints(self, endpoints: Sequence[Endpoint]) -> fingerprint.Fingerprints:
@@ -237,8 +236,8 @@ class Runner:
         taken = fingerprint.ask(self.settings, neutral, endpoints, self.opener, former)
         for url in taken.toolless:
             self.session.warn(
-                f"{url} drops the tool: it counts as many prompt tokens with the tool as without it. Its chat "
-                "template, or a gateway in front of it, leaves tools out, so the model cannot call any."
+                f"{url} drops the tool: prompts have as many tokens with the tool as without it. Its chat template, or "
+                "a gateway in front of it, omits tools, so the model cannot call any."
             )
         return taken
 
@@ -255,7 +254,7 @@ class Runner:
         """
         n = self.settings.concurrency
         if self.settings.batching is None and (n := limit_concurrency(n)) < self.settings.concurrency:
-            self.session.warn(f"the limit of open files (ulimit -n) lowers `concurrency` to {n}.")
+            self.session.warn(f"the open-file limit (ulimit -n) reduces `concurrency` to {n}.")
         return n
 
     def network(

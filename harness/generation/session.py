@@ -156,7 +156,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             journal = Journal.open(self._folder.benchmark(name), log=self._log)
             self.journals[name] = journal
             if damaged := journal.report.damaged:
-                self.warn(f"{name}: {len(damaged)} damaged lines of samples.jsonl do not count (see log.jsonl).")
+                self.warn(f"{name}: {len(damaged)} damaged lines of samples.jsonl are ignored (see log.jsonl).")
             self._joined_keys[name] = KeySet() if run is None else stored_keys(run.benchmark(name))
             expected, keys = self._settings.benchmarks[name].plan(), self._keys(name)
             taken = {(benchmark, key) for benchmark, key in taken if benchmark != name or keys.add(key)}
@@ -227,7 +227,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         """Open the store of half-written samples, with the parts that earlier sessions wrote of samples in `plan`."""
         writer = self._writer = PartWriter(self._folder, plan.missing, self._log.write, self._clock)
         if writer.damage:
-            self.warn(f"half-written answers do not count: {writer.damage}")
+            self.warn(f"half-written answers are ignored: {writer.damage}")
         return writer
 
     @property
@@ -249,8 +249,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         for name in self._question_sets.keys() - records.keys():
             if self._folder.benchmark(name).has_samples():
                 raise StoreError(
-                    f"{self._folder.benchmark(name).path} holds samples, and manifest.json does not say under which "
-                    "settings they were made. Put the manifest back, or use another run folder."
+                    f"{self._folder.benchmark(name).path} contains samples, but manifest.json does not record "
+                    "their settings. Restore the manifest, or use another run folder."
                 )
         records_left = {
             name: record for name, record in records.items() if name in bound or name not in self._question_sets
@@ -306,8 +306,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         if not beyond or self._on_surplus is None:
             return
         sentence = (
-            f"{name}: the score will use {count_noun(samples, 'sample')} per question and leave out {len(beyond)} "
-            f"stored ones beyond them; ask for {max(beyond) + 1} to use all"
+            f"{name}: the score will use {count_noun(samples, 'sample')} per question and ignore {len(beyond)} "
+            f"stored ones beyond them; request {max(beyond) + 1} to use all"
         )
         self._log.write("warning", message=sentence)
         self._on_surplus(sentence)
@@ -344,7 +344,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         if changes.model and not self._settings.accept_server_change:
             raise servers_refusal(changes.model)
         for change in changes.model:
-            self.warn(f"another model continues the run, as accept_server_change allows: {change}.")
+            self.warn(f"the run continues with another model, as accept_server_change allows: {change}.")
         for change in changes.host:
             self.warn(f"the server has changed: {change}.")
         started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -397,7 +397,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                     why = f"gave no fingerprint ({quoted(failure).rstrip('.')})"
                 self.warn(
                     f"{url} {why}. A fingerprint is eight short greedy replies, which differ if the model or its "
-                    "precision has changed. This session cannot notice such a change; its samples count all the same."
+                    "precision has changed. This session cannot detect such a change, but its samples count."
                 )
         if not given:
             return
@@ -407,11 +407,11 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         same = {url: fingerprint.same(former.beginnings, beginnings) for url, beginnings in given.items()}
         for url, n_same in same.items():
             n_all = len(former.beginnings)
-            alike = f"{n_same} of {n_all} replies at temperature 0 begin like those of {former.endpoint}"
+            alike = f"{n_same} of {n_all} replies at temperature 0 begin the same way as those of {former.endpoint}"
             if n_same < fingerprint.MIN_SAME:
                 self.warn(
-                    f"{url} replies differently from this run's servers: only {alike}; batches alone do not change so "
-                    "many. Is it the same model, with the same template and precision?"
+                    f"{url} replies differently from this run's servers: only {alike}; batching alone does not "
+                    "change so many. Is it the same model, with the same template and precision?"
                 )
             # Other requests in the server's batch may change one beginning or two, but never all.
             if n_same == 0 and resuming and recorded is not None and not self._settings.accept_server_change:
@@ -466,8 +466,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 self._fitted[name] = fitted
                 whose = "" if self._settings.fit_context else "its default "
                 self.warn(
-                    f"{name}: max_tokens is lowered from {whose}{max_tokens} to {fitted}: the server's context is "
-                    f"{context}."
+                    f"{name}: max_tokens is lowered from {whose}{max_tokens} to {fitted}, because the server's "
+                    f"context is {context}."
                 )
                 rest = {n: r for n, r in self._manifest.benchmarks.items() if n != name}
                 self._manifest = msgspec.structs.replace(self._manifest, benchmarks=rest)
@@ -476,7 +476,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
     def _smallest_context(self, contexts: Iterable[int], down: Sequence[ServerError]) -> int | None:
         """Return the smallest context that the endpoints state, in tokens; None if none does. Raises `ServerError`."""
         if not self._settings.endpoints:
-            raise ServerError("samples are missing and no server is known: name one with base_url, or start one.")
+            raise ServerError("samples are missing, but no server is known: specify base_url, or start a server.")
         # One endpoint that answers is enough; the others may still be starting.
         if len(down) == len(self._settings.endpoints):
             raise down[0]
@@ -528,8 +528,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         if self._writer is not None and (anew := self._writer.anew):
             n, tokens = count_noun(len(anew), "half-written answer"), sum(anew)
             self.warn(
-                f"{n} ({count_noun(tokens, 'token')}) were given up, and the samples begun anew: the "
-                f"server answers whole requests and fails those that continue an answer ({self._writer.refusal})."
+                f"{n} ({count_noun(tokens, 'token')}) were discarded and their samples started over: "
+                f"the server answers new requests, but fails those that continue an answer ({self._writer.refusal})."
             )
         for doubt in doubts(dispatcher):
             self.warn(doubt)

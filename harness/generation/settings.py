@@ -283,7 +283,7 @@ def limit_concurrency(concurrency: int) -> int:
         return concurrency
     if soft < MIN_DESCRIPTORS:
         raise UsageError(
-            f"the limit of open files (ulimit -n) is {soft}; a run needs {MIN_DESCRIPTORS}, plus one per request; "
+            f"the open-file limit (ulimit -n) is {soft}, but a run needs {MIN_DESCRIPTORS} plus one per request; "
             f"raise it, for example with `ulimit -n {MIN_DESCRIPTORS + SPARE_DESCRIPTORS + concurrency}`"
         )
     return max(1, min(concurrency, soft - SPARE_DESCRIPTORS))

@@ -54,8 +54,8 @@ KINDS = {
 """Meaning → the kind of failure, if it is not "server"."""
 
 LAST_WORDS = {
-    **dict.fromkeys(("pace", "away", "unavailable"), "once the server takes requests"),
-    **dict.fromkeys(("chance", "slow"), "once that is mended"),
+    **dict.fromkeys(("pace", "away", "unavailable"), "once the server accepts requests"),
+    **dict.fromkeys(("chance", "slow"), "every request fails; check the server's log"),
 }
 """Meaning → when the same command helps, if every request ends so; of all others no such words are known."""
 

@@ -98,7 +98,7 @@ def test_a_key_that_the_run_s_own_server_refuses_is_not_the_judge_s(tmp_path: Pa
     with FakeServer(refuses) as server, FakeServer(able) as judge:
         done = harness(tmp_path, *run_words(tmp_path, server, judge.base_url))
     said = " ".join(done.err.split())
-    assert f"{server.base_url} refuses: HTTP 401: no such key; put the right key, without quotes, into OPENAI" in said
+    assert f"{server.base_url} refuses: HTTP 401: no such key; put the correct key, without quotes, into OPENAI" in said
 
 
 def silent() -> Iterator[Step]:

@@ -143,14 +143,14 @@ def test_what_a_record_states_is_named_as_ours(
         (changed((("model_info",), ABSENT)), "'model_info'"),
         (changed((("schema_version",), "1.0")), "schema_version is 1.0, expected 0.x"),
         (changed(((*DETAILS, "score"), ABSENT)), "'score'"),
-        (changed(((*DETAILS, "score"), 155)), "the score 155 is none from 0 to 100"),
+        (changed(((*DETAILS, "score"), 155)), "the score 155 is not between 0 and 100"),
         (changed(((*METRIC, "metric_unit"), "points"), ((*METRIC, "max_score"), 10)), "in a known unit"),
         (changed(((*METRIC, "max_score"), 1)), "in a known unit"),
         (changed(((*METRIC, "metric_id"), "f1")), "it has no accuracy, pass@k or maj@k"),
         (changed((("evaluation_results",), [])), "it has no accuracy, pass@k or maj@k"),
-        ([], "is no record of Every Eval Ever"),
-        (b"[" * 100_000, "is no record of Every Eval Ever"),
-        (b"\xff\xfe", "is no record of Every Eval Ever"),
+        ([], "is not an Every Eval Ever record"),
+        (b"[" * 100_000, "is not an Every Eval Ever record"),
+        (b"\xff\xfe", "is not an Every Eval Ever record"),
     ],
 )
 def test_another_record_is_refused_in_one_sentence(tmp_path: Path, record: Any, said: str) -> None:

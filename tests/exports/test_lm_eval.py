@@ -107,7 +107,7 @@ def test_questions_that_may_not_be_shown_have_results_and_no_samples(tmp_path: P
 def test_a_file_is_refused_that_would_mix_or_guess(tmp_path: Path) -> None:
     run = gsm8k(tmp_path / "run")
     other = write_run(tmp_path / "other", varied(), identity={"model": "org/model-8b"})
-    with pytest.raises(UsageError, match=r"one model, and these runs have org/model-7b, org/model-8b"):
+    with pytest.raises(UsageError, match=r"only one model, not org/model-7b, org/model-8b"):
         harness.export([run, other], "lm_eval", out=tmp_path / "out")
     for to in ("lm_eval", "parquet"):
         with pytest.raises(UsageError, match=r"gsm8k is in both .*again: export these runs one at a time"):

@@ -82,7 +82,7 @@ def test_every_eval_evers_record_comes_back_as_published_scores(run: RunFolder, 
     assert back["pass@1"].settings == {"temperature": 0.6, "top_p": 0.95, "max_tokens": 64}
 
 
-UNKNOWN, CHANGED = "of no benchmark whose leaderboard on the Hub is known", "of an incomplete or changed benchmark"
+UNKNOWN, CHANGED = "of benchmarks without a known leaderboard on the Hub", "of an incomplete or changed benchmark"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_the_hub_gets_a_whole_benchmark_and_a_sentence_says_why_it_gets_no_other
     samples, out = {benchmark: complete(benchmark, questions)}, tmp_path / "out"
     run = write_run(tmp_path / "a", samples, questions=questions, of_each=1, settings=settings, identity=asked)
     if reason is not None:
-        with pytest.raises(UsageError, match=f"there is no result to write as hub, only samples {reason}"):
+        with pytest.raises(UsageError, match=f"there is no result to export as hub, only samples {reason}"):
             harness.export(run, "hub", out=out)
         assert not out.exists()
         return

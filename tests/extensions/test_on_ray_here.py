@@ -100,7 +100,7 @@ def test_shards_of_a_cluster_become_one_run(tmp_path: Path, server: FakeServer) 
     assert (run.outcome.n_expected, run.outcome.n_done, run.outcome.n_missing) == (N * M, N * M, 0)
     n_lost = N * M - run.outcome.tally.finished
     assert n_lost > 0, "the first task was lost"
-    assert f"{n_lost} samples of this session are of tasks that were lost later" in "".join(run.outcome.warnings)
+    assert f"{n_lost} samples of this session are from tasks that were lost later" in "".join(run.outcome.warnings)
     assert {sample.key: sample.text for sample in run.samples()} == {one.key: one.text for one in alone.samples()}
     before = len(server.requests)
     again = harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")
@@ -125,11 +125,11 @@ def test_only_what_this_session_plans_counts(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"shard": "1/2"}, "shard='1/2'|shard: it does not go with `on`"),
-        ({"rpm": 10.0}, "rpm: it does not go with `on`"),
-        ({"budget_tokens": 10}, "budget_tokens: it does not go with `on`"),
-        ({"serve": "vllm"}, "serve: it does not go with `on`"),
-        ({"base_url": ()}, "needs an address that every node reaches"),
+        ({"shard": "1/2"}, "shard='1/2'|shard: it cannot be used with `on`"),
+        ({"rpm": 10.0}, "rpm: it cannot be used with `on`"),
+        ({"budget_tokens": 10}, "budget_tokens: it cannot be used with `on`"),
+        ({"serve": "vllm"}, "serve: it cannot be used with `on`"),
+        ({"base_url": ()}, "needs an address that every node can reach"),
         ({"model": None}, "needs `model` or `out`"),
     ],
 )
@@ -150,7 +150,7 @@ def test_nodes_whose_sandboxes_differ_are_refused_before_a_shard_asks(
     versions = iter(["2.0"] * n_equal + ["2.1"] * 9)
     of_node = lambda _: {"sums": PYTHON.settings({"packages": {"numpy": next(versions)}})}  # noqa: E731
     monkeypatch.setattr(sampling, "tools_of", of_node)
-    with pytest.raises(UsageError, match=r"another sandbox .*2\.1.* than that of the first node .*2\.0"):
+    with pytest.raises(UsageError, match=r"the sandbox .*2\.1.* differs from that of the first node .*2\.0"):
         harness.run(**asked(tmp_path, server), out=tmp_path / "run", on="ray")
     assert bool([r for r in server.requests if r.method == "POST"]) == (n_equal == 7)
 
@@ -174,7 +174,7 @@ URL = ["--base-url", "http://127.0.0.1:1"]
     [
         ([*RUN_ON, "ray", *URL], "needs the package ray"),
         ([*RUN_ON, "dask", *URL], "expected ray or ray://HOST:PORT"),
-        ([*RUN_ON, "ray", "--dry-run"], "needs an address that every node reaches"),
+        ([*RUN_ON, "ray", "--dry-run"], "needs an address that every node can reach"),
         (["score", "run", "--on", "ray"], "needs the package ray"),
     ],
 )
@@ -282,5 +282,8 @@ def test_a_cluster_that_loses_its_head_is_given_up(monkeypatch: pytest.MonkeyPat
             return [], refs
 
         stand_in(monkeypatch, head, remote=lambda **_: lambda _: SimpleNamespace(remote=lambda *_: 0), wait=wait)
-        with pytest.raises(ServerError, match="its head took no connection for 0 s"), cluster.Cluster("ray") as lost:
+        with (
+            pytest.raises(ServerError, match="its head node accepted no connection for 0 s"),
+            cluster.Cluster("ray") as lost,
+        ):
             lost.each(print, [()], ["shard 1"], Watcher())

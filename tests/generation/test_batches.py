@@ -450,9 +450,9 @@ def test_a_step_that_fails_is_a_line_with_the_next_try(asked: dict[str, Any], mo
 
     assert run_on(BatchProvider(instead=instead), asked).complete
     sizes, *failed = lines
-    assert sizes.startswith(f"handing in {N * M} requests, ")
+    assert sizes.startswith(f"uploading {N * M} requests, ")
     expected = [("503", 1), ("529", 2)]
-    assert failed[:2] == [f"the upload failed (HTTP {status}: no room); tried again in {s} s" for status, s in expected]
+    assert failed[:2] == [f"the upload failed (HTTP {status}: no room); retrying in {s} s" for status, s in expected]
 
 
 @pytest.mark.parametrize(("status", "message"), [(401, "no key"), (404, "no such route")])
@@ -462,7 +462,7 @@ def test_a_provider_without_batches_stops_the_run(asked: dict[str, Any], status:
 
     with (
         FakeServer(BatchProvider(instead=instead).answer) as server,
-        pytest.raises(harness.ServerError, match=f"no batch can be made: HTTP {status}: {message}"),
+        pytest.raises(harness.ServerError, match=f"cannot create a batch: HTTP {status}: {message}"),
     ):
         harness.run(base_url=server.base_url, **asked)
     with FakeServer(BatchProvider().answer) as server:
@@ -485,7 +485,7 @@ def test_a_batch_that_the_provider_has_forgotten_is_named_with_the_way_out(asked
         harness.run(base_url=server.base_url, **asked)
         (asked["out"] / "sums" / "samples.jsonl").unlink()
         provider.batches.clear()
-        with pytest.raises(harness.ServerError, match=r"no longer knows the batch batch_0.*remove .*batches\.jsonl"):
+        with pytest.raises(harness.ServerError, match=r"no longer has the batch batch_0.*delete .*batches\.jsonl"):
             harness.run(base_url=server.base_url, **asked)
         (asked["out"] / "batches.jsonl").unlink()
         assert harness.run(base_url=server.base_url, **asked).complete
@@ -508,7 +508,7 @@ def test_batches_of_another_address_are_not_asked_for_elsewhere(asked: dict[str,
         harness.run(base_url=server.base_url, attempts=1, **asked)
     with (
         FakeServer(BatchProvider().answer) as other,
-        pytest.raises(harness.ServerError, match=f"were sent in batches to {server.base_url}"),
+        pytest.raises(harness.ServerError, match=f"sent samples in batches to {server.base_url}"),
     ):
         harness.run(base_url=other.base_url, **asked)
 

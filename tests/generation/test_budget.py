@@ -111,9 +111,9 @@ def test_a_budget_below_the_first_round_says_which_would_do_and_that_budget_does
     small = budget(64, budget_tokens=50)
     assert not small.fits()
     assert small.sentence() == (
-        "stopped by the budget: 0 of 50 tokens used. Nothing is begun that could exceed it, and a reply may take "
+        "stopped by the budget: 0 of 50 tokens used. No request may exceed it, and a reply may take "
         "64. The "
-        "first round has 10 replies: give budget_tokens at least 640, or a smaller max_tokens"
+        "first round has 10 replies: set budget_tokens to at least 640, or lower max_tokens"
     )
     assert not small.has_begun
     assert not budget(64, budget_tokens=639).may_start(0)

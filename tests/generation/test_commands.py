@@ -157,7 +157,7 @@ def test_replies_without_an_answer_stop_the_run_and_show_one(tmp_path: Path, har
         words = run_words(sums(tmp_path, 10), "--base-url", server.base_url, "--samples", "10")
         stopped = harness(*words)
         assert stopped.code == 4
-        assert "give no answer that the grader finds" in stopped.err
+        assert "contain no answer that the grader can find" in stopped.err
         assert "I would rather not say" in stopped.err
         assert harness(*words, "--no-canary").code == 0
 
@@ -200,7 +200,7 @@ def test_a_run_is_steered_by_the_command(tmp_path: Path, harness: Command) -> No
     with FakeServer(able(1.0)) as server:
         assert harness(*run_words(sums(tmp_path, 6), "--base-url", server.base_url)).code == 0
     ended = harness("status", "run", "--pause")
-    assert (ended.code, "no run is going on in" in ended.err) == (3, True)
+    assert (ended.code, "no run is active in" in ended.err) == (3, True)
     assert harness("status", "run", "--pause", "--resume").code == harness("status", "--drain").code == 2
     assert harness("status", "run", "--concurrency", "0").code == 2
 

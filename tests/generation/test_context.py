@@ -49,7 +49,7 @@ def test_what_cannot_fit_is_one_sentence_with_both_ways_out() -> None:
     assert "the longest prompt (100 to 365 tokens)" in message
     # The advice is what fit_context sends, so that it is not refused in its turn.
     fitted = fitted_max_tokens("aime24", [question(text="x" * 600)], 32768, 32768, fit=True)
-    assert f"give max_tokens={fitted}" in message
+    assert f"set max_tokens={fitted}" in message
     assert "fit_context" in message
     assert "\n" not in message
 

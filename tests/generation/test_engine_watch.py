@@ -102,14 +102,14 @@ def only_first(server: FakeServer, _: Request, pages: list[int] = []) -> list[St
 
 
 HOSTILE: dict[str, tuple[Callable[[FakeServer, Request], Iterable[Step]], str]] = {
-    "silent": (lambda *_: [STALL], "no answer in time"),
+    "silent": (lambda *_: [STALL], "no response in time"),
     "a byte a second": (
         lambda *_: [http(200, b"x" * 99)[:-99], *(step for _ in range(99) for step in (Pause(1.0), b"x"))],
-        "no answer in time",
+        "no response in time",
     ),
     "an endless head": (
         lambda *_: [b"HTTP/1.1 200 X\r\n", *(step for n in range(99) for step in (Pause(0.5), b"a: b\r\n"))],
-        "no answer in time",
+        "no response in time",
     ),
     "reset": (lambda *_: [RESET], "no answer"),
     "closed": (lambda *_: [CLOSE], "no answer"),
@@ -140,7 +140,7 @@ def test_a_page_that_lies_or_hangs_changes_nothing_but_the_figures(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, words = HOSTILE[name]
-    for bound in BOUNDS if words == "no answer in time" else ():
+    for bound in BOUNDS if words == "no response in time" else ():
         monkeypatch.setattr(engine_watch, bound, 0.2)
     with serve(page) as server:
         run(tmp_path / "r", server, limit=2)

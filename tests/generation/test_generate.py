@@ -61,7 +61,7 @@ def test_samples_that_the_manifest_does_not_know_are_refused(tmp_path: Path) -> 
         folder = RunFolder(settings.out)
         replaced = msgspec.structs.replace(Manifest.load(folder), benchmarks={})
         replaced.save(folder)
-        with pytest.raises(StoreError, match=r"manifest\.json does not say"):
+        with pytest.raises(StoreError, match=r"manifest\.json does not record"):
             run(settings, question_set(tmp_path, 2))
 
 

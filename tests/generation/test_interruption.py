@@ -324,7 +324,7 @@ def test_a_broken_file_changes_nothing_and_says_where(tmp_path: Path) -> None:
             until(lambda: gate.working == 8, "8 requests in flight")
             listing(tmp_path / "nodes", server.base_url, "http://other:1 weight=2")
             until(lambda: bool(events(settings, "endpoints_not_changed")), "the refusal of the file")
-            assert "line 2: expected one address a line" in events(settings, "endpoints_not_changed")[0]["reason"]
+            assert "line 2: expected one address per line" in events(settings, "endpoints_not_changed")[0]["reason"]
             (tmp_path / "nodes").unlink()
             gate.open.set()
             assert outcome().complete

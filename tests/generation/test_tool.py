@@ -332,7 +332,7 @@ def test_without_any_sandbox_the_run_ends_by_a_code_of_its_own_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: Any, **__: Any) -> Any:
-        raise HelperFailed("no sandbox could be started")
+        raise HelperFailed("could not start a sandbox")
 
     with FakeServer(scripted(calls("6*7"), ANSWER)) as server:
         settings = settings_of(tmp_path / "run", server.base_url)

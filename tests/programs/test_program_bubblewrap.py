@@ -52,7 +52,7 @@ def test_as_root_the_bits_for_others_say_which_python_is_taken(
 
 def test_without_a_python_that_can_be_read_nothing_runs(own: Path) -> None:
     own.unlink()
-    with pytest.raises(UsageError, match="no Python that the sandbox's user can read"):
+    with pytest.raises(UsageError, match="the sandbox user can read no Python"):
         bubblewrap.interpreter()
     Path(bubblewrap.SYSTEM_PYTHON).touch()
     assert bubblewrap.interpreter() == bubblewrap.SYSTEM_PYTHON
@@ -76,7 +76,7 @@ def test_a_machine_without_bubblewrap_or_of_another_kind_is_refused(monkeypatch:
     monkeypatch.setattr(bubblewrap, "supported", lambda: True)
     assert bubblewrap.require() == "/opt/bwrap"
     monkeypatch.setattr(bubblewrap, "supported", lambda: False)
-    with pytest.raises(UsageError, match="the sandbox is written for Linux on x86_64 and aarch64, not for "):
+    with pytest.raises(UsageError, match="the sandbox supports Linux on x86_64 and aarch64, not "):
         bubblewrap.require()
     monkeypatch.setattr(bubblewrap.shutil, "which", lambda _: None)
     with pytest.raises(UsageError, match="bwrap is not installed: `apt install bubblewrap`"):

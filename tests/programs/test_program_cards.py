@@ -93,11 +93,11 @@ def test_long_tests_are_kept_once_in_the_cache_and_missed_in_a_sentence(tmp_path
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"private_test_cases": base64.b64encode(zlib.compress(pickle.dumps([1]))).decode()}, "more than a text"),
+        ({"private_test_cases": base64.b64encode(zlib.compress(pickle.dumps([1]))).decode()}, "more than text"),
         ({"private_test_cases": "no tests"}, "neither JSON nor base64"),
         ({"public_test_cases": "[]", "private_test_cases": "[]"}, "has 0 tests"),
         ({"public_test_cases": '[{"input": 1}]'}, "cannot be read"),
-        ({"public_test_cases": None}, "must have a text in `public_test_cases`"),
+        ({"public_test_cases": None}, "must have text in `public_test_cases`"),
     ],
 )
 def test_a_row_that_is_none_is_refused_by_its_place(tmp_path: Path, changes: dict[str, Any], complaint: str) -> None:
@@ -123,7 +123,7 @@ def test_mbpp_shows_its_assertions_and_mbpp_plus_runs_the_long_ones(tmp_path: Pa
     assert "assert add(1, 2) == 3" in plain.messages[-1].content
     (plus,) = asked(tmp_path, "mbpp_plus", row | {"test": "for x in range(9):\n    assert add(x, 1) == x + 1"})
     assert references.tests_of(plus.references[0]).checks == ("for x in range(9):\n    assert add(x, 1) == x + 1",)
-    with pytest.raises(UsageError, match="calls no function"):
+    with pytest.raises(UsageError, match="does not call a function"):
         asked(tmp_path, "mbpp", row | {"test_list": ["assert True"]})
 
 

@@ -122,8 +122,8 @@ def test_a_sandbox_with_files_left_in_it_is_not_used_again(cell_of: CellOf) -> N
 def test_a_job_is_done_again_once_in_a_new_sandbox(cell_of: CellOf) -> None:
     for failing, message in (
         (dead, "the sandbox ended: "),
-        (over_too_soon, "the job ended without a report, with the wait status 9"),
-        (listing, "the sandbox sent a message that is no JSON object"),
+        (over_too_soon, "the job ended without a report \\(wait status 9"),
+        (listing, "the sandbox sent a message that is not a JSON object"),
     ):
         maker = Maker(failing, good, failing, failing, good)
         cell = cell_of(maker)

@@ -152,7 +152,7 @@ def test_a_sandbox_that_dies_while_it_starts_is_made_anew(monkeypatch: pytest.Mo
     interpreters = Interpreters(TOOL)
     assert interpreters.run(1, "6*7")[0] == "42"
     deaths[0] = 99
-    with pytest.raises(HelperFailed, match="no sandbox could be started") as failed:
+    with pytest.raises(HelperFailed, match="could not start a sandbox") as failed:
         interpreters.run(2, "6*7")
     assert failed.value.exit_code == 5
     with pytest.raises(UsageError, match="nothing was executed"):

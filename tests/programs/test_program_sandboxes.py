@@ -22,6 +22,6 @@ def test_a_sandbox_that_does_not_come_up_is_refused_with_its_complaint_and_ended
         # As a sandbox does, it holds the channel until it has complained.
         return subprocess.Popen(complains, stderr=subprocess.PIPE, start_new_session=True, pass_fds=(channel,))
 
-    with pytest.raises(UsageError, match="no sandbox could be started: no room here; nothing was executed"):
+    with pytest.raises(UsageError, match="could not start a sandbox: no room here; nothing was executed"):
         cells.tried(SimpleNamespace(start=start, end=ended.append))
     assert len(ended) == 2, "it is tried twice"

@@ -60,7 +60,7 @@ def test_the_first_failing_test_is_told_with_what_came(cell: SandboxCell) -> Non
     assert decision.failure is not None
     assert decision.failure.test == 2
     assert decision.failure.steps == (
-        "the first test that failed is number 2",
+        "the first failed test is number 2",
         "input: -1",
         "expected: 1",
         "came: 0\\n",

@@ -173,7 +173,7 @@ def test_damage_is_refused_since_it_may_hide_what_was_handed_in(run: RunFolder) 
     ledger.planned("one", "http://h/v1", ["a"])
     whole = run.batches.read_bytes()
     run.batches.write_bytes(whole.replace(b'"one"', b'"two"'))
-    with pytest.raises(StoreError, match=r"line 1 is damaged: .*remove the file"):
+    with pytest.raises(StoreError, match=r"line 1 is damaged: .*delete the file"):
         BatchLedger(run)
 
 

@@ -97,7 +97,7 @@ class Careful:
             words.add(once(down) if is_known else "command again to request them")
             words |= {"perhaps with a longer timeout"} if "timeout" in kinds and not is_known else set()
         if kinds & {"rejected", "refused"} and down is None:
-            words.add("would be refused again")
+            words.add("so a retry would fail too")
         if "too_long" in kinds:
             words.add("smaller max_tokens")
         return words
@@ -124,7 +124,7 @@ def once(down: Sequence[RequestFailed | None] | None) -> str:
     takes_none = {f.status in TAKES_NONE or (f.kind == "connect" and f.sent) for f in down or () if f}
     kinds = {f.kind if f.sent else "unsent" for f in down or () if f}
     if True in takes_none:
-        return "once the server takes requests"
+        return "once the server accepts requests"
     if "unsent" in kinds:
-        return "once the server answers"
-    return "longer timeout, or" if "timeout" in kinds else "once that is mended"
+        return "once the server responds"
+    return "longer timeout, or" if "timeout" in kinds else "every request fails"

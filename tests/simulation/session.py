@@ -55,13 +55,13 @@ LATE_S = 0.01
 """Seconds by which the session may wake late."""
 
 LAST_WORDS = (
-    "once the server answers",
-    "once the server takes requests",
+    "once the server responds",
+    "once the server accepts requests",
     "perhaps with a longer timeout",
     "longer timeout, or",
-    "once that is mended",
+    "every request fails",
     "command again to request them",
-    "would be refused again",
+    "so a retry would fail too",
     "smaller max_tokens",
 )
 """What the last line of a run may say."""

@@ -299,7 +299,7 @@ def test_too_few_descriptors_for_a_run_are_one_sentence(tmp_path: Path, limit: i
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
         )
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
-    assert "the limit of open files (ulimit -n)" in done.stderr
+    assert "the open-file limit (ulimit -n)" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not keep the limit")

@@ -148,7 +148,7 @@ def test_another_root_is_refused_until_it_is_accepted_and_nothing_is_lost(
     run = sample(other, samples=2, accept_server_change=True)
     (accepted,) = session(run)["accepted"]
     assert 'root was "a", now "b"' in accepted
-    assert warned(run, "another model continues the run")
+    assert warned(run, "the run continues with another model")
     assert sample(first, other, samples=3).outcome.complete
     with pytest.raises(StoreError, match='root was "b", now "c"'):
         sample(third, samples=4)
@@ -291,8 +291,8 @@ def test_a_server_that_does_not_repeat_itself_is_untested_and_its_run_goes_on(as
     server = serve(lambda request: Engine(weights=str(next(numbers)))(request))
     assert not warned(ask(server))
     run = ask(server, samples=2)
-    (warning,) = warned(run, "asked twice at temperature 0, only 0 of 8 replies begin alike")
-    assert (run.outcome.complete, session(run)["same"], "cannot notice" in warning) == (True, {}, True)
+    (warning,) = warned(run, "sent twice at temperature 0, only 0 of 8 prompts gave equal replies")
+    assert (run.outcome.complete, session(run)["same"], "cannot detect" in warning) == (True, {}, True)
 
 
 def spent(run: harness.Run) -> tuple[int, int, int]:

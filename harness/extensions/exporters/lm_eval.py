@@ -42,7 +42,7 @@ def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     models = sorted({benchmark.manifest.model for benchmark in benchmarks})
     if len(models) > 1:
         listed = ", ".join(visible(model, 100) for model in models)
-        raise UsageError(f"a file of lm_eval holds one model, and these runs have {listed}: export each model alone")
+        raise UsageError(f"an lm_eval file can contain only one model, not {listed}: export each model separately")
     sanitized = re.sub(r'["<>:/|\\?*\[\]]+', "__", models[0])  # lm_eval.utils.sanitize_model_name
     sanitized = sanitized if re.fullmatch(r"[A-Za-z0-9][\w.+-]{0,199}", sanitized, re.ASCII) else safe_name(sanitized)
     started, ended = _times(benchmarks)

@@ -24,7 +24,7 @@ def send(scored: Tracked) -> str:
     )
     run.log(dict(scored.scores), step=scored.step)
     trackio.finish()
-    return f"{name} of {PROJECT}: see it with trackio show"
+    return f"{name} of {PROJECT}; view it with `trackio show`"
 
 
 TRACKER = send

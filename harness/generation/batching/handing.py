@@ -100,8 +100,8 @@ class ServiceBatches:
         if elsewhere:
             where = visible(", ".join(sorted(elsewhere)), 200)
             raise ServerError(
-                f"samples of this run were sent in batches to {where}: give that address. To abandon those batches "
-                f"and ask again, remove {self.ledger.path}."
+                f"this run sent samples in batches to {where}: use that address. To abandon those batches and "
+                f"request the samples again, delete {self.ledger.path}."
             )
         return {ask: batch.name for ask, batch in holding.items()}
 
@@ -117,7 +117,7 @@ class ServiceBatches:
             for ask, body in asks.items():
                 head = codec.encode(ask), codec.encode(self.path)
                 file.write(b'{"custom_id":%s,"method":"POST","url":%s,"body":%s}\n' % (*head, body))
-            self.on_status(f"handing in {count_noun(len(asks), 'request')}, {file.tell():,} bytes")
+            self.on_status(f"uploading {count_noun(len(asks), 'request')}, {file.tell():,} bytes")
             file_id = self._tried("the upload", lambda: self.service.upload(f"{name}.jsonl", file))
         self.ledger.sent(name, self._begin(name, file_id).id)
         self.on_event("batch_sent", batch=name, id=self.ledger.batches[name].id, requests=len(asks))
@@ -127,13 +127,13 @@ class ServiceBatches:
         """The batch if the service says that it has ended, else a sentence on its state."""
         handed: Handed = self.ledger.batches[name]
         try:
-            batch = self._tried("looking at the batch", lambda: self.service.look(handed.id))
+            batch = self._tried("checking the batch", lambda: self.service.look(handed.id))
         except RequestFailed as failure:
             if failure.status != 404:
                 raise
             raise ServerError(
-                f"the provider no longer knows the batch {visible(handed.id, 80)} ({failure.message}). To ask for its "
-                f"samples again, remove {self.ledger.path}."
+                f"the provider no longer has the batch {visible(handed.id, 80)} ({failure.message}). To request its "
+                f"samples again, delete {self.ledger.path}."
             ) from failure
         if not batch.ended:
             counts = batch.request_counts
@@ -148,8 +148,8 @@ class ServiceBatches:
             # Noted before the error, so that the next session asks again.
             self.ledger.void(name, errors)
             raise ServerError(
-                f"the provider took none of the requests: {words}. Where too many tokens were queued, "
-                f"`concurrency` limits the requests that are sent at a time."
+                f"the provider accepted none of the requests: {words}. If too many tokens were queued, lower "
+                f"`concurrency` to send fewer requests at a time."
             )
         return EndedBatch(name, self._results(batch), began, max(0.0, ended - began), words)
 
@@ -165,7 +165,7 @@ class ServiceBatches:
                 return batch
             return self.service.create(name, file_id, self.path, self.facts.window)
 
-        return self._tried("beginning the batch", begin)
+        return self._tried("creating the batch", begin)
 
     def _results(self, batch: Batch) -> Iterator[bytes]:
         """The results, replies first: a few refusals before any reply would stop the run, as if all were refused."""
@@ -187,7 +187,7 @@ class ServiceBatches:
                 if not failure.retryable or time.monotonic() + wait > due:
                     raise
                 self.on_event("batch_step_failed", kind=failure.kind, message=failure.message)
-                self.on_status(f"{step} failed ({failure.message}); tried again in {wait:.0f} s")
+                self.on_status(f"{step} failed ({failure.message}); retrying in {wait:.0f} s")
                 if self.sleep(wait):
                     raise
             pause = min(LONGEST_PAUSE_S, 2 * pause)
@@ -257,7 +257,7 @@ def read_result(
 
 
 _REMEDY = (
-    "The requests at the provider are then unknown: put an intact copy back, or remove the file to ask for all missing "
+    "The requests at the provider are unknown: restore an intact copy, or delete the file to request all missing "
     "samples again."
 )
 

@@ -124,7 +124,7 @@ class BatchLoop(NetworkThread):
                     pause = min(LONGEST_LOOK_S, 1.5 * pause)
         except RequestFailed as failure:  # of a step of the protocol: every request meets it
             if not self._stopped.is_set():
-                self._dispatcher.fail(ServerError(f"no batch can be made: {failure.message}"))
+                self._dispatcher.fail(ServerError(f"cannot create a batch: {failure.message}"))
         except BaseException as error:  # noqa: BLE001 - whatever it is must reach the owner
             self._dispatcher.fail(error)
         if self._stopped.is_set():
@@ -175,13 +175,15 @@ class BatchLoop(NetworkThread):
                     break
                 asks[ask] = body
             if not asks:
-                too_long = RequestFailed("rejected", f"the request exceeds a batch's {provider.facts.most_bytes} bytes")
+                too_long = RequestFailed(
+                    "rejected", f"the request is larger than a batch can be ({provider.facts.most_bytes} bytes)"
+                )
                 self._take(BatchResult(self._waiting.pop(0), too_long))
                 continue
             name = provider.hand_in(asks)
             self._batches[name] = set(asks)
             self._waiting = self._waiting[len(asks) :]
-            self._on_status(f"handed in: {count_noun(len(asks), 'request')}")
+            self._on_status(f"submitted: {count_noun(len(asks), 'request')}")
 
     def _look(self, provider: ServiceBatches) -> bool:
         """Look at every batch; return whether one has ended."""

@@ -407,9 +407,9 @@ class Budget:
         longest = self._billing.longest_prompt
         with_prompt = f" with its prompt of up to {count_noun(longest, 'token')}" if limit.unit == "USD" else ""
         return (
-            f"{self._used(limit)}. Nothing is begun that could exceed it, and a reply{with_prompt} may take "
-            f"{limit.amount(each)}. The first round has {count_noun(n, 'reply', 'replies')}: give "
-            f"budget_{limit.unit.lower()} at least {limit.amount(smallest)}, or a smaller max_tokens"
+            f"{self._used(limit)}. No request may exceed it, and a reply{with_prompt} may take "
+            f"{limit.amount(each)}. The first round has {count_noun(n, 'reply', 'replies')}: set "
+            f"budget_{limit.unit.lower()} to at least {limit.amount(smallest)}, or lower max_tokens"
         )
 
     def _used(self, limit: _Limit) -> str:

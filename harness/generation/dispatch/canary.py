@@ -25,8 +25,8 @@ MIN_QUESTIONS = 3
 """Smallest number of different questions among identical replies that counts as a sign."""
 
 ANSWERS_IN_REASONING = (
-    "reasoning and no text, though they ended by themselves: the server takes the answer for a part of the reasoning. "
-    "Mend its reasoning parser, or let `harness score` read the reasoning too: `answer_from_reasoning=True`"
+    "reasoning but no text, although they ended normally: the server treats the answer as part of the reasoning. "
+    "Fix its reasoning parser, or let `harness score` read the reasoning too: `answer_from_reasoning=True`"
 )
 """The fault of replies that are noted as `ALL_REASONING`, and its remedy."""
 
@@ -83,24 +83,24 @@ class Canary:
 
         last: the last reply, quoted in the sentence. max_tokens: the limit of new tokens, for the sentence.
         """
-        anyway = "To continue anyway, give `canary=False`; stored samples stay."
+        anyway = "To continue anyway, set `canary=False`; stored samples are kept."
         if self._empty == self._n:
-            return f"{BEGINNING} are all empty. Look at the server's chat template and reasoning parser. {anyway}"
+            return f"{BEGINNING} are all empty. Check the server's chat template and reasoning parser. {anyway}"
         if self._all_reasoning == self._n:
             return f"{BEGINNING} all have {ANSWERS_IN_REASONING}. {anyway}"
         if self._cuts.n == self._n and (early := self._cuts.early(self._n)) is not None:
-            return f"{BEGINNING} are all cut: {early.sentence}. {anyway}"
+            return f"{BEGINNING} are all truncated: {early.sentence}. {anyway}"
         if self._cuts.n == self._n:
             bound = "" if max_tokens is None else f" (max_tokens is {max_tokens})"
             limits, mend = self._cuts.in_words
-            mend = f"{mend[0].upper()}{mend[1:]}, and delete the run folder, since a run never mixes settings"
+            mend = f"{mend[0].upper()}{mend[1:]}, and delete the run folder, because a run never mixes settings"
             return f"{BEGINNING} are all truncated by {limits}{bound}. {mend}. {anyway}"
         if self._all_same and len(self._questions) >= MIN_QUESTIONS:
             text = quoted(last.text or last.reasoning or "")
             return f"{BEGINNING} of {len(self._questions)} questions are all the same: {text!r}. {anyway}"
         if self._has_answer is not None and self._unanswered == self._n:
             text = quoted((last.text or "")[-200:])
-            return f"{BEGINNING} give no answer that the grader finds; the last one ends in {text!r}. {anyway}"
+            return f"{BEGINNING} contain no answer that the grader can find; the last one ends in {text!r}. {anyway}"
         return None
 
 
@@ -119,6 +119,6 @@ class ModelName:
         if self.name == name:
             return None
         return (
-            f"{base_url} answers as model '{quoted(name)}', this run's first reply came from '{quoted(self.name)}': "
-            "samples of two models are never mixed. Start the first model again, or use another run folder."
+            f"{base_url} reports the model '{quoted(name)}', but this run's first reply came from "
+            f"'{quoted(self.name)}', and a run never mixes models. Start that model again, or use another run folder."
         )

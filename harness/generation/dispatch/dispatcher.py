@@ -180,7 +180,7 @@ class Dispatcher:
             # Nobody is asked during a pause, so silence is no sign.
             elif not self.paused and (hopeless := self._lanes.gave_up()) is not None:
                 if self._lanes.unreachable:
-                    self.fail(ServerError(f"{hopeless}. Is the server started, and is base_url right?"))
+                    self.fail(ServerError(f"{hopeless}. Is the server running, and is base_url correct?"))
                 else:
                     self._log("stopped", reason=hopeless)
                     self.stop(hopeless)
@@ -251,7 +251,7 @@ class Dispatcher:
                     self._log("internal_error", task=list(flight.task), trace="".join(traceback.format_exception(end)))
                     self._give_up(flight.work, "internal", f"{type(end).__name__}: {quoted(str(end))}")
                 elif self.ending.phase != "stopping":
-                    why = "the request was cancelled, but the dispatcher did not cancel it"
+                    why = "the request was canceled, but not by the dispatcher"
                     self._give_up(flight.work, "internal", why)
         except Exception as error:  # noqa: BLE001 - the books may be wrong now; the session ends, and its owner raises it
             self.fail(error)
@@ -390,7 +390,7 @@ class Dispatcher:
         if failure.kind == "rejected":
             names = self.settings.template(task.benchmark).names(seed=self.settings.seed is not None) - {"model"}
             if refused := refused_fields(failure.message, sorted(names)):
-                failure.message += f" (leave out with {leaving_out(refused)}, or give another value)"
+                failure.message += f" (leave out with {leaving_out(refused)}, or use another value)"
         match fault := fault_of(sign, past):
             case "run":
                 self._lanes.answered_by(flight, is_reply=False)
@@ -417,14 +417,14 @@ class Dispatcher:
     def _refused_all(self, failure: RequestFailed, endpoint: str) -> None:
         """End the session, since no request can succeed, with what to do. endpoint: the base URL that refuses."""
         variable = self.settings.key_variable or "OPENAI_API_KEY or the provider's variable"
-        cure = f"; put the right key, without quotes, into {variable}" if failure.status == 401 else ""
+        cure = f"; put the correct key, without quotes, into {variable}" if failure.status == 401 else ""
         # An empty account can be filled; all else needs another command.
         repeats = failure.status not in (402, 429)
-        does = "answers in a form that cannot be read" if failure.unreadable else "refuses"
+        does = "sends responses that cannot be read" if failure.unreadable else "refuses"
         if failure.unreadable in ("body", "stream"):  # another API's reply names that API
             whole = failure.unreadable == "stream" and self.settings.spelling.stream
-            stream = "`drop=stream`, which asks for whole replies, " if whole else ""
-            cure = f"; try {stream}another api, or another version of the server"
+            stream = "`drop=stream`, which requests unstreamed replies, " if whole else ""
+            cure = f"; try {stream}another api, or another server version"
         self.fail(ServerError(f"{endpoint} {does}: {failure.message}{cure}"), repeats=repeats)
 
     def _again(self, work: Work, failure: RequestFailed, after: float = 0.0) -> None:

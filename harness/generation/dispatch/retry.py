@@ -173,29 +173,29 @@ def advice(causes: Sequence[Cause], down: Sequence[RequestFailed | None] | None)
     down: if no endpoint answers at the end, the last failure of each, None for one without a failure; else None.
     """
     kinds = {cause.kind for cause in causes}
-    refused = "the server answers others and refuses these, so the same command would be refused again"
+    refused = "the server answers other requests but rejects these, so a retry would fail too"
     words = (
         (kinds & _PASSING, _again(down, slow="timeout" in kinds)),
         (kinds & {"rejected", "refused"} and down is None, refused),
-        ("too_long" in kinds, "a longer context takes them, or a smaller max_tokens; accept_missing does without them"),
-        ("internal" in kinds, "log.jsonl in the run folder has the error, for a report"),
+        ("too_long" in kinds, "use a longer context or a smaller max_tokens, or go without them (accept_missing)"),
+        ("internal" in kinds, "the error is in log.jsonl in the run folder; please report it"),
     )
     return "; ".join(sentence for holds, sentence in words if holds)
 
 
 def _again(down: Sequence[RequestFailed | None] | None, *, slow: bool) -> str:
     """When the same command may help. slow: whether some sample had no reply in time."""
-    again = "give the same command again"
+    again = "run the same command again"
     if not down or None in down:
         return f"{again} to request them" + (", perhaps with a longer timeout" if slow else "")
     signs = {"slow" if failure.kind == "timeout" else sign_of(failure) for failure in down if failure}
     if signs & {"away", "busy"}:
-        return f"{again} once the server takes requests"
+        return f"{again} once the server accepts requests"
     if "unsent" in signs:
-        return f"{again} once the server answers"
+        return f"{again} once the server responds"
     if "slow" in signs:
-        return f"{again} with a longer timeout, or once replies come sooner"
-    return f"the server fails every request (its own log may say why); {again} once that is mended"
+        return f"{again} with a longer timeout, or once the server is faster"
+    return f"every request fails; check the server's log for the cause, then {again}"
 
 
 class Causes:

@@ -48,10 +48,10 @@ class EndpointsFile:
             position = f"base_url={self.path}, {where}"
             endpoint = self._endpoint(words, position)
             if endpoint.base_url in endpoints:
-                raise UsageError(f"{position}: {endpoint.base_url} is listed twice. Leave one of them out.")
+                raise UsageError(f"{position}: {endpoint.base_url} is listed twice. Remove one of them.")
             endpoints[endpoint.base_url] = endpoint
         if not endpoints and self.path.is_dir():
-            raise self._refused(f"no server has registered: the folder holds no file {REGISTERED}.")
+            raise self._refused(f"no server has registered: the folder has no file {REGISTERED}.")
         if not 1 <= len(endpoints) <= MAX_ENDPOINTS:
             raise self._refused(f"{len(endpoints)} addresses; expected 1 to {MAX_ENDPOINTS}.")
         return tuple(endpoints.values())
@@ -81,7 +81,7 @@ class EndpointsFile:
                 raise
             return  # A server that has just left removed its file.
         if len(data) > MAX_BYTES:
-            raise self._refused(f"over {MAX_BYTES} bytes; expected one address a line.")
+            raise self._refused(f"larger than {MAX_BYTES} bytes; expected one address per line.")
         whose = "" if path == self.path else f"{visible(path.name, 80)}, "
         for number, line in enumerate(data.decode("utf-8").splitlines(), 1):
             if words := line.partition("#")[0].replace(",", " ").split():
@@ -120,7 +120,7 @@ class EndpointsFile:
         try:
             if words[1:]:
                 line = visible(" ".join(words), 80)
-                raise UsageError(f"expected one address a line, without a weight, found {line!r}.")
+                raise UsageError(f"expected one address per line, without a weight, found {line!r}.")
             return self._complete(words[0])
         except UsageError as error:
             raise UsageError(f"{position}: {error.sentence}") from error
@@ -213,7 +213,7 @@ class Admission:
                 self._stopped.wait(RETRY_S)
                 continue
             except Exception as error:  # noqa: BLE001 - a bug in a check keeps the endpoint out, and is logged
-                refusal = f"the endpoint could not be examined: {error}"
+                refusal = f"the endpoint could not be checked: {error}"
             verdict.admitted = refusal is None
             if refusal is not None:
                 self._on_event("endpoint_refused", endpoint=endpoint.base_url, reason=refusal)

@@ -52,7 +52,7 @@ _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_rea
 _OBJECTIONS: Mapping[ContinuationRule, str] = {
     "counts": "the field {} counts the written tokens",
     "servers differ": "servers differ in how {} treats the written text",
-    "at the seam": "a {} text may begin in the written part and end in the new one",
+    "at the seam": "a {} text may begin in the written part and end in the new part",
 }
 """Why a sampling field whose declaration has this value of `continued` keeps a reply from being continued."""
 
@@ -80,9 +80,9 @@ def objection(template: RequestTemplate, mode: SalvageMode) -> str:
         return "continuing is switched off"
     spelling, sampling = template.spelling, template.sampling
     if not spelling.api.states_ids:
-        return f"api={spelling.api_name} states no token ids"
+        return f"api={spelling.api_name} reports no token ids"
     if not spelling.stream:
-        return "replies are not streamed, so nothing half-written is ever stored"
+        return "replies are not streamed, so no partial reply is ever stored"
     if foreign := sorted(spelling.extra_body.keys() - _PASSED_ON - _OF_THE_CHAT):
         return f"the field {foreign[0]} may mean something else in a continuation"
     for name, field in sampling_fields().items():
@@ -108,7 +108,7 @@ def continuation(
     if (why := objection(template, salvage.mode)) or part.tokens < WORTH_TOKENS:
         raise WrittenAnew(why or f"only {part.tokens} tokens")
     if part.engine != salvage.engine:
-        raise WrittenAnew(f"another engine began it ({part.engine or 'unknown'})")
+        raise WrittenAnew(f"a different engine started it ({part.engine or 'unknown'})")
     if not part.ids or not part.prompt_ids:
         raise WrittenAnew("the ids of its tokens are unknown")
     if is_open(part):
@@ -169,7 +169,7 @@ def whole(onward: Continuation, reply: Reply) -> Reply:
     part, stated, n_prompt = onward.part, reply.usage, len(onward.part.prompt_ids)
     n_sent = n_prompt + len(part.ids)
     if stated.prompt_tokens not in (None, n_sent):
-        raise WrittenAnew(f"{n_sent} prompt tokens were sent, the server counted {stated.prompt_tokens}")
+        raise WrittenAnew(f"{n_sent} prompt tokens were sent, but the server counted {stated.prompt_tokens}")
     text, reasoning = join(part, reply.text)
     if is_open(part) and THINK_END not in (reply.text or "") and ending(reply.finish_reason) != "cut":
         raise WrittenAnew(f"the reply ends inside its reasoning, without {THINK_END}")

@@ -52,7 +52,7 @@ def order(folder: RunFolder, **changed: Any) -> None:
     """Give the session in `folder` orders: the fields of `Orders` to change. Raises `StoreError` if none goes on."""
     if holder_of(folder) is None:
         raise StoreError(
-            f"no run is going on in {folder.path}, so there is nothing to steer. `harness run` starts or continues it."
+            f"no run is active in {folder.path}, so there is nothing to steer. Start or resume it with `harness run`."
         )
     orders = _read(folder, CONTROL, Orders) or Orders()
     write_atomically(folder.path / CONTROL, codec.encode(msgspec.structs.replace(orders, **changed)))
@@ -61,7 +61,7 @@ def order(folder: RunFolder, **changed: Any) -> None:
 def _read(folder: RunFolder, name: str, kind: type[Any]) -> Any:
     """The content of a file of the run as `kind`; None if there is none, or nothing of this kind."""
     with contextlib.suppress(StoreError):
-        return read_record(folder.path / name, kind, MAX_BYTES, what="a state of a run", remedy="")
+        return read_record(folder.path / name, kind, MAX_BYTES, what="a run state", remedy="")
     return None
 
 

@@ -56,7 +56,7 @@ def interpreter() -> str:
         if _may_read(path):
             return path
     raise UsageError(
-        "no Python that the sandbox's user can read: run the harness as an ordinary user, or install python3 for all"
+        "the sandbox user can read no Python: run the harness as a regular user, or install python3 for all users"
     )
 
 
@@ -77,12 +77,12 @@ def require() -> str:
     path = shutil.which(PROGRAM)
     if path is None:
         raise UsageError(
-            f"running programs needs a sandbox, and {PROGRAM} is not installed: `apt install {PACKAGE}` (or dnf, "
-            "pacman)"
+            f"running programs requires a sandbox, but {PROGRAM} is not installed: `apt install {PACKAGE}` (or "
+            "dnf, pacman)"
         )
     if not supported():
         machine = visible(os.uname().machine)
-        raise UsageError(f"the sandbox is written for Linux on x86_64 and aarch64, not for {machine}")
+        raise UsageError(f"the sandbox supports Linux on x86_64 and aarch64, not {machine}")
     return path
 
 
@@ -167,8 +167,8 @@ def start(channel: int, _memory: int, packages: tuple[str, ...] = ()) -> subproc
         )
     except PermissionError as error:
         raise UsageError(
-            "bubblewrap cannot be started as another user, since this root lacks the capabilities for it: run the "
-            "harness as an ordinary user, or choose another sandbox (docs/programs.md)"
+            "bubblewrap cannot be started as another user because this root user lacks the capabilities: run "
+            "the harness as a regular user, or choose another sandbox (docs/programs.md)"
         ) from error
 
 

@@ -135,7 +135,7 @@ class SandboxCell:
         frames.send(self._fd, message)
         report = self._hear(silence)
         if "over" in report:
-            raise SandboxFailedError(f"the job ended without a report, with the wait status {report['over']}")
+            raise SandboxFailedError(f"the job ended without a report (wait status {report['over']})")
         return report
 
     def dismiss(self) -> None:
@@ -173,7 +173,7 @@ class SandboxCell:
         except frames.ClosedError as error:
             raise SandboxFailedError(f"the sandbox ended: {error}") from error
         if not isinstance(message, dict):
-            raise SandboxFailedError("the sandbox sent a message that is no JSON object")
+            raise SandboxFailedError("the sandbox sent a message that is not a JSON object")
         return message
 
     def start(self, memory: int, attempts: Helper = "sandbox starts") -> None:
@@ -185,7 +185,7 @@ class SandboxCell:
         why = ""
         for n, wait in enumerate(HELPERS["sandbox starts"].waits() if self._process is None else ()):
             if self._abandoned.wait(wait):
-                raise SandboxFailedError("the sandbox is no longer wanted")
+                raise SandboxFailedError("the sandbox is no longer needed")
             try:
                 return self._start(memory)
             except UsageError as error:
@@ -196,7 +196,7 @@ class SandboxCell:
                 if complaint and n + 1 >= HELPERS[attempts].attempts:
                     break
         if why:
-            raise HelperFailed(f"no sandbox could be started: {visible(why, 300)}")
+            raise HelperFailed(f"could not start a sandbox: {visible(why, 300)}")
 
     def _start(self, memory: int) -> None:
         """Start the sandbox. Raises one of `FAILURES` if it does not come up, `UsageError` if none can."""

@@ -68,8 +68,8 @@ class ContainerEngine:
         # The engine would read a name that begins with a dash as an option.
         if image.startswith("-"):
             raise UsageError(
-                f"expected the name of an image behind {engine}:, such as {engine}:{IMAGE}; a name cannot begin with "
-                "`-`; nothing was executed",
+                f"expected an image name after {engine}:, such as {engine}:{IMAGE}; the name cannot begin with `-`; "
+                "nothing was executed",
                 field="sandbox",
                 value=f"{engine}:{image}",
             )
@@ -87,8 +87,8 @@ class ContainerEngine:
             return path
         name, why = visible(self.image, 200), image.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise UsageError(
-            f"{self.engine} does not show the image {name} ({visible(why, 200)}): `{self.engine} pull {name}`, or name "
-            f"another one with python3 in it, {self.engine}:IMAGE"
+            f"{self.engine} cannot inspect the image {name} ({visible(why, 200)}): run `{self.engine} pull {name}`, or "
+            f"choose another image that contains python3, {self.engine}:IMAGE"
         )
 
     def _ask(self, path: str, *words: str) -> subprocess.CompletedProcess[bytes]:
@@ -103,7 +103,7 @@ class ContainerEngine:
                 env=isolated.environment(*isolated.CONTAINERS),
             )
         except (OSError, subprocess.SubprocessError) as error:
-            raise UsageError(f"{self.engine} does not answer: {visible(str(error), 200)}") from error
+            raise UsageError(f"{self.engine} does not respond: {visible(str(error), 200)}") from error
 
     def command(self, name: str, memory: int, packages: tuple[str, ...] = ()) -> list[str]:
         """The command line of a sandbox in a container of this name. Raises `UsageError`."""

@@ -77,7 +77,7 @@ class ProgramGrader:
         grader, tests = self.name, _tests(question.references[0])
         program = program_of(sample.text, tests)
         if sample.text is None or program is None:
-            words = ("the reply gives no program: no block of code and no statements after the reasoning", "no answer")
+            words = ("the reply contains no program: no code block and no statements after the reasoning", "no answer")
             return Verdict("no_answer", "no answer", steps=words if with_steps else (), grader=grader)
         decision = decide(self._own.cell, tests, program.code)
         return Verdict(
@@ -105,7 +105,7 @@ def _steps(program: ReplyProgram, decision: ProgramDecision, tests: QuestionTest
     starter = " with its starter code" if tests.starter else ""
     return (
         f"program found at characters {program.start:,}–{program.end:,}: {len(program.code):,} characters of "
-        f"python{starter}",
+        f"Python{starter}",
         f"run in a sandbox on {count_noun(n, 'test')} ({tests.style}), {tests.limits.seconds:g} s of CPU time",
         *(() if decision.failure is None else decision.failure.steps),
         f"rule {decision.rule}: {visible(RULES[decision.rule])}",
@@ -121,15 +121,15 @@ PASSED, SANDBOX, TESTS = "all tests", "sandbox", "broken tests"
 
 RULES = {
     PASSED: "the program passed all its tests in the sandbox",
-    "wrong output": "a test saw another output than it expected",
+    "wrong output": "the output of a test differs from the expected output",
     "exception": "the program raised an exception",
-    "time limit": "the program used more CPU time than it may in one test",
-    "sleep limit": "the program slept for longer than a test may take",
-    "memory limit": "the program needed more memory than it may use",
-    "output limit": "the program printed more than it may",
-    "ended": "the program ended before it answered",
-    "bad value": "the program returned what no test can read",
-    SANDBOX: "the sandbox failed twice, which says nothing about the program",
+    "time limit": "the program exceeded the CPU time limit of a test",
+    "sleep limit": "the program exceeded the sleep limit of a test",
+    "memory limit": "the program exceeded its memory limit",
+    "output limit": "the program exceeded its output limit",
+    "ended": "the program exited before it returned a result",
+    "bad value": "the program returned a value that the tests cannot read",
+    SANDBOX: "the sandbox failed twice, so the program was not tested",
     TESTS: "the benchmark's own tests cannot be run",
 }
 """Rule → the reason for the verdict, in words."""
@@ -166,9 +166,7 @@ class Failure(NamedTuple):
     @property
     def steps(self) -> tuple[str, ...]:
         """The failure in sentences, for the steps of a verdict."""
-        first = (
-            f"the first test that failed is number {self.test}" if self.test else "the program failed before any test"
-        )
+        first = f"the first failed test is number {self.test}" if self.test else "the program failed before any test"
         texts = {"input": self.test_input, "expected": self.expected, "came": self.came, "message": self.message}
         return (first, *(f"{name}: {visible(text, MAX_SHOWN_CHARS)}" for name, text in texts.items() if text))
 

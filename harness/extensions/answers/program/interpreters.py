@@ -103,7 +103,7 @@ class Interpreters(CallRunner):
         """
         cell = tried(self._maker, PACKAGES)
         if missing := [name for name in PACKAGES if name not in cell.packages]:
-            where = "run the harness as an ordinary user who has them, or name an image with them"
+            where = "run the harness as a user who has them, or choose an image that contains them"
             raise UsageError(
                 f"{' and '.join(missing)} {are(len(missing))} not in the sandbox (Python {cell.version}): {where}, "
                 "tool=python,sandbox=docker:IMAGE",
@@ -195,7 +195,7 @@ class Interpreters(CallRunner):
             else:
                 own.runs = True
                 return
-        raise HelperFailed(f"no interpreter could be begun: {visible(why, 300)}")
+        raise HelperFailed(f"could not start an interpreter: {visible(why, 300)}")
 
     def _told(self, report: dict[str, Any], goes_on: bool, seconds: float) -> tuple[str, CallEnd]:
         """What the model is told of a call, and how it ended. goes_on: whether the interpreter does."""

@@ -92,12 +92,12 @@ def written(text: str) -> str:
     try:
         value = codec.decode(text.encode("utf-8", "surrogatepass"), Any)
     except codec.DecodeError as error:
-        raise ValueError(f"tests of a program are JSON, such as {_WRITTEN}: {error}") from error
+        raise ValueError(f"the tests of a program must be JSON, such as {_WRITTEN}: {error}") from error
     if isinstance(value, dict) and "style" in value:
         return reference_of(tests_of(text))
     row = {"tests": value} if isinstance(value, list) else value
     if not isinstance(row, dict):
-        raise ValueError(f"tests of a program are a list or a mapping in JSON, such as {_WRITTEN}")
+        raise ValueError(f"the tests of a program must be a JSON list or mapping, such as {_WRITTEN}")
     try:
         return reference_of(_tests("", row)[1])
     except ValueError as error:
@@ -136,7 +136,7 @@ def _mbpp(text: str, row: Mapping[str, Any]) -> ReadRow:
         raise ValueError(f"has no list of tests in `test_list`, found {quoted(repr(listed))}")
     name = _CALLED.search(str(listed[0]))
     if name is None:
-        raise ValueError(f"has a first test that calls no function: {quoted(str(listed[0]))}")
+        raise ValueError(f"has a first test that does not call a function: {quoted(str(listed[0]))}")
     plus = _text(row, "test", "")
     imports = row.get("test_imports") or []
     setup = "\n".join([*map(str, imports), _text(row, "test_setup_code", "")])
@@ -176,7 +176,7 @@ def _tests(text: str, row: Mapping[str, Any]) -> ReadRow:
         raise ValueError(f"has no list of 1 to {MAX_CASES} tests in `tests`, found {quoted(repr(listed))}")
     if all(isinstance(test, str) for test in listed):
         if not function:
-            raise ValueError("has test code and names no `function` that the program must define")
+            raise ValueError("has test code but no `function` for the program to define")
         tests = QuestionTests(style="checks", checks=tuple(listed), function=function)
     else:
         try:
@@ -202,7 +202,7 @@ def _text(row: Mapping[str, Any], column: str, default: str | None = None) -> st
     if value is None and default is not None:
         return default
     if not isinstance(value, str):
-        raise ValueError(f"must have a text in `{column}`, found {quoted(repr(value))}")
+        raise ValueError(f"must have text in `{column}`, found {quoted(repr(value))}")
     return value
 
 
@@ -210,7 +210,7 @@ def _name(row: Mapping[str, Any], column: str) -> str:
     """The name of a function in a column. Raises `ValueError`."""
     value = _text(row, column)
     if not re.fullmatch(r"[A-Za-z_]\w*", value):
-        raise ValueError(f"must have the name of a function in `{column}`, found {quoted(value)}")
+        raise ValueError(f"must have a function name in `{column}`, found {quoted(value)}")
     return value
 
 
@@ -243,7 +243,7 @@ def unpacked_text(packed: str) -> str:
     except (binascii.Error, ValueError, zlib.error) as error:
         raise ValueError(f"is neither JSON nor base64 of a zlib stream: {error}") from error
     if not reader.eof:
-        raise ValueError(f"is cut off, or unpacks to more than {MAX_TESTS_BYTES} bytes")
+        raise ValueError(f"is truncated, or unpacks to more than {MAX_TESTS_BYTES} bytes")
     return pickled_text(data)
 
 
@@ -258,8 +258,8 @@ def pickled_text(data: bytes) -> str:
             elif name == "STOP" and text is not None and offset == len(data) - 1:
                 return text
             elif not (name in ("PROTO", "FRAME") or (name in _MEMO and text is not None)):
-                raise ValueError(f"is a pickle that holds more than a text (instruction {name} at byte {offset})")
+                raise ValueError(f"is a pickle that contains more than text (instruction {name} at byte {offset})")
     except ValueError as error:
         if str(error).startswith("is a pickle"):
             raise
-    raise ValueError("is a pickle that is cut off or damaged")
+    raise ValueError("is a pickle that is truncated or damaged")

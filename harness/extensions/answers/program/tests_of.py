@@ -30,7 +30,7 @@ Style = Literal["stdin", "calls", "checks"]
 functions are compared · checks: test code runs on it."""
 
 
-_STYLES = {"stdin": "input and output", "calls": "calls of a function", "checks": "test code"}
+_STYLES = {"stdin": "input and output", "calls": "function calls", "checks": "test code"}
 """Style → its name for people."""
 
 MAX_SHOWN_CHARS = 300
@@ -109,7 +109,7 @@ def tests_of(reference: str) -> QuestionTests:
             if packed is not None:  # damaged: the next reading of the benchmark's data writes them again
                 path.unlink()
         raise UsageError(
-            f"the tests {tests.stored[:12]}… are not in {path.parent}, or are damaged there: `harness doctor` "
+            f"the tests {tests.stored[:12]}… are missing from {path.parent} or damaged; `harness doctor` "
             f"with `benchmark` reads the benchmark's data again"
         )
     cases, checks, setup = codec.decode(body, tuple[tuple[Case, ...], tuple[str, ...], str])
@@ -121,7 +121,7 @@ def summary_of(reference: str) -> QuestionTests:
     try:
         return codec.decode(reference.encode("utf-8", "surrogatepass"), QuestionTests)
     except codec.DecodeError as error:
-        raise UsageError(f"the reference of a program holds no tests: {error}") from error
+        raise UsageError(f"the reference of a program contains no tests: {error}") from error
 
 
 def shown(reference: str) -> str:

@@ -72,8 +72,8 @@ class Cluster:
                 self._ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
         except Exception as error:  # Ray raises exceptions of many kinds here
             raise UsageError(
-                f"no Ray cluster answers at {visible(address, 200)} ({_last_line(error)}). Start one "
-                "(docs/scaling.md), or set RAY_ADDRESS, or give on=ray://HOST:PORT"
+                f"no Ray cluster responds at {visible(address, 200)} ({_last_line(error)}). Start a cluster "
+                "(docs/scaling.md), set RAY_ADDRESS, or use on=ray://HOST:PORT"
             ) from error
         able = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
         # Behind ray:// the head is watched by Ray's client, which raises an error.
@@ -130,15 +130,15 @@ class Cluster:
         n_restarts: Counter[int] = Counter()
         former, due = "", time.monotonic() + PROGRESS_SECONDS
         # Ray prints news of its nodes to standard output, where a program may read JSON.
-        with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; the same command continues") as signals:
+        with redirect_stdout(sys.stderr), Signals(lambda _: "interrupted; run the same command to continue") as signals:
             signals.attach(cancel)
             while waiting:
                 try:
                     ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
                     if self._is_lost():
-                        raise ConnectionError(f"its head took no connection for {HEAD_SECONDS:.0f} s")
+                        raise ConnectionError(f"its head node accepted no connection for {HEAD_SECONDS:.0f} s")
                 except Exception as error:  # Ray raises exceptions of many kinds here
-                    raise ServerError(f"the Ray cluster does not answer any more ({_last_line(error)})") from error
+                    raise ServerError(f"the Ray cluster stopped responding ({_last_line(error)})") from error
                 if time.monotonic() >= due:
                     due = time.monotonic() + PROGRESS_SECONDS
                     if (sentence := progress()) != former:
@@ -160,7 +160,7 @@ class Cluster:
                     except Exception as error:  # noqa: BLE001  Ray raises its own for a task that it lost
                         failed[index] = _loss_error(names[index], error)
                 if ready:
-                    watcher.standing(f"{len(results) - len(waiting)} of {len(results)} tasks have ended")
+                    watcher.standing(f"{len(results) - len(waiting)} of {len(results)} tasks have finished")
         if signals.caught is not None:
             raise Interrupted("interrupted. Stored results are kept; the same command resumes.", signals.caught)
         for index in sorted(failed):
@@ -176,11 +176,11 @@ def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[
     """
     try:
         if version != (own := build()):
-            raise UsageError(f"the node has version {own}, the caller {version}: install the same on both")
+            raise UsageError(f"the node has version {own}, the caller {version}: install the same version on both")
         try:
             os.chdir(folder)
         except OSError as error:
-            raise UsageError(f"the node does not see the working folder {folder}: {error.strerror}") from error
+            raise UsageError(f"the node cannot access the working folder {folder}: {error.strerror}") from error
         return "done", work(*arguments)
     # Returned, not raised: Ray wraps a raised exception in its own, whose text is a traceback.
     except HarnessError as error:
@@ -208,4 +208,4 @@ def _loss_error(name: str, error: Exception) -> HarnessError:
     cause = _last_line(error)
     if isinstance(error.__cause__ or error, ModuleNotFoundError) or "ModuleNotFoundError" in str(error):
         return UsageError(f"{name}: this package is not installed where Ray runs its tasks ({cause})")
-    return ServerError(f"{name} was lost on the cluster ({cause}); the same command continues it")
+    return ServerError(f"{name} was lost on the cluster ({cause}); run the same command to continue")

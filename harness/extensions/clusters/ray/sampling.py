@@ -49,7 +49,7 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Outcome:
     with Cluster(on) as cluster:
         n = _earlier_shards(folder) or cluster.n_nodes
         if cluster.n_nodes > 1 and any("127.0.0.1" in url or "localhost" in url for url in options.base_url):
-            watcher.warn("base_url is a local address: each node asks the server on that node itself")
+            watcher.warn("base_url is a local address, so each node uses its own local server")
         began, stored = time.monotonic(), _Stored(folder)
         n_before = stored.count()
         plain = options.for_worker() | {"out": str(folder.path)}
@@ -66,8 +66,8 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Outcome:
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
     n_lost = stored.count() - n_before - sum(outcome.tally.finished for outcome in outcomes)
     if n_lost > 0:
-        samples = f"{count_noun(n_lost, 'sample')} of this session {are(n_lost)} of tasks that were lost later"
-        warnings.append(f"{samples}: stored, but not in its count of samples and tokens.")
+        samples = f"{count_noun(n_lost, 'sample')} of this session {are(n_lost)} from tasks that were lost later"
+        warnings.append(f"{samples}: they are stored, but missing from its counts of samples and tokens.")
     return _outcome_of_all(folder, outcomes, warnings, time.monotonic() - began)
 
 
@@ -102,8 +102,8 @@ def tools_of_node(fields: dict[str, Any], tools: dict[str, Any]) -> dict[str, An
     own = {name: tool.identity for name, tool in tools_of(RunOptions(**fields)).items()}
     if tools and own != tools:
         raise UsageError(
-            f"another sandbox ({visible(str(own), 400)}) than that of the first node ({visible(str(tools), 400)}), and "
-            "their samples do not mix: install the same Python and packages on all nodes",
+            f"the sandbox ({visible(str(own), 400)}) differs from that of the first node ({visible(str(tools), 400)}); "
+            "install the same Python and packages on all nodes",
             field="tool",
         )
     return own
@@ -162,23 +162,23 @@ def check(options: RunOptions) -> RunOptions:
     defaults = RunOptions()
     for name in _ONE_CLIENT:
         if getattr(options, name) != getattr(defaults, name):
-            raise UsageError("it does not go with `on`: every shard has a client of its own", field=name)
+            raise UsageError("it cannot be used with `on`, because every shard has its own client", field=name)
     for url in options.base_url:
         if not (":" in url or Path(url).exists()):
             raise UsageError(
-                "a server's name is known on its own node alone: give its address", field="base_url", value=url
+                "a server's name is known only on its own node; use its address", field="base_url", value=url
             )
     if options.base_url or options.provider:
         return options
     if address := os.environ.get("OPENAI_BASE_URL"):
         return RunOptions(**options.for_worker(), base_url=(address,))
-    raise UsageError("`on` needs an address that every node reaches: base_url or `provider`")
+    raise UsageError("`on` needs an address that every node can reach: base_url or `provider`")
 
 
 def _folder(options: RunOptions) -> RunFolder:
     """The folder of the merged run. Raises `UsageError` if the options name neither it nor a model."""
     if options.out is None and options.model is None:
-        raise UsageError("`on` needs `model` or `out`, to name the run folder")
+        raise UsageError("`on` needs `model` or `out` to name the run folder")
     return RunFolder(options.out) if options.out is not None else RunFolder.default(str(options.model))
 
 

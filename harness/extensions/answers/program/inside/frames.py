@@ -60,7 +60,7 @@ def receive(fd: int, max_bytes: int = MAX_FRAME_BYTES, wait: Callable[[], None] 
         return json.loads(_exactly(fd, size, wait))
     # Deeply nested brackets end json's parser with RecursionError, which is no ValueError.
     except (ValueError, RecursionError) as error:
-        raise ClosedError(f"no message: {error}") from error
+        raise ClosedError(f"not a valid message: {error}") from error
 
 
 def _exactly(fd: int, size: int, wait: Callable[[], None] | None) -> bytes:

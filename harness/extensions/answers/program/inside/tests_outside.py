@@ -126,7 +126,7 @@ def _number(value: Any) -> int:
     Raises `_UnsendableError` for an object that is not the program's but was made by the tests.
     """
     if not isinstance(value, Remote):
-        raise _UnsendableError(f"the tests hand over {type(value).__name__}, which is no plain value")
+        raise _UnsendableError(f"the tests pass {type(value).__name__}, which is not a plain value")
     if isinstance(value._target, int):
         return value._target
     number = value._line.do("hold", value._target)  # a function of the program by its name
@@ -267,7 +267,7 @@ def run_calls(function: str, cases: list[dict[str, str]], ask: Ask) -> dict[str,
             for case in cases
         ]
     except ValueError as error:
-        return {"end": "broken", "why": f"a test is no JSON: {error}"[:MAX_SHOWN_CHARS]}
+        return {"end": "broken", "why": f"a test is not valid JSON: {error}"[:MAX_SHOWN_CHARS]}
     try:
         method = Remote(line, line.do("method", function))
         for number, (arguments, expected) in enumerate(parsed):

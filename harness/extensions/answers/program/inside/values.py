@@ -56,7 +56,7 @@ _DECODERS = {tag: from_parts for tag, _, _, from_parts in _FORMS} | {"i": lambda
 
 def _refuse(value: Any) -> int:
     """Raise `ValueError` for an object that is not plain."""
-    raise ValueError(f"{type(value).__name__} is no plain value")
+    raise ValueError(f"{type(value).__name__} is not a plain value")
 
 
 def encode(value: Any, hold: Callable[[Any], int] = _refuse) -> Any:
