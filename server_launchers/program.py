@@ -55,7 +55,7 @@ def install_hint(requirement: str, *others: str, option: str = "python") -> str:
     """
     environment = f"uv venv ENV && uv pip install --python ENV/bin/python {requirement}"
     ways = "".join(f", or {way}" for way in others)
-    return f"install it into an environment of its own: {environment}, then name ENV/bin/python as `{option}`{ways}"
+    return f"install it into a separate environment: {environment}, then set `{option}` to ENV/bin/python{ways}"
 
 
 def of_version(program: Program, tested: str, version: str | None) -> Program:

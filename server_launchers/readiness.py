@@ -60,7 +60,7 @@ def check_ready(base_url: str, readiness: Readiness, model: str, api_key_env: st
         except httpx.HTTPError as error:
             # A refused connection is the usual state for minutes and gets words; the rest is named by its class.
             refused = isinstance(error, httpx.ConnectError)
-            raise NotReady("it does not listen yet" if refused else type(error).__name__) from None
+            raise NotReady("it is not listening yet" if refused else type(error).__name__) from None
     return model
 
 
@@ -72,9 +72,9 @@ def _check_listed(client: httpx.Client, model: str) -> str:
     answer = client.get("/v1/models")
     # A server of ours would know the key: another program has taken the port.
     if answer.status_code == 401:
-        raise Foreign("it refuses our key (401)")
+        raise Foreign("it rejects our key (401)")
     if answer.status_code != 200:
-        raise NotReady(f"/v1/models answers {answer.status_code}")
+        raise NotReady(f"/v1/models returned {answer.status_code}")
     try:
         names = [str(entry["id"]) for entry in answer.json()["data"]]
     # A list of another form comes from another program, and waiting would not change it.
@@ -102,12 +102,12 @@ def _check_token(client: httpx.Client, model: str) -> None:
     text = visible(answer.text.strip(), 200)
     if answer.status_code != 200:
         kind = NotReady if answer.status_code == _LOADING else NoCompletion
-        raise kind(f"a first request answers {answer.status_code}: {text}")
+        raise kind(f"the first request returned {answer.status_code}: {text}")
     try:
         answer.json()["choices"][0]
     except (ValueError, KeyError, IndexError, TypeError):
         form = visible(answer.headers.get("content-type", "no content type"), 80)
         raise NoCompletion(
-            f"a first request (POST {answer.request.url.path} without `stream`) gets no completion in JSON, but "
+            f"the first request (POST {answer.request.url.path} without `stream`) returned no JSON completion, but "
             f"{form}: {text}"
         ) from None

@@ -184,7 +184,7 @@ class ServerSpec(Options):
             raise UsageError(f"{', '.join(twice)} is named more than once: name each device once", field="devices")
         if self.api_key_env is not None and not _VARIABLE.match(self.api_key_env):
             raise UsageError(
-                "give the name of an environment variable that holds the key, not the key", field="api_key_env"
+                "give the name of an environment variable that contains the key, not the key", field="api_key_env"
             )
         if self.chat_template is not None and not self.chat_template.expanduser().is_file():
             raise UsageError("there is no such file", field="chat_template", value=self.chat_template)
@@ -237,7 +237,7 @@ def refusal_of(name: str) -> str:
     """Why a flag of an engine may not stand behind ` -- `; empty if it may. name: without dashes."""
     for field, names in OWN_FLAGS.items():
         if name in names.split():
-            return f"the harness sets it: use `{field}`" if field else "servers are asked by http at their port"
+            return f"the harness sets this flag: use `{field}`" if field else "servers must use HTTP on their port"
     return ""
 
 

@@ -172,22 +172,22 @@ class ExportedBenchmark:
         """
         choice, grade = self.choice, self.grades.get(sample.key)
         if sample.has_verdict_only and not choice.empty:
-            return "without a reply, since their file states the verdict only"
+            return "without a reply, because their file contains only verdicts"
         if choice.take == "correct" and (grade is None or grade.verdict != "correct"):
             return "not graded yet" if grade is None else "not correct"
         if choice.finish_reasons and sample.finish_reason not in choice.finish_reasons:
             if sample.finish_reason == UNSTATED_REASON:
-                return "whose file does not say how they ended"
+                return "with no finish reason in their file"
             return f"ended by {visible(sample.finish_reason, 40)!r}"
         if not choice.empty and (sample.calls or len(sample.steps or ()) > 1):
-            return "made with calls of a tool, for which such a file has no place"
+            return "made with tool calls, which such a file cannot contain"
         if not choice.empty and not reply_text(sample, reasoning=choice.reasoning):
             return "empty"
         if choice.distinct:
             # Without the separators, ("ab", "c") and ("a", "bc") as reasoning and text would be equal.
             whole = f"{sample.question_id}\0{sample.reasoning or ''}\0{sample.text or ''}"
             if (reply := blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).digest()) in seen:
-                return "equal to an earlier one"
+                return "equal to an earlier sample"
             seen.add(reply)
         return ""
 
@@ -202,7 +202,7 @@ class ExportedBenchmark:
 
 def not_scored_error(folder: RunFolder, name: str) -> UsageError:
     """The error to raise if an export needs verdicts and the benchmark `name` has none."""
-    return UsageError(f"{name} of {folder.path} has not been graded; give `harness score {folder.path}` first")
+    return UsageError(f"{name} of {folder.path} has not been graded; run `harness score {folder.path}` first")
 
 
 def reply_length(sample: Sample) -> int:

@@ -97,7 +97,7 @@ def export(
         choosing = [name for name, value in given.items() if value is not None]
         if choosing:
             raise UsageError(
-                f"{choosing[0]} chooses samples, but {to} always holds all that the score counts: leave it out",
+                f"{choosing[0]} selects samples, but {to} always contains all scored samples; leave it out",
                 field="to",
             )
     training = exporter.kind == "training"
@@ -120,8 +120,8 @@ def export(
     for benchmark in benchmarks:
         if training and not exporter.holds_images and any(q.images for q in benchmark.questions.values()):
             raise UsageError(
-                f"the questions of {visible(benchmark.name, 100)} show images, which {to} cannot contain: export them "
-                "as sharegpt",
+                f"the questions of {visible(benchmark.name, 100)} contain images, which {to} does not support: export "
+                "them as sharegpt",
                 field="to",
             )
         if (choice.take == "correct" or exporter.kind == "results") and not benchmark.grades:
@@ -129,8 +129,8 @@ def export(
     # A format of results has the score besides.
     if exporter.kind != "results" and all(next(benchmark.rows(), None) is None for benchmark in benchmarks):
         named = "; ".join(_left_out(each.name, each.left_out) for each in benchmarks if each.left_out)
-        advice = ". `take='all'` and `finish_reasons='any'` take more" if named else ""
-        raise UsageError(f"there is no sample to write as {to}: {named or 'the run holds none'}{advice}")
+        advice = ". `take='all'` and `finish_reasons='any'` include more" if named else ""
+        raise UsageError(f"there is no sample to export as {to}: {named or 'the run has none'}{advice}")
     target = (out or folders[0].path / "exports" / to).absolute()
     files = tuple(exporter.write(benchmarks, target))
     return Written(target, files, {each.name: dict(each.left_out) for each in benchmarks if each.left_out})
@@ -193,14 +193,14 @@ def refuse_test_data(
         name = visible(benchmark.name, 100)
         if chosen_to_learn and catalogue.is_test_set(benchmark.name, benchmark.record.settings):
             raise UsageError(
-                f"{name} is a benchmark: a model that learns from its questions can no longer be tested by them. "
-                f"Export a run of a training set (limo, or your own), or add `i_know=True` to export it "
-                "nevertheless"
+                f"{name} is a benchmark: a model trained on its questions can no longer be tested with them. "
+                f"Export a run of a training set (limo, or your own), or set `i_know=True` to export it "
+                "anyway"
             )
         if exporter.withholds and not catalogue.may_publish(benchmark.name, benchmark.record.settings):
             raise UsageError(
-                f"the authors of {name} ask that no question of it be shown in public, and {to} contains them; to "
-                f"export them for your own eyes only, add `i_know=True`"
+                f"the authors of {name} ask not to publish its questions, which {to} contains; to export them "
+                f"for private use only, set `i_know=True`"
             )
 
 
@@ -256,7 +256,7 @@ def export_solutions(
     exporter = find_exporter(to)
     if exporter.kind != "training":
         raise UsageError(
-            f"a benchmark's solutions can only be written as training data, but the format {to} holds {exporter.kind}",
+            f"a benchmark's solutions can only be exported as training data, but {to} contains {exporter.kind}",
             field="to",
         )
     record = BenchmarkRecord(identity={}, plan=Plan(samples=1), settings={"publish_questions": publish})
@@ -265,8 +265,8 @@ def export_solutions(
     source = SolvedBenchmark(RunFolder(target), manifest, name, SampleChoice(), tuple(solved), column)
     if next(source.rows(), None) is None:
         raise UsageError(
-            f"no question of {visible(name, 80)} has a text in the column {visible(column, 80)!r}: name the "
-            f"column of its data that holds the solutions (solution_key)"
+            f"no question of {visible(name, 80)} has text in the column {visible(column, 80)!r}; specify the "
+            f"column that contains the solutions (solution_key)"
         )
     if not i_know:
         refuse_test_data([source], to, exporter, chosen_to_learn=True)

@@ -113,7 +113,7 @@ def track(
     )
     with (
         contextlib.redirect_stdout(sys.stderr),
-        channel.waiting("the tracker to take the scores"),
+        channel.waiting("the tracker to accept the scores"),
     ):  # trackers print; our standard output may have to be JSON only
         return str(tracker(described) or "")
 

@@ -22,7 +22,7 @@ def decode_file(path: Path) -> str:
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror}") from error
     if len(data) > MAX_DATA_BYTES:
-        raise UsageError(f"{shown} is longer than {MAX_DATA_BYTES} bytes")
+        raise UsageError(f"{shown} is larger than {MAX_DATA_BYTES} bytes")
     # Damaged bytes are replaced, so that one of them does not make the whole file unreadable.
     return data.decode("utf-8", "replace")
 
@@ -31,7 +31,7 @@ def require_columns(row: Row, names: Sequence[str], tool: str) -> None:
     """Raise `UsageError` if the row lacks a column that all rows of `tool` have."""
     missing = [name for name in names if name not in row.value]
     if missing:
-        raise UsageError(f"{row.where} is no row of {tool}: it has no {missing[0]!r}; expected {', '.join(names)}")
+        raise UsageError(f"{row.where} is not a row of {tool}: it has no {missing[0]!r}; expected {', '.join(names)}")
 
 
 def as_text(value: Any) -> str | None:
@@ -84,7 +84,7 @@ def reasons_of(row: Row, column: str, n: int) -> list[str]:
         reasons = [reasons if n == 1 else None] * n
     if len(reasons) != n:
         raise UsageError(
-            f"{row.where}: the column 'finish_reason' has {count_noun(len(reasons), 'entry', 'entries')} and the "
-            f"column {column!r} {count_noun(n, 'response')}; give one reason for each response"
+            f"{row.where}: the column 'finish_reason' has {count_noun(len(reasons), 'entry', 'entries')}, but the "
+            f"column {column!r} has {count_noun(n, 'response')}; give one reason per response"
         )
     return [reason if isinstance(reason, str) and reason else UNSTATED_REASON for reason in reasons]

@@ -152,7 +152,7 @@ def of_calls(rows: Iterable[Row], *, in_benchmark: bool) -> Iterator[OutputRow]:
             calls, tools = logged_calls(row.value.get("tool_calls")), read_tools(row.value.get("tools") or [])
             reference = written_reference("schema" if stated is None else stated)
         except ValueError as error:
-            raise UsageError(f"{row.where}: the tools, the calls or the reference: {quoted(str(error))}") from error
+            raise UsageError(f"{row.where}: invalid tools, calls or reference: {quoted(str(error))}") from error
         (reply,) = responses_of(row, _cell(row, text) or "", text or "content")
         yield OutputRow(
             row.where,
@@ -217,7 +217,7 @@ def _with_verdicts(row: Row, replies: Sequence[ToolReply], judged: GivenVerdicts
     if len(replies) == 1 and replies[0].text is None:
         replies = [*replies] * len(values)
     if len(values) != len(replies):
-        raise UsageError(f"{row.where}: {key!r} has {len(values)} verdicts for {len(replies)} replies; give one each")
+        raise UsageError(f"{row.where}: {key!r} has {len(values)} verdicts, but {len(replies)} replies")
     with_verdicts = []
     for reply, value in zip(replies, values, strict=True):
         share = verdicts.share_of(value, row.where, key)
@@ -232,8 +232,8 @@ def _id_of_task(row: Row, column: str | None) -> str:
     """The id of the task that a row has a verdict on. Raises `UsageError` if it has none."""
     value = _cell(row, column)
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        found = "name its column with id_key" if column is None else f"found {quoted(repr(value)[:400])} in {column!r}"
-        raise UsageError(f"{row.where} has no id of its task; expected text or a whole number: {found}")
+        found = "set its column with id_key" if column is None else f"found {quoted(repr(value)[:400])} in {column!r}"
+        raise UsageError(f"{row.where} has no task id; expected text or a whole number: {found}")
     return str(value)
 
 
@@ -290,21 +290,23 @@ def inspect(path: Path, judged: GivenVerdicts = GRADED) -> Iterator[OutputRow]:
         with open_named(path) as raw, zipfile.ZipFile(raw) as archive:
             names = [n for n in archive.namelist() if n.startswith("samples/") and n.endswith(".json")]
             if not names:
-                raise UsageError(f"{shown} holds no samples; it may be an interrupted log")
+                raise UsageError(f"{shown} contains no samples; the log may be incomplete")
             # An archive may name a member twice, and `getinfo` gives the last one for both.
             for name in sorted(dict.fromkeys(names), key=_by_epoch):
                 info = archive.getinfo(name)
                 if info.file_size > MAX_MEMBER_BYTES:
-                    raise UsageError(f"{shown}: {visible(name)} has {info.file_size} bytes; at most {MAX_MEMBER_BYTES}")
+                    raise UsageError(f"{shown}: {visible(name)} has {info.file_size} bytes; limit {MAX_MEMBER_BYTES}")
                 where = f"{shown}:{visible(name)}"
                 with archive.open(info) as file:
                     # The archive only claims the size in its directory, so the read is bounded as well.
                     data = file.read(MAX_MEMBER_BYTES + 1)
                 yield _inspect_sample(tables.parse_json(data.decode("utf-8"), where), where, judged)
     except NotImplementedError as error:
-        raise UsageError(f"{shown} is compressed in a way this Python cannot read: {quoted(str(error))}") from error
+        raise UsageError(
+            f"{shown} is compressed in a format that this Python cannot read: {quoted(str(error))}"
+        ) from error
     except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
-        raise UsageError(f"{shown} is damaged or no Inspect log: {quoted(str(error))}") from error
+        raise UsageError(f"{shown} is damaged or not an Inspect log: {quoted(str(error))}") from error
     except OSError as error:
         raise UsageError(f"cannot read {shown}: {error.strerror or error}") from error
 
@@ -319,7 +321,7 @@ def _by_epoch(name: str) -> tuple[str, int]:
 def _inspect_sample(sample: Any, where: str, judged: GivenVerdicts) -> OutputRow:
     """One sample of an Inspect log. where: its place in the file, for messages. Raises `UsageError`."""
     if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
-        raise UsageError(f"{where} is no sample of an Inspect log")
+        raise UsageError(f"{where} is not a sample of an Inspect log")
     output = cells.mapping_or_empty(sample["output"])
     epoch = cells.count_or_none(sample.get("epoch"))
     responses = _of_choices(output, ("output_tokens", "input_tokens"))
@@ -364,7 +366,7 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
         question = by_id.get(custom) or (by_id.get(numbered[1]) if numbered else None)
         if question is None:
             raise UsageError(
-                f"{row.where}: the custom_id {visible(custom, 100)!r} is no question's id.{near_names(custom, by_id)}"
+                f"{row.where}: the custom_id {visible(custom, 100)!r} is not a question id.{near_names(custom, by_id)}"
             )
         body = cells.mapping_or_empty(cells.mapping_or_empty(row.value["response"]).get("body"))
         responses = _of_choices(body, ("completion_tokens", "prompt_tokens"))
@@ -413,13 +415,13 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
     # The numbers of the states and their texts in turn, behind what stands before the first state.
     _, *parts = _STATE.split(cells.decode_file(path))
     if not parts:
-        raise UsageError(f"{shown} is no state dump of SGLang's benchmark")
+        raise UsageError(f"{shown} is not a state dump of SGLang's benchmark")
     texts = ((without_instruction(question.last_turn)[0].strip(), question) for question in questions)
     longest_first = sorted(texts, key=lambda pair: len(pair[0]), reverse=True)
     for number, state in zip(parts[::2], parts[1::2], strict=True):
         match = next(((text, question) for text, question in longest_first if text in state), None)
         if match is None:
-            raise UsageError(f"{shown}: state {number} holds the text of no question; is the dump of another data set?")
+            raise UsageError(f"{shown}: state {number} contains no question text of this benchmark")
         text, question = match
         answer = state[state.index(text) + len(text) :].rstrip("\n")
         answer = answer.removesuffix("=" * 80).rstrip("\n")
@@ -471,7 +473,7 @@ def _number_of(row: Row, column: str) -> int | None:
     value = _cell(row, column)
     number = int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) else value
     if number is not None and cells.count_or_none(number) is None:
-        raise UsageError(f"{row.where}: {column!r} must be a whole number from 0, found {quoted(repr(value)[:400])}")
+        raise UsageError(f"{row.where}: {column!r} must be a whole number ≥ 0, found {quoted(repr(value)[:400])}")
     return number
 
 
@@ -495,15 +497,15 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
     if column is not None:
         near = near_names(column, columns)
         return UsageError(f"{row.where} has no column {visible(column)!r} for {role}; it has {have}.{near}")
-    named = f"name the column of {role} with {field}"
+    named = f"specify the column of {role} with {field}"
     if perhaps is not None:
-        named += f" ({field}={perhaps} if {visible(perhaps, 60)} is that of the replies)"
+        named += f" ({field}={perhaps} if {visible(perhaps, 60)} contains the replies)"
     usual = {"response_key": "response, output, completion, gen …", "answer_key": "answer, reference, gold, target …"}
     if field == "response_key" and perhaps is None:
-        named += ", or that of its verdicts with verdict_key"
+        named += ", or its verdict column with verdict_key"
     if field == "answer_key":
-        named += "; or name the benchmark that the file answers with `benchmark`"
-    return UsageError(f"{row.where} has no usual column for {role}. It has {have}; usual are {usual[field]}: {named}")
+        named += "; or specify the benchmark that the file answers with `benchmark`"
+    return UsageError(f"{row.where} has no known column for {role}. It has {have}; known are {usual[field]}: {named}")
 
 
 class ToolRows(NamedTuple):
@@ -611,14 +613,14 @@ def by_tool(rows: Iterable[Row], tool: ToolRows, judged: GivenVerdicts = GRADED)
         first = name if first is None else first
         if judged.key is not None and not chosen and name != first:
             both = " or ".join(visible(f"{judged.key},{each}", 100) for each in (first, name))
-            raise UsageError(f"{where} has another filter than earlier rows: give {both} as verdict_key")
+            raise UsageError(f"{where} has a different filter than earlier rows; use {both} as verdict_key")
         if chosen not in ("", name):
             continue
         cells.require_columns(Row(where, value), tool.marks.split(), tool.name)
         row = Row(where, dict(tool.transform(value)))
         holder, nested, reply = tool.reply.rpartition(".")
         if nested and not isinstance(_value_at(row, holder), dict):
-            raise UsageError(f"{where} is no row of {tool.name}: no {holder!r}; expected an object with {reply}")
+            raise UsageError(f"{where} is not a row of {tool.name}: no {holder!r}; expected an object with {reply}")
         answer = _value_at(row, tool.answer)
         if answer is None:
             expected = tool.answer.replace("|", " or ")
@@ -640,7 +642,7 @@ def by_tool(rows: Iterable[Row], tool: ToolRows, judged: GivenVerdicts = GRADED)
             is_judged=judged.key is not None,
         )
     if chosen and not seen:
-        found = f"no row has the filter {visible(chosen, 100)!r}; the first one has {visible(str(first), 100)!r}"
+        found = f"no row has the filter {visible(chosen, 100)!r}; the first row has {visible(str(first), 100)!r}"
         raise UsageError(found, field="verdict_key")
 
 

@@ -67,7 +67,7 @@ def rows_by_number(path: Path) -> Iterator[Row]:
     value = tables.parse_json(cells.decode_file(path), shown)
     rows = value if isinstance(value, dict) else {}
     if not rows:
-        raise UsageError(f"{shown} is no file of OpenCompass: expected an object with a prediction for each number")
+        raise UsageError(f"{shown} is not an OpenCompass file: expected an object with a prediction for each number")
     for number, row in rows.items():
         yield Row(f"{shown}:{visible(number, 20)}", {**cells.mapping_or_empty(row), "number": number})
 
@@ -100,7 +100,7 @@ def lacks(path: Path) -> list[str]:
     sentences = []
     if len(parts) > 1:
         listed = ", ".join(visible(name, 60) for name in sorted(parts)[:20])
-        sentences.append(f"the set is in {len(parts)} parts ({listed}), and only {visible(path.name, 60)} is read")
+        sentences.append(f"the data set has {len(parts)} parts ({listed}), but only {visible(path.name, 60)} is read")
     files = files_of(path)
     unfinished = [visible(file.name, 60) for file in files if file.name.endswith("-async")]
     if unfinished:
@@ -108,7 +108,7 @@ def lacks(path: Path) -> list[str]:
     if path.is_dir() and not is_numbered(path):
         ended = {file.parent for file in files}
         if n := sum(each.is_dir() and each not in ended for each in path.iterdir()):
-            sentences.append(f"{count_noun(n, 'folder')} of the job without a result.json left out")
+            sentences.append(f"{count_noun(n, 'folder')} of the job without a result.json skipped")
     return sentences
 
 
@@ -129,7 +129,7 @@ def numbered_files(folder: Path) -> list[tuple[int | None, Path]]:
         if (number := _sample_number(path)) is not None:
             files.setdefault(number, path)
     if not files:
-        raise UsageError(f"{visible(str(folder))} holds no output-rs0.jsonl …, which NeMo-Skills writes")
+        raise UsageError(f"{visible(str(folder))} contains no output-rs0.jsonl … of NeMo-Skills")
     return sorted(files.items(), key=lambda item: item[0] or 0)
 
 

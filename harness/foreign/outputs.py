@@ -98,9 +98,7 @@ def read(
             f"unknown format; there are {', '.join(FORMATS)}.{near_names(format, FORMATS)}", field="tool", value=format
         )
     if any(keys) and format not in (None, "columns"):
-        raise UsageError(
-            f"leave out the names of columns: they go with any file, but the format {format!r} has its own"
-        )
+        raise UsageError(f"leave out the column names: the format {format!r} has fixed columns")
     seen = RowIdentities()
     # Before the rows: what a writer adds meanwhile must change the digest that the next reading compares.
     file_digest = digest_of(path) if are_outputs(path) else ""
@@ -108,9 +106,9 @@ def read(
         seen.add(row)
     if judged != formats.GRADED and not seen.are_judged:
         field = "errors" if judged.key is None else "verdict_key"
-        raise UsageError("it is for files that state verdicts; the replies of this one are graded", field=field)
+        raise UsageError("it is for files with verdicts, but the replies of this file are graded", field=field)
     if not seen.n_replies:
-        raise UsageError(f"{visible(str(path))} holds no finished sample")
+        raise UsageError(f"{visible(str(path))} contains no finished sample")
     ids = row_ids(seen, repeats, listed=bool(questions))
 
     def pairs(numbers: SampleNumbers) -> Iterator[tuple[Question, Sample | None]]:
@@ -129,7 +127,7 @@ def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[s
     if seen.n_missing:
         lost = count_noun(seen.n_missing, "sample")
         remedy = "; `--errors wrong` counts them as wrong" if seen.are_judged else ""
-        yield f"{lost} of the file {are(seen.n_missing)} null or failed: missing, not wrong{remedy}"
+        yield f"{lost} of the file {are(seen.n_missing)} null or failed and count as missing, not wrong{remedy}"
     if seen.n_failed:
         failed = (
             f"{count_noun(seen.n_failed, 'sample')} without a verdict {'counts' if seen.n_failed == 1 else 'count'}"
@@ -139,10 +137,10 @@ def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[s
         )
         yield f"{failed} as wrong{by_form}"
     if seen.are_judged:
-        yield "the file states the verdicts: nothing was graded here"
+        yield "the verdicts come from the file; nothing was graded here"
     if seen.n_repeated:
         repeat = "repeats" if seen.n_repeated == 1 else "repeat"
-        yield f"{count_noun(seen.n_repeated, 'row')} of the file {repeat} an earlier one, which counts"
+        yield f"{count_noun(seen.n_repeated, 'row')} of the file {repeat} an earlier row, which counts"
 
 
 def are_outputs(path: Path) -> bool:
@@ -195,7 +193,7 @@ def _read_rows(
         )
     numbered = format in ("nemo_skills", "sgl_eval")
     if path.is_dir() and not numbered:
-        raise UsageError(f"{visible(str(path))} is a folder; expected a file of outputs")
+        raise UsageError(f"{visible(str(path))} is a folder; expected an output file")
     if format == "inspect":
         return formats.inspect(path, judged)
     if format == "sglang":
@@ -223,7 +221,7 @@ def _needed(questions: Sequence[Question], path: Path, format: Format) -> Sequen
     """The questions of a format that has no reference answers of its own. Raises `UsageError` if there are none."""
     if not questions:
         raise UsageError(
-            f"{visible(str(path))} is a file of the format {format}, which holds no reference answers: name its "
+            f"{visible(str(path))} has the format {format}, which contains no reference answers; specify its "
             "benchmark with `benchmark`"
         )
     return questions
@@ -252,7 +250,7 @@ def _pairs(
             if row.is_judged and response.index not in (None, index):
                 raise UsageError(
                     f"{row.where}: sample {response.index} of {visible(question_id, 100)!r} has the number of an "
-                    f"earlier row, or one that is not below {MAX_INDEX:,}"
+                    f"earlier sample, or a number that is not below {MAX_INDEX:,}"
                 )
             yield question, _sample(question, index, response, row.where.removeprefix(folder))
 

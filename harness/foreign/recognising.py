@@ -106,8 +106,8 @@ class Recognised:
         if not _show_the_same(candidates):
             raise UsageError(
                 f"{visible(str(self._path))}: {visible(row_question.last_turn, 100)!r} is the text of "
-                f"{count_noun(len(candidates), 'question')} of {visible(self._name)} with different images; name the "
-                "column of the questions' ids with id_key"
+                f"{count_noun(len(candidates), 'question')} of {visible(self._name)} with different images; "
+                "specify the column of question ids with id_key"
             )
         return next((question for question in candidates if question.question_id not in taken), candidates[0])
 
@@ -115,13 +115,13 @@ class Recognised:
         """The error for a row whose text, or reference, belongs to no question of the benchmark."""
         text, name = row_question.last_turn, visible(self._name)
         if text:
-            what, advice = f"asks {visible(text, 100)!r}, which {name} does not", ""
+            what, advice = f"asks {visible(text, 100)!r}, which is not in {name}", ""
         else:
-            what = f"has no text, and its reference does not belong to exactly one question of {name}"
-            advice = f". If each row has the id of its question in {name}, name the column of ids with id_key"
+            what = f"has no text, and its reference does not match exactly one question of {name}"
+            advice = f". If the rows have question ids of {name}, specify their column with id_key"
         return UsageError(
             f"{visible(str(self._path))}: the question {visible(row_question.question_id, 100)!r} {what}; leave "
-            f"`benchmark` out, or name the column of the question with question_key{advice}"
+            f"`benchmark` out, or specify the question column with question_key{advice}"
         )
 
     def _with_id(self, row_question: Question, by_id: Mapping[str, Question]) -> Question:
@@ -133,14 +133,14 @@ class Recognised:
             example = visible(next(iter(by_id)), 100)
             raise UsageError(
                 f"{path}: {name} has no question with the id {shown!r}; it has ids such as {example!r}."
-                f"{near_names(row_question.question_id, by_id)} To match rows by the question's text, add a column of "
-                f"texts, and name it with question_key"
+                f"{near_names(row_question.question_id, by_id)} To match rows by the question's text, add a text "
+                f"column, and specify it with question_key"
             )
         if not set(row_question.references) <= set(question.references):
             row_reference, reference = (visible(" or ".join(q.references), 100) for q in (row_question, question))
             raise UsageError(
                 f"{path}: the question with the id {shown!r} has the reference {row_reference!r}, but {reference!r} in "
-                f"{name}: the id may mean another question there. If it does not, remove the column of references from "
+                f"{name}: the id may mean another question there. If it does not, remove the reference column from "
                 "the file"
             )
         return question
@@ -190,8 +190,8 @@ class Beginning:
         self.n_samples = sum(1 for _ in self)
         if not self.n_samples:
             raise UsageError(
-                f"{visible(str(path))} is a file, and no reply in it is to a question of this run: name a folder, or "
-                "the unfinished file of another tool that asks these questions in the same words",
+                f"{visible(str(path))} is a file without replies to questions of this run: specify a folder, or "
+                "another tool's unfinished file with exactly these questions",
                 field="out",
             )
 
@@ -215,9 +215,9 @@ class Beginning:
     @property
     def sentence(self) -> str:
         """How many replies the run takes, and what becomes of the others."""
-        left = ((self.n_empty, "empty or failed, to be asked again"), (self.n_other, "to no question of the plan"))
+        left = ((self.n_empty, "empty or failed, to be requested again"), (self.n_other, "not to a planned question"))
         others = "".join(f"; {n} {what}" for n, what in left if n)
         return (
-            f"{count_noun(self.n_samples, 'sample')} of {visible(self._path.name, 100)} begin this run, marked as made "
-            f"by another tool with settings of its own{others}"
+            f"{count_noun(self.n_samples, 'sample')} of {visible(self._path.name, 100)} start this run, marked as made "
+            f"by another tool with its own settings{others}"
         )

@@ -70,7 +70,7 @@ def share_of(value: Any, where: str, field: str) -> float | None:
     if share is None or not 0 <= share <= 1:  # also of NaN
         raise UsageError(
             f"{where}: {visible(field, 100)!r} must be a verdict, found {quoted(repr(value)[:400])}; expected true or "
-            f"false, a share from 0 to 1, or one of {', '.join(_WORDS)}"
+            f"false, a fraction from 0 to 1, or one of {', '.join(_WORDS)}"
         )
     return float(share)
 
@@ -102,10 +102,10 @@ def rows(path: Path, format: Format, key: str | None) -> Iterator[Row]:
         return _harbor(path, key or "reward")
     shown = visible(str(path))
     if key is not None:
-        raise UsageError(f"{format} has its own field of the verdict: leave it out", field="verdict_key", value=key)
+        raise UsageError(f"{format} has its own verdict field; leave it out", field="verdict_key", value=key)
     value = tables.whole_json(path, partial(_without_repeats, shown))
     if not isinstance(value, dict) or not value:
-        raise UsageError(f"{shown} must hold a JSON object with verdicts, found {quoted(repr(value)[:400])}")
+        raise UsageError(f"{shown} must contain a JSON object with verdicts, found {quoted(repr(value)[:400])}")
     if format == "verdicts":
         return (Row(f"{shown}:{visible(name, 100)}", {"id": name, "verdict": cell}) for name, cell in value.items())
     return _swe_bench(value, shown) if format == "swe_bench" else _tau2_bench(value, shown)
@@ -121,7 +121,7 @@ def _without_repeats(shown: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]
     members = dict(pairs)
     if len(members) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise UsageError(f"{shown} has the name {visible(twice, 100)!r} twice in one object; leave one")
+        raise UsageError(f"{shown} has the key {visible(twice, 100)!r} twice in one object; remove one")
     return members
 
 
@@ -135,12 +135,12 @@ def _swe_bench(report: Mapping[str, Any], shown: str) -> Iterator[Row]:
         for number, instance in enumerate(instances):
             where = f"{shown}:{name}[{number}]"
             if (earlier := place.setdefault(str(instance), where)) != where:
-                raise UsageError(f"{where}: {visible(str(instance), 100)!r} is also at {earlier}; leave one")
+                raise UsageError(f"{where}: {visible(str(instance), 100)!r} is also at {earlier}; remove one")
             yield Row(where, {"id": instance, "verdict": verdict})
     total = report.get("total_instances", len(place))
     if total != len(place):
         raise UsageError(
-            f"{shown}: total_instances is {quoted(repr(total)[:400])}, but the lists name "
+            f"{shown}: total_instances is {quoted(repr(total)[:400])}, but the lists contain "
             f"{count_noun(len(place), 'instance')}; list the others as incomplete_ids"
         )
 
@@ -151,7 +151,7 @@ def _tau2_bench(results: Mapping[str, Any], shown: str) -> Iterator[Row]:
     for number, simulation in enumerate(results.get(name) or []):
         where = f"{shown}:{name}[{number}]"
         if not isinstance(simulation, dict) or "task_id" not in simulation:
-            raise UsageError(f"{where} is no simulation of tau2-bench: expected an object with task_id and reward_info")
+            raise UsageError(f"{where} is not a tau2-bench simulation: expected an object with task_id and reward_info")
         info = simulation.get("reward_info", simulation)
         reward = info["reward"] if isinstance(info, dict) and "reward" in info else info
         failed = simulation.get("termination_reason") == "infrastructure_error"
@@ -167,7 +167,7 @@ def _harbor(folder: Path, reward: str) -> Iterator[Row]:
         where = visible(str(path))
         trial = tables.whole_json(path)
         if not isinstance(trial, dict) or id_of(trial.get("task_name")) is None:
-            raise UsageError(f"{where} is no trial of Harbor: expected an object with task_name and verifier_result")
+            raise UsageError(f"{where} is not a Harbor trial: expected an object with task_name and verifier_result")
         rewards = mapping_or_empty(trial.get("verifier_result")).get("rewards")
         if rewards and (not isinstance(rewards, dict) or reward not in rewards):
             found = quoted(repr(rewards)[:400])

@@ -65,18 +65,18 @@ def _resumed(
     begun = f"{visible(new.data_file or new.name)} has changed since this run began"
     taken = {*ids}.intersection(new.questions[at].question_id for at in fresh)
     if taken or not known:
-        what = f"it gives {quoted(min(taken))} to another question or answer" if taken else "no question is as before"
-        refusal = StoreError(f"{begun}: {what}. Use another run folder, or put the former rows back{listed}")
+        what = f"{quoted(min(taken))} is now another question or answer" if taken else "no question is unchanged"
+        refusal = StoreError(f"{begun}: {what}. Use another run folder, or restore the original rows{listed}")
         refusal.other_settings = f"{begun}{listed}"
         raise refusal
     if not is_same:
         counts = [
-            f"{count_noun(len(known), 'question and answer', 'questions and answers')} {are(len(known))} as before"
+            f"{count_noun(len(known), 'question and answer', 'questions and answers')} {are(len(known))} unchanged"
         ]
         if fresh:
             counts.append(f"{len(fresh)} new")
         if gone:
-            counts.append(f"{len(gone)} gone: what was sampled of them stays in the folder and is not counted")
+            counts.append(f"{len(gone)} removed: their samples stay in the folder but are not counted")
         warn(f"{begun}: {', '.join(counts)}{listed}")
     with_ids = (
         question
@@ -99,7 +99,7 @@ def _listed_changes(
     asked = {stored[old].prompt_digest for old in gone}
     if any(new.questions[at].prompt_digest in asked for at in fresh):
         source = new.given_data or new.card_file or new.name
-        listed += f". To grade the former replies by the new answers, {questions.grading_anew(files, source)}"
+        listed += f". To grade the stored replies by the new answers, {questions.grading_anew(files, source)}"
     return listed
 
 

@@ -83,7 +83,7 @@ def ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
     from server_launchers.lifecycle import servers
 
     why = servers.why_ended(name, guard_pid, lives=lives)
-    end = "needs a new start, as its engine died" if lives else "has ended"
+    end = "must be restarted because its engine died" if lives else "has ended"
     return f"the server {visible(name, 80)}, which was started here, {end}: {why}" if why else None
 
 

@@ -58,7 +58,7 @@ _WORDED = frozenset({"text", "expression", "multiple"})
 def warnings_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each benchmark with references that the rules cannot compare, which a judge could decide."""
     for name in (each.name for each in sets if each.questions[0].rules.judge):
-        yield f"{visible(name, 80)} is graded by a judge, as its card says: name one when you run or score (`judge`)"
+        yield f"{visible(name, 80)} needs a judge, according to its card; specify one when you run or score (`judge`)"
     yield from sentence_warnings(sets)
     yield from _unread(sets)
 
@@ -76,10 +76,10 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
         if unread:
             looked = "" if len(first) == len(question_set.questions) else "the first "
             yield (
-                f"{visible(question_set.name, 80)}: no rule reads the reference answer of {len(unread):,} of {looked}"
-                f"{count_noun(len(first), 'question')}, such as “{visible(unread[0], 100)}”. Replies that do not "
-                "repeat it stay undecided: put the answer alone into the column of the answer, or name the column that "
-                "holds it (answer_key)"
+                f"{visible(question_set.name, 80)}: no rule can read the reference of {len(unread):,} of {looked}"
+                f"{count_noun(len(first), 'question')}, such as “{visible(unread[0], 100)}”. Replies that do "
+                "not repeat it stay undecided. Put only the answer into the answer column, or specify the column that "
+                "contains it (answer_key)"
             )
 
 
@@ -117,7 +117,7 @@ def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
             yield (
                 f"{visible(question_set.name, 80)}: the answers of {len(sentences)} of {n_questions} are sentences. "
                 "The rules accept only a reply that repeats the answer, and leave all other replies undecided. A judge "
-                "can decide these replies, if you name it when you run or score (`judge`)"
+                "can decide these replies; specify one when you run or score (`judge`)"
             )
 
 
@@ -143,8 +143,8 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
                 _ = decider.name
             except UsageError as error:
                 yield (
-                    f"{visible(benchmark, 80)} cannot be scored here yet: {error.sentence}. The run goes on; score "
-                    f"it on another machine, or by `harness score` with --sandbox docker:IMAGE"
+                    f"{visible(benchmark, 80)} cannot be scored here yet: {error.sentence}. The run continues; score "
+                    f"it on another machine, or run `harness score` with --sandbox docker:IMAGE"
                 )
 
 
@@ -164,15 +164,15 @@ def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator
             if not all(question.prompt_digest in stored for question in of.questions):
                 if of.without_card:
                     yield (
-                        f"{visible(of.name, 80)} becomes a further benchmark of the run in "
-                        f"{visible(str(folder.path))}, which holds samples of {visible(name, 80)}; another folder "
-                        "(`out`) keeps them apart"
+                        f"{visible(of.name, 80)} becomes another benchmark of the run in "
+                        f"{visible(str(folder.path))}, which has samples of {visible(name, 80)}; use another "
+                        "folder (`out`) to keep them separate"
                     )
                 continue
             each = "the question" if len(of.questions) == 1 else f"all {len(of.questions)} questions"
             yield (
-                f"{visible(str(folder.path))} already holds {each} of {visible(of.name, 80)}, with replies, as the "
-                f"benchmark {visible(name, 80)}; this run asks anew. To grade those replies by the answers of "
+                f"{visible(str(folder.path))} already contains {each} of {visible(of.name, 80)}, with replies, as the "
+                f"benchmark {visible(name, 80)}; this run requests new replies. To grade the old ones by "
                 f"{visible(of.name, 80)}, {questions.grading_anew(held, of.given_data or of.card_file or of.name)}"
             )
 
@@ -204,7 +204,7 @@ def warn_of_settings(
         for field, (low, high) in USUAL.items():
             value = getattr(benchmark.sampling, field)
             if value is not None and not low <= value <= high:
-                watcher.advise(f"{name}: {field} is {value:g}; usual are {low:g} to {high:g}")
+                watcher.advise(f"{name}: {field} is {value:g}; the usual range is {low:g} to {high:g}")
         if benchmark.sampling.temperature == 0 and n > 1:
             watcher.advise(f"{name}: {n} samples at temperature 0 are all the same on most servers")
         if settings.seed is None and n > 1:

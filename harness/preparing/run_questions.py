@@ -111,7 +111,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
     Raises `UsageError`.
     """
     if not options.benchmarks and not options.data:
-        raise UsageError("give a benchmark, such as demo (see `harness benchmarks`), or a file with `data`")
+        raise UsageError("specify a benchmark, such as demo (see `harness benchmarks`), or a file with `data`")
     named = [_name_and_samples(benchmark) for benchmark in options.benchmarks]
     if options.data:
         numbered = [_with_data(options, options.data, named)]
@@ -121,8 +121,8 @@ def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
     if options.samples is not None and None not in numbers and numbers != {options.samples}:
         listed = ", ".join(f"{card.name}:{number:g}" for card, number in numbered)
         raise UsageError(
-            f"all benchmarks name their own number of samples ({visible(listed, 200)}): leave out this option or "
-            f"these numbers",
+            f"all benchmarks specify their own number of samples ({visible(listed, 200)}); leave out this option "
+            f"or those numbers",
             field="samples",
             value=f"{options.samples:g}",
         )
@@ -162,7 +162,7 @@ def _with_data(options: RunOptions, data: str, named: list[tuple[str, float | No
         ), None
     if len(named) > 1:
         raise UsageError(
-            f"the file holds the questions of one benchmark, but {len(named)} are named: name one, or none",
+            f"the file contains the questions of one benchmark, but {len(named)} are named; name at most one",
             field="data",
         )
     keys = ("question_key", "answer_key", "id_key", "choices_key")
@@ -222,10 +222,13 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> tuple
     own = {"tools", "tool_choice", "functions", "max_tokens", "max_completion_tokens", "max_output_tokens"}
     fields = " and ".join(sorted(own & options.extra_body.keys()))
     refusals = [
-        (api_of(options.api).tools is None, f"api={options.api} offers no tool: use api=chat, responses or messages"),
-        (options.batch, "it does not work with `batch`: a sample with a tool is several requests, one after the other"),
+        (
+            api_of(options.api).tools is None,
+            f"api={options.api} has no tool calls: use api=chat, responses or messages",
+        ),
+        (options.batch, "it does not work with `batch`: a sample with a tool needs several requests in sequence"),
         (sampling.stop is not None, "it does not work with `stop`: a stop text could end a reply inside a call"),
-        (fields, f"the harness offers the tool and bounds the new tokens itself: leave {fields} out of extra_body"),
+        (fields, f"the harness itself sets the tool and limits the new tokens: leave {fields} out of extra_body"),
         (options.budget_usd is not None and sampling.max_tokens is None, "with `budget_usd` it needs max_tokens"),
     ]
     for applies, why in refusals:
@@ -240,12 +243,12 @@ def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None
     for applies, field, why in (
         (api_of(options.api).tools is None, "api", "use chat, responses or messages"),
         (options.batch, "batch", "leave it out"),
-        (has_tool, "tool", "leave it out, or give `tool=none`"),
+        (has_tool, "tool", "leave it out, or set `tool=none`"),
         (fields, "extra_body", f"leave {fields} out of it"),
-        (options.calling.keys() & options.extra_body.keys(), "extra_body", "an option and it set one field"),
+        (options.calling.keys() & options.extra_body.keys(), "extra_body", "it sets the same field as an option"),
     ):
         if applies:
-            raise UsageError(f"the questions of {visible(name, 80)} offer tools of their own: {why}", field=field)
+            raise UsageError(f"the questions of {visible(name, 80)} have their own tools: {why}", field=field)
 
 
 @cache
@@ -263,8 +266,8 @@ def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: boo
     if samples < MIN_ROUNDS:
         more = f"{visible(benchmark, 80)}:{MIN_ROUNDS}" if named else f"`samples` {MIN_ROUNDS}"
         raise UsageError(
-            f"the sampling error is judged from {MIN_ROUNDS} samples of each question on, and "
-            f"{visible(benchmark, 80)} plans {count_noun(samples, 'sample')}: give {more}, or more",
+            f"the sampling error needs at least {MIN_ROUNDS} samples per question, but "
+            f"{visible(benchmark, 80)} plans {count_noun(samples, 'sample')}: set {more} or more",
             field="target_error",
             value=f"{target:g}",
         )
@@ -288,16 +291,16 @@ def _column_warnings(options: RunOptions, question_set: QuestionSet) -> Iterator
         if key is None and len(present) > 1:
             also = " and ".join(visible(name, 40) for name in present[1:])
             yield (
-                f"{file}: the {what} is taken from the column {visible(present[0], 40)}, although {also} may hold it "
-                f"too; name another column by {what}_key"
+                f"{file}: the {what} is taken from the column {visible(present[0], 40)}, although {also} may contain "
+                f"it too; to use another column, set {what}_key"
             )
     used = (options.question_key, options.answer_key, options.id_key)
     choices = [name for name in columns if name not in used and _OPTION_COLUMN.fullmatch(name)]
     if not options.choices_key and (len(choices) > 1 or {"options", "choices"} & {name.casefold() for name in choices}):
         named = ", ".join(visible(name, 40) for name in choices)
         yield (
-            f"{file}: the model is not shown the columns {named}; if they hold the options of multiple-choice "
-            f"questions, name them with choices_key"
+            f"{file}: the columns {named} are not shown to the model; if they contain multiple-choice options, "
+            f"specify them with choices_key"
         )
 
 

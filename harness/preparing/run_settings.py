@@ -72,7 +72,7 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
     )
     fingerprinted = not options.batch and _fingerprinted(questions, provider, info)
     if fingerprinted and "temperature" in left_out:
-        watcher.advise(f"no fingerprint is taken: {visible(info.model, 80)} takes no temperature to reply greedily")
+        watcher.advise(f"no fingerprint is taken: {visible(info.model, 80)} does not accept a temperature of 0")
         fingerprinted = False
     # All samples go into one batch, because a batch takes hours, however few requests it has.
     concurrency = MAX_CONCURRENCY if options.batch else info.concurrency or DEFAULT_CONCURRENCY
@@ -138,7 +138,7 @@ def _left_out(
         if given.get(field) or (field == "seed" and options.given.get("seed") is not None):
             who = visible(info.model, 80) if field in refused else f"api={api.name} of this server"
             by = "" if origins.get(field, "options") == "options" else f" with {leaving_out([field])}"
-            raise UsageError(f"{who} does not take it: leave it out{by}", field=field)
+            raise UsageError(f"{who} does not accept it: leave it out{by}", field=field)
     if api.bound_required and "max_tokens" in options.drop:
         raise UsageError(f"api={api.name} needs max_tokens: do not drop it", field="drop")
     return {*untaken, *refused}
@@ -156,7 +156,7 @@ def _without(benchmark: BenchmarkSettings, left_out: Set[str]) -> BenchmarkSetti
 def _refuse_unsayable(questions: RunQuestions, spelling: Spelling, untaken: frozenset[str]) -> None:
     """Raise `UsageError` for a prompt, or arguments of a chat template, that the API cannot carry."""
     if "chat_template_kwargs" in untaken and spelling.chat_template_kwargs:
-        why = f"api={spelling.api_name} of this server takes no arguments of a chat template: use api=chat"
+        why = f"api={spelling.api_name} of this server does not accept chat template arguments: use api=chat"
         raise UsageError(why, field="thinking" if questions.options.thinking else "extra_body")
     for each in questions.sets if spelling.api.takes is not None else ():
         for question in each.questions:
@@ -196,13 +196,13 @@ def _spelling(options: RunOptions, info: ServerInfo, provider: Provider) -> Spel
             # Only these options make a provider set fields.
             option = "thinking" if options.thinking is not None else "thinking_tokens"
             both = f"{as_keyword(option, getattr(options, option))} and extra_body"
-            raise UsageError(f"{both} both set {', '.join(set_twice)}: give one of them")
+            raise UsageError(f"{both} both set {', '.join(set_twice)}: use one of them")
     spelling = by_provider.with_fields(options.extra_body)
     # The headers that the API needs, as they will be sent. They are recorded: a version is no secret.
     sent = request_headers(Endpoint("", headers=options.header), spelling.api)
     headers = {name.lower(): value for name, value in sent.items() if name.lower() in spelling.api.headers}
     if of_a_key := [name for name, value in headers.items() if looks_like_a_key(value)]:
-        raise UsageError(f"{of_a_key[0]} states a version, and the value given looks like a key", field="header")
+        raise UsageError(f"{of_a_key[0]} is for a version, but its value looks like a key", field="header")
     return replace(
         spelling,
         # The result of a batch is one JSON value for each request; its file has no place for a stream.

@@ -115,7 +115,7 @@ def _words_of(launcher: str, returned: object) -> Iterator[str]:
     if not isinstance(returned, list | tuple) or not returned:
         raise UsageError(
             f"the launcher {visible(launcher, 100)!r} of a plug-in returned {visible(repr(returned), 100)}; expected "
-            "the words of a command as a list, such as ['program', '{port}']"
+            "a command line as a list of words, such as ['program', '{port}']"
         )
     return map(str, returned)
 
@@ -131,15 +131,15 @@ def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool
 
     if spec.host in EVERYBODY and spec.api_key_env is None:
         watcher.warn(
-            f"host={spec.host} lets everybody in the network use the server: set a key "
-            f"(api_key_env), or let it listen on 127.0.0.1."
+            f"host={spec.host} lets everyone on the network use the server: set a key "
+            f"(api_key_env), or listen on 127.0.0.1."
         )
     begun = time.monotonic()
     # Loading takes minutes; a signal meanwhile must leave no process of the server behind.
     with Signals(
         lambda number: (
             f"stopped by {signal.Signals(number).name} while the server of {spec.model or spec.engine} was "
-            "starting. Nothing is left of that server. The same command starts it again."
+            "starting. The server was removed. Run the same command to start it again."
         )
     ):
         server = launch.launch(spec, stem=stem, detach=detach, on_progress=watcher.starting)

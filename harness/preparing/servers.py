@@ -82,8 +82,8 @@ def find(who: WhichServer, *, shared_key: bool = True, api: ApiName = "chat", or
         """The endpoint of this address, with key and headers. Raises `UsageError` if it belongs to another provider."""
         if url is not None and who.provider is None and providers.recognise(url).name != provider.name:
             raise UsageError(
-                f"{visible(url, 200)} belongs to another provider than the run's, {provider.name}: a run speaks to one "
-                "of them"
+                f"{visible(url, 200)} does not belong to the run's provider, {provider.name}: a run can use only one "
+                "provider"
             )
         endpoint = provider.endpoint(url, key, who.header, api=api)
         provider.require_key(endpoint, variable)
@@ -142,8 +142,8 @@ def _refuse_other_words(urls: Sequence[str]) -> None:
     for url in urls:
         if "://" not in url and (Path(url).exists() or _NO_ADDRESS.fullmatch(url)):
             raise UsageError(
-                "expected an address, such as http://127.0.0.1:8000; or, given alone, the name of a running server "
-                "(`harness serve status` lists them) or an existing file of addresses",
+                "expected an address, such as http://127.0.0.1:8000, or one name of a running server "
+                "(`harness serve status` lists them), or one existing file of addresses",
                 field="base_url",
                 value=UNSET if looks_like_a_key(url) else url,
             )
@@ -154,13 +154,13 @@ def _only_running(who: WhichServer) -> ServerState:
     running = own_servers.running()
     if not running:
         why = own_servers.latest_ended()
-        known = "no server is known" if why is None else f"{why}. For another one"
+        known = "no server is known" if why is None else f"{why}. To use another server"
         raise ServerError(
-            f"{known}: give {who.flag} (or {URL_VARIABLE}), or start one with `harness serve ENGINE MODEL`"
+            f"{known}: set {who.flag} (or {URL_VARIABLE}), or start a server with `harness serve ENGINE MODEL`"
         )
     if len(running) > 1:
         names = ", ".join(server.name for server in running)
-        raise ServerError(f"several servers are running ({names}): choose one by its name with base_url")
+        raise ServerError(f"several servers are running ({names}): choose one by name with base_url")
     return running[0]
 
 
@@ -199,7 +199,7 @@ def _from_environment(variable: str) -> Secret | None:
     key = os.environ.get(variable, "").strip(_BLANK)
     if odd := next((character for character in key if not (character.isascii() and character.isprintable())), None):
         raise UsageError(
-            f"the environment variable {variable} holds U+{ord(odd):04X}, which no header can carry: copy the key again"
+            f"the environment variable {variable} contains U+{ord(odd):04X}, invalid in a header: copy the key again"
         )
     return Secret(key) if key else None
 
@@ -251,15 +251,15 @@ def discover(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> Ser
     model = visible(info.model, 80)
     for one in info.each:
         if one.no_list is not None:
-            watcher.warn(f"{one.no_list} The model {model} is asked all the same.")
+            watcher.warn(f"{one.no_list} The model {model} is used anyway.")
         elif info.model and provider.hosted and provider.models_list == "all" and not (one.entry or one.failure):
-            watcher.warn(f"{provider.name} does not list {model}: is the name right?")
+            watcher.warn(f"{provider.name} does not list {model}: is the name correct?")
     failures = info.failures
     if len(failures) == len(info.each):
         why = own_servers.latest_ended(url=reached.endpoints[0].base_url)
         raise failures[0] if why is None else ServerError(f"{failures[0].sentence} {why}") from failures[0]
     for failure in failures:
-        watcher.warn(f"{failure.sentence} The run begins with the other endpoints.")
+        watcher.warn(f"{failure.sentence} The run starts with the other endpoints.")
     if not info.model:
-        raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: name one with `model`")
+        raise ServerError(f"{reached.endpoints[0].base_url} does not list its models: specify one with `model`")
     return info

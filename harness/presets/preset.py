@@ -158,7 +158,7 @@ class Preset(Part):
             elif number is not None and not least <= number <= most:
                 odd.append(f"{name} {value:g} (not {number:g})")
         if odd:
-            yield f"the model card asks for {', '.join(odd)}; preset={self.name} sends its sampling"
+            yield f"the model card asks for {', '.join(odd)}; preset={self.name} uses its sampling"
 
     def _by_length(self, run: RunProfile) -> Iterator[str]:
         """A sentence if max_tokens fills the context, or is below the card's."""
@@ -172,7 +172,7 @@ class Preset(Part):
             yield f"max_tokens {bound} leaves no room for a prompt in a context of {room} tokens"
         own = self.sampling.plain.max_tokens if self.sampling is not None and self.sampling.card else None
         if own is not None and bound < own:
-            yield f"max_tokens {bound}: the model card gives a reply {own:,}, and longer reasoning is cut"
+            yield f"max_tokens {bound}: the model card recommends {own:,}; longer reasoning is truncated"
 
 
 _NEUTRAL = {name: field.neutral for name, field in sampling_fields().items() if field.neutral is not None}

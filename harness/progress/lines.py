@@ -66,7 +66,7 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
     parts.append(f"{progress.in_flight} in flight")
     retrying = sum(benchmark.retrying for benchmark in progress.benchmarks)
     if retrying:
-        parts.append(f"{retrying} to ask again")
+        parts.append(f"{retrying} to retry")
     if progress.tool is not None and progress.tool.waiting:
         parts.append(_calls(progress.tool))
     if progress.truncated and progress.finished:
@@ -83,7 +83,7 @@ def line(progress: Progress, scores: Mapping[str, RunningScore] | None = None, c
     if troubled:
         why = visible(troubled[0].why, MAX_CAUSE_IN_LINE)
         wait = min(endpoint.wait_s for endpoint in troubled)
-        asked = f", asked again in {duration(wait)}" if wait > channel.QUIET_S else ""
+        asked = f", retry in {duration(wait)}" if wait > channel.QUIET_S else ""
         parts.append(f"{len(troubled)} of {len(present)} endpoints waiting{asked}{f' ({why})' if why else ''}")
     stored = {benchmark.name: benchmark.done for benchmark in progress.benchmarks}
     parts += [
@@ -103,15 +103,15 @@ def _ending(progress: Progress) -> str:
     """
     n, grace = progress.in_flight, progress.grace_s
     if not progress.stopping and progress.paused:
-        return "paused: `harness status` (option resume) continues the run"
+        return "paused: to continue, use `harness status` (option resume)"
     if not progress.stopping and progress.patience_s is not None:
-        return f"gives up in {duration(progress.patience_s)} without an answer; Ctrl-C ends it now and loses no reply"
+        return f"gives up in {duration(progress.patience_s)} without a response; Ctrl-C ends it now and loses no reply"
     if not progress.stopping:
         return ""
     if not n:
         return "ending"
     if grace is None:
-        return f"ending: {count_noun(n, 'request')} may finish, without a limit of time"
+        return f"ending: {count_noun(n, 'request')} may finish, without a time limit"
     return f"ending: {count_noun(n, 'request')} may take {grace:.0f} s to finish; Ctrl-C again cancels"
 
 
@@ -150,11 +150,11 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
     time = duration(progress.elapsed_s)
     if not (progress.stopping or progress.paused or progress.done >= progress.total):
         if present and len(troubled) == len(present):
-            time += " · no endpoint is asked at present"  # A pace is no forecast while a server says when to come back.
+            time += " · no endpoint is in use"  # A pace is no forecast while a server says when to come back.
         elif progress.eta is not None:
             time += f" · {time_left(progress, progress.eta)}"
         else:
-            time += " · too early to say when it ends"
+            time += " · too early to estimate the end"
     facts: list[Line] = [[Span("tokens    ", "label"), Span(tokens)], [Span("time      ", "label"), Span(time)]]
     if ending := _ending(progress):
         facts.insert(0, [Span(ending, "retrying")])
@@ -178,7 +178,7 @@ def _facts(progress: Progress, scores: Mapping[str, RunningScore]) -> list[Line]
         text = f"{failure.count} × {failure.kind}, latest {duration(failure.ago_s)} ago: {latest}"
         facts.append([Span("failures  ", "label"), Span(text, "given up")])
     for endpoint in troubled[:MAX_FAILURES]:
-        wait = f", asked again in {endpoint.wait_s:.0f} s" if endpoint.wait_s > 0 else ""
+        wait = f", retry in {endpoint.wait_s:.0f} s" if endpoint.wait_s > 0 else ""
         why = f": {visible(endpoint.why, MAX_CAUSE_CHARS)}" if endpoint.why else ""
         text = f"{visible(endpoint.base_url, 80)} {endpoint.state}{wait}{why}"
         facts.append([Span("endpoint  ", "label"), Span(text, "retrying")])
@@ -214,7 +214,7 @@ def _notes(benchmark: BenchmarkProgress) -> list[Span]:
     if benchmark.in_flight:
         notes += [Span("  "), Span(f"{benchmark.in_flight} in flight", "in flight")]
     if benchmark.retrying:
-        notes += [Span("  "), Span(f"{benchmark.retrying} to ask again", "retrying")]
+        notes += [Span("  "), Span(f"{benchmark.retrying} to retry", "retrying")]
     if benchmark.given_up:
         notes += [Span("  "), Span(f"{benchmark.given_up} given up", "given up")]
     return notes

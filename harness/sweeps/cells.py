@@ -276,7 +276,7 @@ def plan_of(
     axes = {axis: entries for axis, entries in read.items() if entries}
     n_cells = math.prod(map(len, axes.values()))
     if n_cells > MAX_CELLS:
-        raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep has at most {MAX_CELLS:,}")
+        raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep can have at most {MAX_CELLS:,}")
     if "except" in file.own:
         _check_left_out(file, axes, open_axis="models" if names_model or "checkpoints" in content else "")
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
@@ -287,7 +287,7 @@ def plan_of(
     making = _Making(file, axes, over, out)
     planned_cells = tuple(cell for model, server in pairs for cell in making.cells(model, server))
     if not planned_cells:
-        raise UsageError(f"{file.where(('except',))}: `except` leaves out every cell")
+        raise UsageError(f"{file.where(('except',))}: `except` excludes every cell")
     _refuse_one_program(planned_cells, axes.get("servers", ()))
     table = schema.TableOptions(**content.get("table", {}))
     suite = schema.Suite(**content["suite"]) if "suite" in content else None
@@ -347,9 +347,9 @@ def _axis(
         if "checkpoints" in content:
             if "models" in content:
                 where = file.where(("checkpoints",))
-                raise UsageError(f"{where}: `checkpoints` and `models` exclude each other: give one of them")
+                raise UsageError(f"{where}: `checkpoints` and `models` are mutually exclusive: use one of them")
             steps, left_out = checkpoints.entries(file, out)
-            remarks += [f"{visible(path, 200)} is left out: {reason}" for path, reason in left_out.items()]
+            remarks += [f"{visible(path, 200)} is skipped: {reason}" for path, reason in left_out.items()]
             return steps
     if axis == "servers" and serve is not None:
         if "servers" in content:
@@ -466,7 +466,7 @@ class _Making:
         spec["engine"] = server.engine
         if not spec["model"]:
             where = server.where or str(self.file.path)
-            raise UsageError(f"{where}: the server needs a model: give `models` in the file, or `model`")
+            raise UsageError(f"{where}: the server needs a model: set `models` in the file, or `model`")
         try:
             fields = {key: value for key, value in spec.items() if key not in ("engine", "model")}
             spec_without_download(spec["engine"], spec["model"], **fields)
@@ -489,7 +489,7 @@ class _Making:
         """
         name = JOIN.join(point.values())
         if len(name) > MAX_NAME_CHARS:
-            why = f"the name of the cell's folder would have {len(name)} characters; at most {MAX_NAME_CHARS} are"
+            why = f"the cell's folder name would have {len(name)} characters, but at most {MAX_NAME_CHARS} are"
             shown = visible(name, 80)
             raise UsageError(f"{self.file.path}: {shown}: {why} allowed: give its entries a shorter `name`")
         checkpoint = entries["models"].checkpoint if "models" in entries else None
@@ -526,7 +526,7 @@ class _Making:
         fields |= {"benchmarks": [benchmark] if benchmark else [], "out": str(self.out / name)}
         options: RunOptions = _make(RunOptions, fields, f"{where}: {name}", self.over)
         if not options.benchmarks and not options.data:
-            raise UsageError(f"{where}: name a `benchmark`, or a file of questions with `data`")
+            raise UsageError(f"{where}: specify a `benchmark`, or a file of questions with `data`")
         return options
 
 
@@ -571,8 +571,8 @@ def _nested(sweep: Sweep) -> list[str]:
     if len(sweep.file.content.get("samples", ())) < 2 or all(cell.options.seed is None for cell in sweep.cells):
         return []
     return [
-        "runs of more samples repeat the requests of those of fewer, whose seeds are the same: these cost tokens "
-        "again, and the points are not independent. `run: {seed: null}` draws them apart"
+        "runs with more samples repeat the requests of runs with fewer samples, because their seeds are the same: "
+        "this costs tokens again, and the points are not independent. To avoid this, set `run: {seed: null}`"
     ]
 
 
@@ -585,4 +585,4 @@ def _check_base(sweep: Sweep) -> list[str]:
     shown = f"no entry is called {visible(base, 80)!r}.{near_names(base, names)}"
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.where(('table', 'base'))}: {shown}")
-    return [f"{shown} Until a checkpoint with this name comes, nothing is compared with a base"]
+    return [f"{shown} Until a checkpoint with this name appears, nothing is compared with a base"]

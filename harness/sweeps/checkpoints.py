@@ -88,7 +88,7 @@ def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
         matches = sorted(_matches(pattern), key=lambda path: (str(path) not in with_run, path))
         deleted = [path for path in map(Path, with_run) if not path.exists() and path.match(pattern)]
         if not matches and not deleted:
-            left_out[pattern] = f"no file or folder fits it, seen from {Path.cwd()}"
+            left_out[pattern] = f"no file or folder matches it, relative to {Path.cwd()}"
         for path in [*matches, *deleted]:
             checkpoint = checkpoint_at(path, pattern)
             if checkpoint is None:
@@ -103,10 +103,10 @@ def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
             elif twin.options["model"] != str(path) and path.exists():
                 left_out[str(path)] = f"{visible(twin.options['model'], 200)} has the same step or name: rename one"
     if not by_step:
-        which, reason = next(iter(left_out.items()), (", ".join(patterns), "no file or folder fits it"))
-        waits = ". If the training has written no checkpoint yet, follow=60 waits for one"
+        which, reason = next(iter(left_out.items()), (", ".join(patterns), "no file or folder matches it"))
+        waits = ". To wait for the first checkpoint, use follow=60"
         where = file.where(("checkpoints",))
-        raise UsageError(f"{where}: there is no checkpoint: {visible(which, 200)}: {reason}{waits}")
+        raise UsageError(f"{where}: no checkpoint found: {visible(which, 200)}: {reason}{waits}")
     return [by_step[step] for step in sorted(by_step)], left_out
 
 
@@ -143,8 +143,8 @@ def follow(
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
     minutes = f"{patience_s / 60:g} min"
     waiting = (
-        f"waiting for checkpoints that fit {patterns}, seen from {Path.cwd()}: each is run once it has not changed for "
-        f"{SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
+        f"waiting for checkpoints that match {patterns}, relative to {Path.cwd()}: each is run once it has not changed "
+        f"for {SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
     )
     changed_when_run: dict[Path, float] = {}  # checkpoint → its last change up to the end of its run
     code, last_run_s, in_use = None, now(), ""
@@ -170,7 +170,7 @@ def follow(
                 continue
         sleep(POLL_S)
     if code is None:
-        raise UsageError(f"{file.path}: no checkpoint that fits {patterns} appeared in {minutes}")
+        raise UsageError(f"{file.path}: no checkpoint that matches {patterns} appeared in {minutes}")
     n = count_noun(len(changed_when_run), "checkpoint")
     watcher.standing(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder")
     return code

@@ -42,8 +42,8 @@ class Notes:
 
 
 PER_QUESTION = (
-    "error per question, as SGLang reports it: the mean over questions of sd/√n; the sampling error is that of the "
-    "accuracy, smaller by about the root of the number of questions"
+    "error per question, as SGLang reports it: the mean over questions of sd/√n. The sampling error is that of the "
+    "accuracy, smaller by about the square root of the number of questions"
 )
 """The footnote of `error_per_question`."""
 
@@ -90,7 +90,7 @@ def _source(comparison: PublishedComparison) -> str:
     quoted = "quoted by " if reference.quoted else ""
     parts = [f"{quoted}{visible(reference.source.named)}", *comparisons.settings_in_words(comparison)]
     if reference.samples is None and not reference.quoted:
-        parts.append("number of samples not stated")
+        parts.append("number of samples not reported")
     return "; ".join(parts)
 
 

@@ -56,8 +56,8 @@ def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
     """
     if (run := run_around(path)) is not None and path.suffix not in SUFFIXES:
         raise UsageError(
-            f"{path} is a file of the run {run}. A sweep's file is YAML that lists models and benchmarks: "
-            f"datasets/templates has some to copy"
+            f"{path} is a file of the run {run}. A sweep file is YAML that lists models and benchmarks; "
+            f"copy one from datasets/templates"
         )
     content, line = yaml_file.read_with_lines(path, "a sweep")
 
@@ -87,7 +87,7 @@ def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending:
     try:
         path = find(str(content["extends"]))
         if path.resolve() in extending:
-            raise UsageError(f"{visible(str(path), 200)} extends itself, maybe through others: name another file")
+            raise UsageError(f"{visible(str(path), 200)} extends itself, maybe through other files; name another")
         base = read(path, extending).content
     except UsageError as error:
         raise at_line(where, error) from error
@@ -106,7 +106,7 @@ def find(name_or_path: str) -> Path:
     if name_or_path in shipped:
         return shipped[name_or_path]
     raise UsageError(
-        f"there is no suite {visible(name_or_path, 80)!r}; choose {', '.join(shipped)}, or give the path of a sweep's "
+        f"there is no suite {visible(name_or_path, 80)!r}; choose {', '.join(shipped)}, or the path of a sweep "
         f"file (.yaml).{near_names(name_or_path, shipped)}"
     )
 
@@ -122,7 +122,7 @@ def _sentence(error: ValidationError, content: Mapping[str, Any], where_of: Call
     beside = _keys_beside(keys)
     sentence = problem_of(first, beside).sentence
     if first["type"] == "extra_forbidden" and not misspelt(str(keys[-1]), beside):
-        sentence = f"{sentence.removesuffix('.')}. The keys there are {', '.join(beside)}."
+        sentence = f"{sentence.removesuffix('.')}. Known keys: {', '.join(beside)}."
     return f"{where_of(keys)}: {sentence}"
 
 
@@ -225,14 +225,14 @@ def _server_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
     engine, options = fields.pop("engine", None), fields.pop("run", {})
     if ANY_PROGRAM in fields:
         if engine is not None or "extra_flags" in fields:
-            raise UsageError(f"{where}: `command` replaces `engine` and `extra_flags`: give it or these two")
+            raise UsageError(f"{where}: `command` replaces `engine` and `extra_flags`: use it or those two")
         engine, fields["extra_flags"] = ANY_PROGRAM, fields.pop(ANY_PROGRAM)
     if engine is None and fields:
         raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
     try:
         server = _spec(fields)
     except ValueError as error:
-        raise UsageError(f"{where}: these words are no command line: {error}") from error
+        raise UsageError(f"{where}: not a valid command line: {error}") from error
     return Entry(name=slug(name), label=name, where=where, options=options, server=server, engine=engine)
 
 
@@ -252,8 +252,8 @@ def _check_placeholders(fields: Any, where: str) -> None:
     """Raise `UsageError` for a misspelt word in braces in any text of a server."""
     if isinstance(fields, str):
         if unknown := sorted({*_PLACEHOLDER.findall(fields)} - {*_LAUNCHERS}):
-            near = misspelt(unknown[0], _LAUNCHERS) or f" Those that are: {', '.join(_LAUNCHERS)}."
-            raise UsageError(f"{where}: nothing is filled in for {{{unknown[0]}}}.{near}")
+            near = misspelt(unknown[0], _LAUNCHERS) or f" Known placeholders: {', '.join(_LAUNCHERS)}."
+            raise UsageError(f"{where}: unknown placeholder {{{unknown[0]}}}.{near}")
     elif isinstance(fields, Mapping | list):
         for inner in fields.values() if isinstance(fields, Mapping) else fields:
             _check_placeholders(inner, where)

@@ -134,9 +134,7 @@ def load_table(results: Results, star: str) -> Table | None:
     return Table(title, tuple(columns), tuple(rows), tuple(notes.texts), frozenset(range(several, len(columns))))
 
 
-NO_LOAD = (
-    "too few requests in flight to reach this load; or the replies state no tokens, or used tools, or came in batches"
-)
+NO_LOAD = "too few requests in flight to reach this load, or replies without token counts, with tools or from batches"
 """Why a load has no speeds."""
 
 
@@ -213,7 +211,7 @@ def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
     columns = ("series", "concurrency", "user_tokens_per_s", "user_low", "user_high", "tokens_per_s", "low", "high")
     return Plot(
         name="load-curve",
-        title="Throughput against speed for a user",
+        title="Throughput against speed per user",
         summary=f"Numbers: requests in flight. Bars: 95% intervals over time. Dashed: the frontier.{hollow}",
         columns=(*columns, "accuracy", "accuracy_low", "accuracy_high", "frontier", "less_accurate"),
         rows=tuple(rows),

@@ -215,9 +215,7 @@ class _Cells:
                 self.scored(cell, **lost)
             elif starts and cell.checkpoint and gone:
                 deleted = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
-                self.ended(
-                    cell, f"{deleted}, and the file asks for more or other samples now than it has", EXIT_INCOMPLETE
-                )
+                self.ended(cell, f"{deleted}, but the file now asks for more or other samples", EXIT_INCOMPLETE)
             elif starts:
                 return checked_spec(questions, self._watcher)
             else:
@@ -255,7 +253,7 @@ class _Cells:
                 # Checked after each cell: otherwise all later cells would fail with "connection refused" and not with
                 # the true cause.
                 if why := server.ended:
-                    self._watcher.warn(f"{visible(server.name, 80)} ended by itself: {why}")
+                    self._watcher.warn(f"{visible(server.name, 80)} exited: {why}")
                     return list(cells[:number])
         return list(cells)
 
@@ -285,10 +283,10 @@ class _Cells:
             raise
         except OtherModel as error:
             runs = visible(str(self._sweep.folder(cell)), 120)
-            remedy = f"for new scores, delete {runs} and give the same command"
-            mixed = "accept_server_change mixes the samples of both models all the same"
+            remedy = f"for new scores, delete {runs} and run the same command"
+            mixed = "accept_server_change mixes the samples of both models instead"
             # The difference comes last: a reason is cut at its end.
-            reason = f"another model made its samples; {remedy}. {mixed}. Found: {error.difference}"
+            reason = f"its samples come from another model; {remedy}. {mixed}. Found: {error.difference}"
             code = error.exit_code
         except HarnessError as error:
             if error.other_settings:
@@ -330,7 +328,7 @@ class _Cells:
                 "no response"
             ):  # The server has refused: it would again.
                 return {"likelihood": None, "unread": why, "read": stamped}
-        sentence = "its server has not read its base's replies, and the same command tries again"
+        sentence = "its server has not read its base's replies; run the same command to retry"
         self._watcher.warn(f"{cell.name}: {sentence}: {why}")
         return {}
 
@@ -435,7 +433,7 @@ def _whole_sentences(text: str) -> str:
 def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
     """The reason of a cell whose run folder holds samples of other settings."""
     remedy = f". For new scores, delete {visible(str(sweep.folder(cell)), 200)}, or give the benchmark another `name`"
-    return _whole_sentences(f"its samples are of other settings: {_in_one_line(error.other_settings)}") + remedy
+    return _whole_sentences(f"its samples have other settings: {_in_one_line(error.other_settings)}") + remedy
 
 
 def _missing(n_missing: int, n_expected: int, causes: Sequence[object]) -> str:

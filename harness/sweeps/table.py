@@ -372,7 +372,7 @@ def _mean_cells(aggregate: Aggregate, notes: Notes, remarks: Sequence[str]) -> t
     if aggregate.mean is None:
         return f"missing{notes.mark('no mean without ' + names)}", ABSENT
     differs = MARK if aggregate.p is not None and aggregate.p < LEVEL else ""
-    incomplete = f"incomplete: {names}; the tables of the benchmarks say why" if names else ""
+    incomplete = f"incomplete: {names}; see the benchmark tables for the reasons" if names else ""
     lost = "".join(map(notes.mark, dict.fromkeys((*remarks, incomplete))))
     return f"{with_interval(aggregate.mean)}{differs}{lost}", cells(aggregate.mean)[2]
 

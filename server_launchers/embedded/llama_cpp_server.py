@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from harness.core.cores import granted_cores
 
 MISSING = (
-    "the embedded server needs the extra llama-cpp (xllamacpp, and pykdtree for the OpenMP runtime that it brings); "
+    "the embedded server needs the llama-cpp extra (xllamacpp, and pykdtree for its OpenMP runtime); "
     f"install it with {shlex.quote(sys.executable)} -m pip install 'xllamacpp>=2026.6.9538,<2027' pykdtree"
 )
 """The message where its packages are not installed."""
@@ -41,13 +41,13 @@ def parser() -> argparse.ArgumentParser:
     )
     options.add_argument("model", type=Path, help="weights as a GGUF file")
     options.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    options.add_argument("--port", type=int, default=0, help="port; 0, the default, picks a free one")
+    options.add_argument("--port", type=int, default=0, help="port; 0, the default, picks a free port")
     options.add_argument("--served-name", help="model name that clients use (default: the file's name)")
     options.add_argument("--slots", type=int, default=DEFAULT_SLOTS, help="parallel requests (%(default)s)")
-    options.add_argument("--context", type=int, default=DEFAULT_CONTEXT, help="tokens a request (%(default)s)")
-    options.add_argument("--threads", type=int, help="CPU threads (default: one less than there are cores)")
+    options.add_argument("--context", type=int, default=DEFAULT_CONTEXT, help="tokens per request (%(default)s)")
+    options.add_argument("--threads", type=int, help="CPU threads (default: one less than the number of cores)")
     options.add_argument("--chat-template", type=Path, help="Jinja file used instead of the model's own template")
-    options.add_argument("--api-key-env", help="environment variable with the key that clients must send")
+    options.add_argument("--api-key-env", help="environment variable that contains the key for clients")
     return options
 
 

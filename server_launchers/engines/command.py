@@ -36,12 +36,12 @@ class AnyProgram(Engine):
         from server_launchers.machine import accelerators, environments
 
         # If the guard were the first to miss the program, only a line of its log would say so.
-        environments.find_program(spec.extra_flags, "correct its name, or give the path of a program")
+        environments.find_program(spec.extra_flags, "correct the name, or give the path of a program")
         if spec.dp == 1 or spec.device == "cpu":
             return facts
         ids = accelerators.find(self.runs_on(spec)).ids
         if not ids and spec.device is None and accelerators.find("ascend").ids:
-            raise LaunchError("name `device=npu`: without it no replica gets a device of its own on this machine")
+            raise LaunchError("set `device=npu`: without it, replicas get no separate devices on this machine")
         return replace(facts, device_ids=ids)
 
     def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
@@ -52,7 +52,7 @@ class AnyProgram(Engine):
         values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, self.client_name(spec)), strict=True))
         if spec.dp > 1 and not any("{port}" in word for word in spec.extra_flags):
             raise LaunchError(
-                "several replicas (`dp`) need `{port}` in the command line, so that each listens on a port of its own"
+                "several replicas (`dp`) need `{port}` in the command line, so that each listens on its own port"
             )
         words = []
         for word in spec.extra_flags:

@@ -376,7 +376,7 @@ class Engine:
         lacked += [flags for last, flags in self.missing_until.items() if not since(version, (*version_key(last), 1))]
         names = {*" ".join(lacked).split(), *lacking}
         if unknown := [flag for flag, name in flag_names(spec.extra_flags).items() if name in names]:
-            other = ", or name the version that is started with `engine_version`" if version else ""
+            other = ", or set `engine_version` to the version to start" if version else ""
             engine = f"{spec.engine} {version}".strip()
             raise LaunchError(f"{engine} has no {', '.join(unknown)}: leave it out{other}")
 

@@ -142,12 +142,12 @@ class LlamaCpp(Engine):
         path = Path(spec.model).expanduser()
         if path.is_dir():
             raise ModelError(
-                f"{spec.model} is a folder; llama_cpp serves GGUF files: name the file in it, as {path}/*.gguf"
+                f"{spec.model} is a folder, but llama_cpp serves GGUF files: give the file, such as {path}/*.gguf"
             )
         if not path.is_file():
             raise ModelError(
-                f"no model file at {spec.model}; llama_cpp serves GGUF files (`harness serve fetch smollm2-135m` gets "
-                "one)"
+                f"no model file at {spec.model}; llama_cpp serves GGUF files (to download one: `harness serve fetch "
+                "smollm2-135m`)"
             )
         versions = {"devices": accelerators.processor()}
         # The embedded server's options are fields of the spec, all of them.

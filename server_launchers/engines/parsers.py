@@ -25,4 +25,4 @@ def calls_remedy(model: str, engine: str | None = None) -> str:
     entries = (entry.split() for entry in _PARSERS.split(","))
     vllm, sglang = next((parsers for part, *parsers in entries if part in name), ("the model's", "the model's"))
     flags = PARSER_FLAGS.get(engine or "", "; ".join(PARSER_FLAGS.values())).format(vllm=vllm, sglang=sglang)
-    return f"start the server with its parser of calls ({flags})"
+    return f"start the server with its tool-call parser ({flags})"

@@ -93,7 +93,7 @@ def engine_of(spec: ServerSpec) -> Engine:
     # Before an engine says so after a minute.
     is_model = engine.needs != "model" or engine.fetches_weights or _MODEL.fullmatch(spec.model)
     if not (is_model or Path(spec.model).exists()):
-        how = "expected a name of the hub (OWNER/NAME; a revision goes behind ` -- `), or a path (./FOLDER)"
+        how = "expected a Hub name (OWNER/NAME; pass a revision after ` -- `), or a path (./FOLDER)"
         raise UsageError(how, field="model", value=visible(spec.model, 200))
     for name, option in OPTIONS.items():
         if name in engine.takes or getattr(spec, name) == option.default:
@@ -104,12 +104,12 @@ def engine_of(spec: ServerSpec) -> Engine:
     if spec.dp_mode == "engine" and not engine.spreads:
         raise UsageError(
             f"{spec.engine} cannot run several replicas in one process; choose client (the client spreads the requests "
-            "over a process per replica) or router (a router does)",
+            "over one process per replica) or router (a router spreads them)",
             field="dp_mode",
         )
     if spec.router_python is not None and spec.dp_mode != "router":
         raise UsageError(
-            "no router is started: give `dp_mode=router`, or leave the router's interpreter out", field="router_python"
+            "no router is started: set `dp_mode=router`, or leave the router's interpreter out", field="router_python"
         )
     return engine
 

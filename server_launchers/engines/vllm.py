@@ -142,7 +142,7 @@ def _environment(spec: ServerSpec, version: str, port: int) -> dict[str, str]:
         if not since(version, BATCH_INVARIANT_SINCE):
             raise LaunchError(
                 f"vLLM {version} has no batch-invariant kernels and would ignore `deterministic`: use 0.11.1 or "
-                "a newer one, or leave out `deterministic`"
+                "newer, or leave out `deterministic`"
             )
         environment["VLLM_BATCH_INVARIANT"] = "1"
     if spec.node_address is not None:
@@ -173,8 +173,8 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
         # One replica spans all nodes.
         if not since(version, NODES_SINCE):
             raise LaunchError(
-                f"vLLM {version} spreads one model over nodes only through Ray: start a Ray cluster, give "
-                "`-- --distributed-executor-backend ray` and leave out `nodes`; from vLLM 0.15 on `nodes` works"
+                f"vLLM {version} spreads one model over nodes only through Ray: start a Ray cluster, add "
+                "`-- --distributed-executor-backend ray` and leave out `nodes`. `nodes` requires vLLM 0.15"
             )
         if spec.tp * spec.pp % spec.nodes:
             raise LaunchError(f"tp {spec.tp} x pp {spec.pp} devices cannot be spread evenly over `nodes` {spec.nodes}")
@@ -278,7 +278,7 @@ class Vllm(Engine):
     def command(self, spec: ServerSpec, version: str, port: int) -> ProcessCommand:
         """The command for one replica (or one node) on `port`; raises LaunchError for what this version cannot do."""
         if spec.device == "npu":
-            raise LaunchError("vLLM on NPUs is the engine vllm_ascend")
+            raise LaunchError("for vLLM on NPUs, use the engine vllm_ascend")
         return self.on_any(spec, version, port, ("NCCL", "GLOO"))
 
     def on_any(self, spec: ServerSpec, version: str, port: int, libraries: Sequence[str] = ()) -> ProcessCommand:

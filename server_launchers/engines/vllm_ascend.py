@@ -37,12 +37,12 @@ def install_line(version: str) -> str:
     """How to install a version of vLLM for NPUs, as far as its row of `RELEASES` is known."""
     vllm_version = next((known for known in RELEASES if version_key(known) == version_key(version)[:3]), None)
     if vllm_version is None:
-        return f"no vllm-ascend is known here for vLLM {version}, only for {', '.join(RELEASES)}: see {MATRIX}"
+        return f"no vllm-ascend version is known for vLLM {version}, only for {', '.join(RELEASES)}: see {MATRIX}"
     plugin, cann = RELEASES[vllm_version]
     return (
-        f"with CANN {cann} in place (`source /usr/local/Ascend/ascend-toolkit/set_env.sh`; `npu-smi info` shows the "
-        f"NPUs), in an environment of its own: pip install vllm=={vllm_version} && pip install vllm-ascend=={plugin}; "
-        f"{MATRIX} says which versions belong together"
+        f"with CANN {cann} set up (`source /usr/local/Ascend/ascend-toolkit/set_env.sh`; `npu-smi info` shows the "
+        f"NPUs), in a separate environment: pip install vllm=={vllm_version} && "
+        f"pip install vllm-ascend=={plugin}; see {MATRIX} for compatible versions"
     )
 
 
@@ -73,7 +73,7 @@ class VllmAscend(vllm.Vllm):
         plugin = replace(self.program(spec), package="vllm-ascend")
         version = environments.installed_version(environments.prefix(spec, plugin), plugin) or "unknown"
         if version_key(installed)[:3] != version_key(version)[:3]:
-            raise LaunchError(f"vllm-ascend {version} does not go with vLLM {installed}: {install_line(installed)}")
+            raise LaunchError(f"vllm-ascend {version} does not work with vLLM {installed}: {install_line(installed)}")
         if unhealthy := accelerators.unhealthy_ascend():
             raise LaunchError(f"npu-smi reports an unhealthy device: {unhealthy[0]}")
         return replace(facts, versions={**facts.versions, "vllm_ascend": version})

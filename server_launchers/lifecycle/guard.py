@@ -399,7 +399,7 @@ class Guard:
             member.state.restarts += 1
             member.restart_at = time.monotonic() + RESTART_SECONDS
             nth = f"restart {member.state.restarts} of {self._restarts}"
-            member.log.note(f"the process is started again in {RESTART_SECONDS:g} s ({nth})")
+            member.log.note(f"restarting the process in {RESTART_SECONDS:g} s ({nth})")
         elif member.state.role == "router":
             # Replicas without their router answer on no address that a client knows.
             self.stopping = True
@@ -420,7 +420,7 @@ class Guard:
         while any(member.main for member in self.members) and time.monotonic() < deadline:
             self._turn(min(TICK_SECONDS, 0.05))
         for member in self._signal_groups(
-            signal.SIGKILL, f"stopping: still running after {self.state.grace:g} s, KILL"
+            signal.SIGKILL, f"stopping: still running after {self.state.grace:g} s, sending SIGKILL"
         ):
             member.end_container()
         # Processes that left their group or lost their parent are found by descent and by the mark.

@@ -355,12 +355,10 @@ def _model_at(url: str, spec: ServerSpec, deployment: replicas.Deployment, guard
     port = int(url.rpartition(":")[2])
     strangers = processes.strangers(port, guard_pid) if deployment.readiness.owns_port else None
     if foreign and strangers == []:
-        raise LaunchError(
-            f"the server that was started answers at {url}, but {foreign}: change its command, or the name asked for"
-        )
+        raise LaunchError(f"the new server responds at {url}, but {foreign}: change its command, or the requested name")
     if foreign or strangers:
         who = foreign or ", ".join(map(processes.describe, strangers or ()))
-        raise LaunchError(f"another server answers at {url}: {who}; choose another `port`")
+        raise LaunchError(f"another server already responds at {url}: {who}; choose another `port`")
     return served
 
 
@@ -371,7 +369,7 @@ def _refuse_silent(spec: ServerSpec, log: Path, silent: float, problem: NotReady
     """
     if silent > spec.start_timeout:
         answers = isinstance(problem, NoCompletion)
-        silence = "has answered without a completion" if answers else "is not ready and its log did not advance"
+        silence = "has responded without a completion" if answers else "is not ready and its log did not advance"
         limit = f"for {spec.start_timeout:g} s (start_timeout)"
         raise LaunchError(f"{spec.engine} {silence} {limit}: {problem}{_tail_text(log)}")
 
@@ -389,7 +387,7 @@ def _until_recorded(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: 
         if time.monotonic() > deadline:
             if detach:
                 raise LaunchError(
-                    f"the process that watches the server cannot record in {path} that it is ready; is the disk full?"
+                    f"the process that watches the server cannot write to {path} that it is ready; is the disk full?"
                 )
             return
         time.sleep(0.01)
@@ -406,7 +404,7 @@ def _refuse_ended(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: Se
         held = f"\ndevice memory is held by: {'; '.join(holders)}" if holders else ""
         raise LaunchError(f"{spec.engine} did not start: {cause}{held}{_tail_text(log)}")
     if guard.poll() is not None:
-        raise LaunchError(f"the process that watches the server ended; see {servers.guard_log(starting.name)}")
+        raise LaunchError(f"the process that watches the server exited; see {servers.guard_log(starting.name)}")
 
 
 def _size(path: Path) -> int:
@@ -438,7 +436,7 @@ def refuse_unreachable(spec: ServerSpec) -> None:
     """Raise `UsageError` where other machines could not reach the server."""
     if spec.host in _LOOPBACK or spec.host.startswith("127."):
         raise UsageError(
-            "other machines cannot reach this address: give 0.0.0.0, or this machine's address",
+            "other machines cannot reach this address: use 0.0.0.0, or this machine's address",
             field="server.host",
             value=spec.host,
         )

@@ -236,7 +236,7 @@ def naming_lock() -> Iterator[None]:
         raise LaunchError(f"cannot open the lock {path}: {error.strerror}; remove it if it is a link") from None
     try:
         if not _is_ours(os.fstat(descriptor)):
-            raise LaunchError(f"the lock {path} is no plain file of this user: remove it")
+            raise LaunchError(f"the lock {path} is not a regular file of this user: remove it")
         wait_for_lock(descriptor)
         yield
     finally:
@@ -266,7 +266,7 @@ def why_ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
         return None
     if now.status != "exited" and not lives:
         return (
-            None if now.guard.alive() else "its guard, the process that watches it, was killed, and the server with it"
+            None if now.guard.alive() else "its guard (the process that watches it) was killed, and so was the server"
         )
     # If the file records the end of no member, the first member's log says most.
     member, log = now.ended or (now.members[0], now.log)
@@ -281,13 +281,13 @@ def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list
     running = [server for server in status() if server.status != "exited"]
     if name is None and len(running) == 1:
         name = running[0].name
-    ending = status() if all else [_only(name, "say which server to stop, or --all")]
+    ending = status() if all else [_only(name, "specify the server to stop, or --all")]
     return [server.name for server in ending], [process for server in ending for process in end(server)]
 
 
 def logs(name: str | None = None) -> list[Path]:
     """The log files of the server called `name` (or the only one), one per process; also of an ended server."""
-    return _only(name, "say whose log to show").logs
+    return _only(name, "specify the server whose log to show").logs
 
 
 def _only(name: str | None, unnamed: str) -> ServerState:
@@ -296,7 +296,7 @@ def _only(name: str | None, unnamed: str) -> ServerState:
     fitting = [server for server in recorded if name in (None, server.name)]
     if len(fitting) != 1:
         problem = unnamed if name is None else f"no server is called {name}"
-        names = ", ".join(server.name for server in recorded) or "none, since no server runs here"
+        names = ", ".join(server.name for server in recorded) or "none, because no server is running here"
         raise LaunchError(f"{problem}; known: {names}")
     return fitting[0]
 
@@ -309,7 +309,7 @@ def end(server: ServerState) -> list[str]:
     server.guard.signal(signal.SIGTERM)
     seconds = SURE_SECONDS + server.grace
     deadline = time.monotonic() + seconds
-    with channel.waiting(f"the end of the server {visible(server.name, 80)}, which may take {seconds:.0f} s"):
+    with channel.waiting(f"the server {visible(server.name, 80)} to stop, which may take {seconds:.0f} s"):
         while server.guard.alive():
             time.sleep(POLL_SECONDS)
             if time.monotonic() > deadline:
@@ -360,12 +360,12 @@ def make_folder(folder: Path) -> None:
         status = folder.lstat()
     except OSError as error:
         raise LaunchError(
-            f"cannot keep server state in {folder}: {error.strerror}; set HARNESS_STATE to another folder"
+            f"cannot store server state in {folder}: {error.strerror}; set HARNESS_STATE to another folder"
         ) from None
     if stat.S_ISLNK(status.st_mode) or not _is_private(status):
         raise LaunchError(
-            f"the state in {folder} cannot be trusted: a link, of another user, or others may write there "
-            "(chmod 700 forbids that); set HARNESS_STATE to another folder"
+            f"the state folder {folder} is not safe: it is a link, belongs to another user, or is writable by others "
+            "(to fix this, use chmod 700); or set HARNESS_STATE to another folder"
         )
 
 
@@ -423,7 +423,7 @@ _CAUSES = (
     ),
     (
         r"(?:pass the argument|setting) `trust_remote_code=True`|requires you to execute the \w+ file",
-        "the model brings its own code: read it, then give `trust_remote_code`",
+        "the model contains its own code: review it, then set `trust_remote_code`",
     ),
 )
 """Pattern of what an engine's log may say → the cause."""
@@ -432,9 +432,9 @@ _ERROR = re.compile(r"(?:\b\w*(?:[Ee]rror|Exception): |^\s*Value error, )(\S.{7,
 # Errors that only send the reader to another line: they are no cause.
 _POINTS_ELSEWHERE = re.compile(r"[Ss]ee (?:the )?(?:root cause|stack trace)|Too many open files.{1,3}Consider")
 _SIGNALS: dict[int, str] = {
-    signal.SIGILL: ": this CPU lacks an instruction that the build uses",
-    signal.SIGBUS: ": shared memory or a mapped file ran out",
-    signal.SIGKILL: ", as the kernel does when the machine's memory ends",
+    signal.SIGILL: ": this CPU does not support an instruction that the build uses",
+    signal.SIGBUS: ": shared memory or disk space for a mapped file ran out",
+    signal.SIGKILL: ", which the kernel sends when the machine runs out of memory",
 }
 """Signal that ended a process → what it may mean."""
 
@@ -449,7 +449,7 @@ def log_cause(lines: Sequence[str], exit_code: int | None) -> str:
     for pattern, sentence in _CAUSES:
         if re.search(pattern, text):
             return sentence
-    ending = "for no known cause" if exit_code is None else f"it ended with {exit_in_words(exit_code)}"
+    ending = "for an unknown reason" if exit_code is None else f"it ended with {exit_in_words(exit_code)}"
     errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
     if errors:
         # No meaning of the signal: SGLang kills itself by SIGKILL after any error.

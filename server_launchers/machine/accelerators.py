@@ -82,7 +82,7 @@ def slices(
         absent = [name for name in devices if name not in existing]
         if absent:
             raise LaunchError(
-                f"no device {', '.join(absent)} here: with this {VARIABLES[kind]}, `devices` may name "
+                f"device {', '.join(absent)} does not exist: with this {VARIABLES[kind]}, `devices` can contain "
                 f"{', '.join(existing) or 'none'}"
             )
     pool = devices if devices is not None else existing
@@ -91,9 +91,9 @@ def slices(
         pool = [str(index) for index in range(needed)]
     if len(pool) < needed:
         raise LaunchError(
-            f"{replicas} x {per_replica} = {needed} devices are needed (replicas x devices of each), "
-            f"there are {len(pool)} ({', '.join(pool) or 'none'}); lower `tp`, `pp` or `dp`, name others with "
-            "`devices`, or give `device=cpu` to a program that needs none"
+            f"{replicas} x {per_replica} = {needed} devices are needed (replicas x devices per replica), "
+            f"there are {len(pool)} ({', '.join(pool) or 'none'}); lower `tp`, `pp` or `dp`, choose others with "
+            "`devices`, or set `device=cpu` for a program that needs none"
         )
     return [tuple(pool[index * per_replica : (index + 1) * per_replica]) for index in range(replicas)]
 

@@ -108,10 +108,10 @@ def check_model(spec: ServerSpec) -> None:
     path = Path(spec.model).expanduser()
     if not path.exists():
         if path.is_absolute() or spec.model.startswith("."):
-            raise ModelError(f"there is no model at {path.absolute()}: correct the path, or give a name of the hub")
+            raise ModelError(f"there is no model at {path.absolute()}: correct the path, or give a Hub name")
     # params.json is Mistral's own format, which has no config.json.
     elif path.is_dir() and not any((path / name).exists() for name in ("config.json", "params.json")):
-        raise ModelError(f"the folder {path.absolute()} holds no model: no config.json (nor params.json) is in it")
+        raise ModelError(f"the folder {path.absolute()} contains no model: it has neither config.json nor params.json")
 
 
 def find_program(argv: Sequence[str], install: str) -> str:
@@ -240,6 +240,6 @@ def of_package(spec: ServerSpec, program: Program, kind: Accelerator, facts: Fac
         return facts
     if spec.engine_version is None:
         if not version_key(installed):
-            raise LaunchError(f"cannot read the version of {package}: {installed!r}; give `engine_version`")
+            raise LaunchError(f"cannot read the version of {package}: {installed!r}; set `engine_version`")
         facts = replace(facts, version=installed, lacking=lacking_flags(argv, program, spec.extra_flags))
     return replace(facts, versions={**versions, package: installed})

@@ -24,7 +24,7 @@ def following(first: int, count: int) -> range:
     last = first + count - 1
     if last > MAX_PORT:
         raise LaunchError(
-            f"`port` {first}: {count} ports are needed, up to {last}, and there is none above {MAX_PORT}; give at most "
+            f"`port` {first}: {count} ports are needed, up to {last}, but the highest port is {MAX_PORT}; use at most "
             f"{MAX_PORT - count + 1}"
         )
     return range(first, last + 1)

@@ -300,5 +300,5 @@ def test_a_row_without_a_rubric_is_refused_where_the_judge_is_shown_one(tmp_path
     built = questions.build(catalogue.load_file(tmp_path / "own.yaml"))
     assert built.questions[0].rubric == '[{"criterion":"c","points":2}]'
     assert [*warnings_without_a_judge([built])] == [
-        "own is graded by a judge, as its card says: name one when you run or score (`judge`)"
+        "own needs a judge, according to its card; specify one when you run or score (`judge`)"
     ]

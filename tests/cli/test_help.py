@@ -105,7 +105,7 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         ),
         (["serve", "vllm", "--block-size", "60"], "Put engine flags after ` -- `: "),
         (["serve", "vllm", "m", "--tensor-parallel-size", "8"], "That is --tp here."),
-        (["run", "--max_tokens", "8"], "give a benchmark"),
+        (["run", "--max_tokens", "8"], "specify a benchmark"),
         (["run", "--tasks", "aime24"], "Here it is BENCHMARKS, without a flag."),
         (["run", "--num_fewshot", "5"], "long_thought shows examples"),
         (["run", "--zzzzzz", "8"], "No such option: --zzzzzz."),

@@ -213,7 +213,7 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
         asked_by(tmp_path)
     with pytest.raises(StoreError, match="dataset_digest") as twin:
         asked_by(tmp_path, system_prompt="Think.")
-    assert ["To grade the former replies by the new answers" in str(one.value) for one in (refused, twin)] == [
+    assert ["To grade the stored replies by the new answers" in str(one.value) for one in (refused, twin)] == [
         True,
         False,
     ]
@@ -241,7 +241,7 @@ class Warned(Watcher):
 
 
 def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: RunFolder, tmp_path: Path) -> None:
-    def warnings(name: str, rows: list[dict[str, Any]], words: str = "already holds") -> list[str]:
+    def warnings(name: str, rows: list[dict[str, Any]], words: str = "already contains") -> list[str]:
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
         watcher = Warned()
         with FakeServer(scripted(r"\boxed{1}", model="m")) as server:
@@ -259,7 +259,10 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
 
     corrected = [{**row, "answer": "1"} for row in SUMS]
     (warning,) = warnings("mended.jsonl", corrected)
-    assert "already holds all 6 questions of mended, with replies, as the benchmark sums; this run asks anew" in warning
+    assert (
+        "already contains all 6 questions of mended, with replies, as the benchmark sums; this run requests new"
+        in warning
+    )
     with click.Context(cli):
         advice = warning
     export, score = re.findall(r"`harness ((?:export|score) [^`]*)`", advice)
@@ -270,7 +273,7 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     assert warnings("mended.jsonl", corrected) == []
     longer = [*SUMS, {"id": "q6", "question": "What is 6 + 1?", "answer": "7"}]
     assert warnings("longer.jsonl", longer) == []
-    assert warnings("joining.jsonl", longer[1:], "joining becomes a further benchmark of the run in ")
+    assert warnings("joining.jsonl", longer[1:], "joining becomes another benchmark of the run in ")
 
 
 def test_a_resume_takes_a_file_of_these_questions_as_it_is_and_makes_a_lost_one_anew(
@@ -313,7 +316,7 @@ def test_a_benchmarks_own_number_is_its_own_and_the_other_number_is_for_the_rest
 
 def test_two_numbers_for_one_benchmark_are_refused() -> None:
     with pytest.raises(
-        UsageError, match=r"number of samples \(demo:8\): leave out this option or these numbers"
+        UsageError, match=r"number of samples \(demo:8\); leave out this option or those numbers"
     ) as refused:
         samples_of("demo:8", 2)
     assert refused.value.field == "samples"

@@ -195,7 +195,7 @@ def test_a_file_without_references_is_graded_by_those_of_its_benchmark(tmp_path:
         (first.question_id, "wrong"),
         (second.question_id, "wrong"),
     ]
-    with pytest.raises(harness.UsageError, match="has no usual column for the reference"):
+    with pytest.raises(harness.UsageError, match="has no known column for the reference"):
         harness.score(file, response_key="reply", workers=1)
     with pytest.raises(harness.UsageError, match="has no column 'truth' for the reference"):
         harness.score(file, benchmark="demo", response_key="reply", answer_key="truth", workers=1)
@@ -233,7 +233,7 @@ def test_samples_keep_the_numbers_that_the_file_states(tmp_path: Path) -> None:
     for words, name in ([], "theirs"), (["--benchmark", "demo"], "demo"):
         done = command("score", file, "--repeats", "samples", *words)
         assert done.exit_code == 0, done.output
-        assert "1 sample could not keep the number that the file states, the first at" in " ".join(done.output.split())
+        assert "1 sample could not keep the number given in the file (first at" in " ".join(done.output.split())
         kept = grades.read(imported_at(file).benchmark(name))
         assert [one.sample_index for one in kept] == [0, 1, 2, 3, 5, 0, 1]
     of_second = demo(2)[1].question_id
@@ -281,7 +281,7 @@ def test_where_a_tool_kept_no_text_a_question_is_told_by_its_reference(tmp_path:
             kept = grades.read(imported_at(folder).benchmark("demo"))
             assert {one.question_id for one in kept} == {one.question_id for one in unique}
         else:
-            with pytest.raises(harness.UsageError, match="has no text, and its reference does not belong to exactly"):
+            with pytest.raises(harness.UsageError, match="has no text, and its reference does not match exactly"):
                 harness.score(folder, benchmark="demo", workers=1)
 
 
@@ -305,7 +305,7 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
         ("7", "correct"),
     ]
     # Wrong twins. The column is not named; a text decides; a text in some rows only; an id is missing or unknown.
-    with pytest.raises(harness.UsageError, match=r"has no text, .* If each row has the id .* with id_key"):
+    with pytest.raises(harness.UsageError, match=r"has no text, .* If the rows have question ids .* with id_key"):
         harness.score(file, benchmark=str(table), workers=1)
     file, table = class_list(tmp_path, "no,question,response\n8,How long is it？,3\n")
     (score,) = harness.score(file, benchmark=str(table), id_key="no", workers=1)

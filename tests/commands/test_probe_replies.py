@@ -523,7 +523,7 @@ def test_a_sweep_reads_anew_what_its_samples_or_its_file_have_made_old(tmp_path:
         assert reads(at["new"]) == before
         other = swept(tmp_path, at, ("base", "copy", "new"), 4, table={"base": "copy"})
         assert other["new"]["gap"] == pytest.approx(-0.3)
-        # The advice for another model's samples: delete the cell, and give the same command.
+        # The advice for another model's samples: delete the cell, and run the same command.
         port = at["copy"].port
         at["copy"].__exit__(None, None, None)
         at["copy"] = stack.enter_context(FakeServer(both(able(0.7), Reader("copy", shift=0.1)), port=port))

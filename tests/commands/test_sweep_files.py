@@ -107,8 +107,8 @@ def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(tmp_path: 
     assert sweep.cells[1].options.model == "runs/a/step_100"
     left_out = [
         "runs/b/step_20 is left out: runs/b/global_step_20 has the same step or name: rename one",
-        f"runs/b/step_last is left out: {NO_STEP}",
-        f"sft/* is left out: no file or folder fits it, seen from {tmp_path}",
+        f"runs/b/step_last is skipped: {NO_STEP}",
+        f"sft/* is skipped: no file or folder matches it, relative to {tmp_path}",
     ]
     assert sweep.remarks == left_out
     (tmp_path / "s.yaml").write_text(text)
@@ -118,9 +118,7 @@ def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(tmp_path: 
     # A base that may come is no mistake; without a checkpoint nothing can be run.
     based = planned(tmp_path, text + "table: {base: a-step_300}\n")
     assert "no entry is called 'a-step_300'" in based.remarks[-1]
-    with pytest.raises(
-        UsageError, match=r"there is no checkpoint: runs/b/step_last: its name has no .*follow=60 waits"
-    ):
+    with pytest.raises(UsageError, match=r"no checkpoint found: runs/b/step_last: its name has no .*use follow=60"):
         planned(tmp_path, text.replace("runs/*/*", "runs/b/step_last"))
 
 
@@ -142,8 +140,8 @@ M = D + "models: [m]\n"
         (D + "modles: [m]\n", 2, "unknown key 'modles'. Did you mean models?"),
         (D + "run:\n  limit: 1\n  temprature: 1.0\n", 4, "'run.temprature'. Did you mean temperature?"),
         (D + "servers:\n  - engine: vllm\n    quantisation: x\n", 4, "Did you mean quantization?"),
-        (M + "servers:\n- {url: x}\n", 4, "unknown key 'servers.0.url'. The keys there are name, engine"),
-        ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. The keys there are name, "),
+        (M + "servers:\n- {url: x}\n", 4, "unknown key 'servers.0.url'. Known keys: name, engine"),
+        ("benchmarks:\n- {benchmark: demo, n: 3}\n", 2, "key 'benchmarks.0.n'. Known keys: name, "),
         (D + "table: {grouping: x, kind: y}\n", 2, "key 'table.grouping'. The keys there"),
         (D + "servers:\n  - engine: vlm\n", 3, "servers.0.engine: expected 'llama_cpp'"),
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
@@ -151,32 +149,32 @@ M = D + "models: [m]\n"
         ("models: [m]\n", 1, "the key 'benchmarks' is missing"),
         (M + "servers:\n  - {command: 'serve {port} {modle}'}\n", 4, "filled in for {modle}. Did you mean model?"),
         (D + "models: [n, m]\nservers:\n  - {command: 'serve {served_name}'}\n", 4, "would serve n and m: put {model}"),
-        (M + "servers:\n  - {command: 'vllm serve m --x {budgets}'}\n", 4, "nothing is filled in for {budgets}"),
-        (M + "servers:\n  - {engine: vllm, environment: {X: '{budget}'}}\n", 4, "nothing is filled in for {budget}"),
-        (M + 'servers:\n  - {command: "vllm serve \'m"}\n', 4, "are no command line: No closing quotation"),
+        (M + "servers:\n  - {command: 'vllm serve m --x {budgets}'}\n", 4, "unknown placeholder {budgets}"),
+        (M + "servers:\n  - {engine: vllm, environment: {X: '{budget}'}}\n", 4, "unknown placeholder {budget}"),
+        (M + 'servers:\n  - {command: "vllm serve \'m"}\n', 4, "not a valid command line: No closing quotation"),
         (D + "sampling:\n  - {temperature: 1.0, stop: [a]}\n", 3, "give this entry of sampling a `name`"),
         (D + "servers: [{tp: 2, name: x}]\n", 2, "tp describes a server to start"),
         (D + "servers: [vllm]\n", 2, "the server needs a model"),
         (M + "servers: [vllm]\nrun: {base_url: http://a}\n", 1, "the cell starts its own"),
         (M + "servers:\n  - {engine: vllm, nodes: 2}\n", 4, "need the address of node 0"),
         ("benchmarks:\n  - demo\n  - {samples: 3}\n", 3, "give this entry of benchmarks a `name`"),
-        ("benchmarks:\n  - demo\n  - {name: x}\n", 3, "name a `benchmark`, or a file"),
+        ("benchmarks:\n  - demo\n  - {name: x}\n", 3, "specify a `benchmark`, or a file"),
         (D + "suite: {title: x, mean_of: [dmo]}\n", 2, "no benchmark is called 'dmo'. Did you mean demo?"),
         (D + "table: {base: fll}\nservers: [{name: full, run: {seed: 1}}]\n", 2, "Did you mean full?"),
-        (D + "checkpoints: nowhere/step_*\n", 2, "there is no checkpoint: nowhere/step_*: no file or folder fits it"),
+        (D + "checkpoints: nowhere/step_*\n", 2, "no checkpoint found: nowhere/step_*: no file or folder matches it"),
         (M + "servers: [{name: A B, engine: vllm}]\n", 3, "servers.0.name: expected at most 80 of a-z 0-9"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
         (D + "run: {prices: [1.0, -2]}\n", 2, "expected two prices of 0 or more"),
-        (M + "except: [{models: m}]\n", 3, "`except` leaves out every cell"),
+        (M + "except: [{models: m}]\n", 3, "`except` excludes every cell"),
         ("extends: seer4\nmodels: [m]\nexcept: [{benchmarks: aime2}]\n", 3, "benchmarks is called 'aime2'."),
         (D + "extends: aime-preview\nsuite: {title: x, mean_of: [t0.0]}\n", 3, "no benchmark is called 't0.0'."),
         (M + "except: [{models: [n]}]\n", 3, "no entry of models is called 'n'. The entries are m."),
         (M + "except:\n- benchmarks: [demo]\n  models: mm\n", 5, "no entry of models is called 'mm'. Did you mean m?"),
         (D + "except: [{models: 3}]\n", 2, "except.0.models: expected a valid string or a list in brackets, found 3"),
         (D + "except: [{modls: m}]\n", 2, "except.0.modls: expected 'models', 'servers', "),
-        (D + "slots: 2\n", 2, "unknown key 'slots'. The keys there are"),
+        (D + "slots: 2\n", 2, "unknown key 'slots'. Known keys:"),
         (D + "table: {k: {demo: 0}}\n", 2, "table.k.demo: expected a number greater than or equal to 1, found 0"),
-        (D + "prompts: [3]\n", 2, "prompts.0: expected a text or a mapping, found 3"),
+        (D + "prompts: [3]\n", 2, "prompts.0: expected text or a mapping, found 3"),
     ],
 )
 def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, line: int, words: str) -> None:
@@ -277,7 +275,7 @@ def test_a_file_that_extends_itself_is_refused_in_a_sentence(tmp_path: Path, nam
     with pytest.raises(UsageError) as caught:
         cells.plan_of("a.yaml", {}, {})
     chain = "".join(f"{name}.yaml:1: " for name in names)
-    assert str(caught.value).startswith(f"{chain}a.yaml extends itself, maybe through others: name another file")
+    assert str(caught.value).startswith(f"{chain}a.yaml extends itself, maybe through other files; name another")
 
 
 def test_a_file_takes_the_benchmarks_of_the_suite_that_it_extends(tmp_path: Path) -> None:

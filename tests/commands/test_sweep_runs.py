@@ -271,7 +271,7 @@ def test_a_cell_of_a_deleted_checkpoint_is_lost_with_a_reason(tmp_path: Path) ->
         ended = sweeps.run_sweep(planned, Watcher(), lambda _record: folders[30].exists() and folders[30].rmdir())
         return {result.cell.name: result.reason for result in ended.results}
 
-    gone = "its checkpoint ck/step_{} was deleted, and the file asks for more or other samples now than it has"
+    gone = "its checkpoint ck/step_{} was deleted, but the file now asks for more or other samples"
     assert swept(1) == {"ck-step_20+x+a": "", "ck-step_30+x+a": gone.format(30)}
     folders[20].rmdir()
     assert swept(1) == {"ck-step_20+x+a": ""}, "it has what the file asks for; without a run the other has no place"
@@ -335,8 +335,8 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     write(tmp_path, "s.yaml", content | {"benchmarks": [{"data": "a.jsonl", "samples": 2}]}, n=1)
     refused = harness(tmp_path, "sweep", "s.yaml")
     for text in (refused.err, (out / "table.csv").read_text("utf-8")):
-        assert "for new scores, delete results/s/ck-step_30+x+a and give the same command. " in text
-        assert "accept_server_change mixes the samples of both models all the same" in text
+        assert "for new scores, delete results/s/ck-step_30+x+a and run the same command. " in text
+        assert "accept_server_change mixes the samples of both models instead" in text
 
 
 def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_its_server_is_edited(

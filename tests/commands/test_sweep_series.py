@@ -196,7 +196,7 @@ def test_what_is_missing_is_named_in_footnotes_and_promises_no_sign(training: Pa
     series, mean = shown["aime24:"], shown["Mean"]
     assert (series.rows[0][2], series.notes[0]) == ("missing [1]", "ck-step_10+aime24: not run")
     assert "differs" not in series.title + mean.title, "without a comparison they promise no sign"
-    assert "incomplete: demo, aime24; the tables of the benchmarks say why" in mean.notes
+    assert "incomplete: demo, aime24; see the benchmark tables for the reasons" in mean.notes
 
 
 def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: Path) -> None:
@@ -365,7 +365,7 @@ def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_sta
     shown = capsys.readouterr()
     assert "2 cells on 2 servers, 0 of them done; 0 samples to come" in shown.out
     reasons = [
-        "its samples are of other settings: sampling.max_tokens: 32 → 100. For new scores, delete "
+        "its samples have other settings: sampling.max_tokens: 32 → 100. For new scores, delete "
         f"{planned.folder(cell)}, or give the benchmark another `name`"
         for cell in planned.cells
     ]

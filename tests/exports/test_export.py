@@ -161,7 +161,7 @@ def test_a_scored_file_of_others_is_exported_with_its_lines(tmp_path: Path, sour
 
 def test_a_run_without_grades_has_no_correct_ones_but_all(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", varied(), scored=False)
-    with pytest.raises(UsageError, match="has not been graded; give `harness score"):
+    with pytest.raises(UsageError, match="has not been graded; run `harness score"):
         harness.export(run, "trl")
     table = pyarrow.parquet.read_table(harness.export(run, "parquet").files[0].path)
     assert set(table.column("verdict").to_pylist()) == {None}
@@ -171,14 +171,14 @@ def test_a_run_without_grades_has_no_correct_ones_but_all(tmp_path: Path) -> Non
 def test_nobody_trains_on_a_test_by_mistake(tmp_path: Path, name: str) -> None:
     run = write_run(tmp_path / "run", {name: varied(name)})
     for to in ("sharegpt", "alpaca", "trl"):
-        with pytest.raises(UsageError, match="can no longer be tested by them"):
+        with pytest.raises(UsageError, match="can no longer be tested with them"):
             harness.export(run, to, out=tmp_path / to)
         assert not (tmp_path / to).exists()
         assert rows(run, to, tmp_path / to, i_know=True)
     for to in ("parquet", "llmeval"):
         assert harness.export(run, to, out=tmp_path / to).files[0].n == 10
         for choice in ({"take": "correct"}, {"shortest": 1}):
-            with pytest.raises(UsageError, match="can no longer be tested by them"):
+            with pytest.raises(UsageError, match="can no longer be tested with them"):
                 harness.export(run, to, out=tmp_path / to, **choice)
             assert harness.export(run, to, out=tmp_path / to, i_know=True, **choice).files
 
@@ -192,7 +192,7 @@ def test_training_sets_and_ones_own_data_are_free(tmp_path: Path) -> None:
 def test_what_may_not_be_published_is_in_no_file_unless_told(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", varied(), settings={"publish_questions": False})
     for to in (name for name, exporter in formats().items() if exporter.withholds):
-        with pytest.raises(UsageError, match="no question of it be shown in public"):
+        with pytest.raises(UsageError, match="ask not to publish its questions"):
             harness.export(run, to, out=tmp_path / to)
         assert harness.export(run, to, out=tmp_path / to, i_know=True).files
 
@@ -235,7 +235,7 @@ def test_each_sample_is_written_or_left_out_for_a_reason_and_no_file_is_empty(tm
     assert n_refused
     empty = write_run(tmp_path / "empty", [sample(0, 0, r"\boxed{1}", finish_reason="unknown")], of_each=1, questions=1)
     with pytest.raises(
-        UsageError, match="no sample to write as trl: own: 1 sample left out: 1 whose file does not say"
+        UsageError, match="no sample to export as trl: own: 1 sample left out: 1 with no finish reason in"
     ):
         export([empty], "trl")
 
@@ -291,7 +291,7 @@ def test_a_frame_has_the_columns_of_the_table_of_samples_and_a_row_for_each_grad
     )
     (score,) = harness.score(run, workers=1)
     assert harness.frame(run, of="scores")["accuracy"].to_pylist() == [score.accuracy and score.accuracy.value]
-    with pytest.raises(UsageError, match="none of samples, grades and scores"):
+    with pytest.raises(UsageError, match="expected samples, grades or scores"):
         harness.frame(run, of="votes")  # type: ignore[arg-type]
 
 

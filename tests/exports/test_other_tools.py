@@ -158,7 +158,7 @@ def test_inspects_log_has_the_verdicts_and_both_errors(run: RunFolder, tmp_path:
 
 def test_results_are_what_the_score_counts_and_nothing_is_chosen(run: RunFolder, tmp_path: Path) -> None:
     for option in ({"take": "correct"}, {"shortest": 1}, {"reasoning": False}, {"distinct": True}):
-        with pytest.raises(UsageError, match="always holds all that the score counts"):
+        with pytest.raises(UsageError, match="always contains all scored samples"):
             harness.export(run, "inspect", out=tmp_path, **option)  # type: ignore[arg-type]
 
 

@@ -38,7 +38,7 @@ def nemo(folder: Path, *numbers: int) -> Path:
     return folder
 
 
-LOST = "1 sample of the file is null or failed: missing, not wrong"
+LOST = "1 sample of the file is null or failed and count as missing, not wrong"
 
 
 def keys(read: outputs.Outputs) -> dict[tuple[str, int], str | None]:
@@ -82,9 +82,9 @@ def test_evalscope_reviews_count_once_and_a_null_is_missing(tmp_path: Path, newe
     path.write_text(lines(*rows))
     read = outputs.read(path)
     assert keys(read) == {("1+1?", 0): "a", ("1+1?", 1): "b", ("2+1?", 0): "c"}
-    assert read.notes == (LOST, "1 row of the file repeats an earlier one, which counts")
+    assert read.notes == (LOST, "1 row of the file repeats an earlier row, which counts")
     path.write_text(lines(review(3, 2, None)))
-    with pytest.raises(UsageError, match="holds no finished sample"):
+    with pytest.raises(UsageError, match="contains no finished sample"):
         outputs.read(path)
 
 
@@ -131,10 +131,10 @@ NO_REFERENCE = "r.jsonl:1 has no reference answer; expected it in gold_answer or
         ("r.jsonl", LIMO + ', "gold": null}\n', None, NO_REFERENCE),
         (
             *("tmp_output_x.txt", "=" * 40 + " 0 " + "=" * 40 + "\n1+1?\n", None),
-            "a file of the format sglang, which holds no reference answers: name its benchmark",
+            "has the format sglang, which contains no reference answers; specify its benchmark",
         ),
-        ("empty/x", "", "nemo_skills", "holds no output-rs0.jsonl"),
-        ("empty/x", "", "llmeval", "is a folder; expected a file"),
+        ("empty/x", "", "nemo_skills", "contains no output-rs0.jsonl"),
+        ("empty/x", "", "llmeval", "is a folder; expected an output file"),
     ],
 )
 def test_another_file_is_one_sentence(
@@ -171,7 +171,7 @@ def test_a_null_reply_is_missing_and_any_other_value_than_texts_is_refused(tmp_p
         assert list(keys(read(reply)).values()) == ["2"], reply
     assert read(["2", None]).notes == (LOST,)
     for reply in (None, [None]):
-        with pytest.raises(UsageError, match="holds no finished sample"):
+        with pytest.raises(UsageError, match="contains no finished sample"):
             read(reply)
     for reply in (5, {"usage": 3}, ["2", 5]):
         with pytest.raises(UsageError, match=r"\.jsonl.*must be text or a list of texts, found"):

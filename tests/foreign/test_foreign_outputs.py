@@ -145,21 +145,21 @@ TEN = {"gen": "x", "answer": 1}
     ("row", "keys", "message"),
     [
         (TEN, {"response_key": "gne"}, r"no column 'gne' for the response; .* Did you mean gen"),
-        ({"gen": "x", "truth": 1}, {"response_key": "gen"}, r"no usual column for the reference\. It .* answer_key"),
-        ({"text": "x", "answer": 1}, {}, r"no usual column for the response\. It has .* with response_key"),
+        ({"gen": "x", "truth": 1}, {"response_key": "gen"}, r"no known column for the reference\. It .* answer_key"),
+        ({"text": "x", "answer": 1}, {}, r"no known column for the response\. It has .* with response_key"),
         (TEN | {"gen": 5}, {}, "the column 'gen' must be text or a list of texts, found 5"),
         (TEN | {"gen": {"usage": 3}}, {}, "must be text or a list of texts, found {'usage': 3}"),
         (TEN | {"gen": []}, {}, "the column 'gen' is an empty list"),
         (
             TEN | {"gen": ["x", "y"], "finish_reason": ["stop"]},
             {},
-            "the column 'finish_reason' has 1 entry and the column 'gen' 2 responses; give one reason for each",
+            "the column 'finish_reason' has 1 entry, but the column 'gen' has 2 responses; give one reason per",
         ),
         (TEN | {"answer": None}, {}, "the reference answer is null"),
         (TEN, {"format": "limo"}, "is no row of LIMO: it has no 'generated_responses'"),
         (TEN, {"format": "lim"}, r"tool='lim': unknown format; there are .* Did you mean limo"),
-        (TEN, {"format": "limo", "answer_key": "answer"}, "leave out the names of columns"),
-        (TEN, {"format": "sglang"}, "holds no reference answers: .* benchmark"),
+        (TEN, {"format": "limo", "answer_key": "answer"}, "leave out the column names"),
+        (TEN, {"format": "sglang"}, "contains no reference answers; .* benchmark"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(write_rows: Write, row: Any, keys: Any, message: str) -> None:
@@ -244,10 +244,10 @@ def test_a_damaged_inspect_log_is_one_sentence(tmp_path: Path) -> None:
     inspect_log(tmp_path / "empty.eval", [])
     inspect_log(tmp_path / "odd.eval", [{"id": 1, "epoch": 1}])
     for name, message in (
-        ("cut", "is damaged or no Inspect log"),
-        ("empty", "holds no samples; it may be an interrupted log"),
+        ("cut", "is damaged or not an Inspect log"),
+        ("empty", "contains no samples; the log may be incomplete"),
         ("absent", "cannot read .*No such file"),
-        ("odd", "is no sample of an Inspect log"),
+        ("odd", "is not a sample of an Inspect log"),
     ):
         with pytest.raises(UsageError, match=message):
             read(tmp_path / f"{name}.eval")
@@ -273,7 +273,7 @@ def test_openai_batch_output_is_joined_to_the_questions_by_custom_id(write_rows:
     assert pairs[0][1].usage.completion_tokens == 3
     with pytest.raises(UsageError, match=r"the custom_id 'sum-99' is no question's id\. Did you mean"):
         read(write_rows([batch_row("sum-99")]), questions=asked(write_rows))
-    with pytest.raises(UsageError, match="holds no reference answers: name its benchmark"):
+    with pytest.raises(UsageError, match="contains no reference answers; specify its benchmark"):
         read(write_rows([batch_row("sum-1")]))
 
 
@@ -294,7 +294,7 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
     assert all((s.text or "").endswith(f"It is \\boxed{{{q.references[0]}}}.") for q, s in pairs)
     assert not any("reason step by step" in (s.text or "") for _, s in pairs)
     assert [q.question_id for q, _ in read(dump, questions=known)] == [q.question_id for q, _ in pairs]
-    with pytest.raises(UsageError, match="state 0 holds the text of no question"):
+    with pytest.raises(UsageError, match="state 0 contains no question text"):
         read(dump, questions=known[5:10])
 
 
@@ -371,12 +371,12 @@ def test_a_column_of_replies_is_no_reference() -> None:
     (row,) = formats.by_columns([Row("t.csv:2", {"response": "5"})], formats.Keys(), questions=CARD)
     assert (row.responses[0].text, row.states_reference) == ("5", False)
     for cells, message in (
-        ({"no": "1", "answer": "5"}, r"response_key=answer if answer is that of the replies"),
-        ({"no": "1", "name": "5"}, r"the response with response_key, or that of its verdicts with verdict_key$"),
+        ({"no": "1", "answer": "5"}, r"response_key=answer if answer contains the replies"),
+        ({"no": "1", "name": "5"}, r"the response with response_key, or its verdict column with verdict_key$"),
     ):
         with pytest.raises(UsageError, match=message):
             next(iter(formats.by_columns([Row("t.csv:2", cells)], formats.Keys(), questions=CARD)))
-    with pytest.raises(UsageError, match="no usual column for the reference"):  # else each reply is its own reference
+    with pytest.raises(UsageError, match="no known column for the reference"):  # else each reply is its own reference
         next(iter(formats.by_columns([Row("t.csv:2", {"question": "1", "response": "5"})], formats.Keys())))
 
 

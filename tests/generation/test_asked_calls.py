@@ -305,7 +305,7 @@ def test_a_file_of_requests_with_replies_is_scored_shown_and_exported(tmp_path: 
     called = {"id": "c", "function": "weather_get", "arguments": {"city": "Bonn"}, "type": "function"}
     assert reply["tool_calls"] == [called]
     (tmp_path / "bad.jsonl").write_text(json.dumps(row(None) | {"tool_calls": [1]}))
-    assert "bad.jsonl:1: the tools, the calls or the reference" in command(tmp_path, "score", "bad.jsonl").err
+    assert "bad.jsonl:1: invalid tools, calls or reference" in command(tmp_path, "score", "bad.jsonl").err
 
 
 @pytest.mark.parametrize(
@@ -350,9 +350,9 @@ def test_the_doctor_tries_calls_that_are_accepted_and_others(tmp_path: Path) -> 
     ("words", "said"),
     [
         (["--api", "completions"], "use chat, responses or messages"),
-        (["--tool", "python"], "offer tools of their own"),
+        (["--tool", "python"], "have their own tools"),
         (["--extra-body", '{"tools": []}'], "leave tools out of it"),
-        (["--tool-choice", "none", "--extra-body", '{"tool_choice": "auto"}'], "an option and it set one field"),
+        (["--tool-choice", "none", "--extra-body", '{"tool_choice": "auto"}'], "it sets the same field as an option"),
     ],
 )
 def test_what_a_question_with_tools_cannot_have_is_one_sentence(tmp_path: Path, words: list[str], said: str) -> None:

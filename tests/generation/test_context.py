@@ -127,7 +127,7 @@ def test_the_advice_of_a_preset_is_about_the_max_tokens_that_is_sent(tmp_path: P
         words = own_questions(tmp_path, server.base_url, "--dry-run")
         fitted, given = (harness(tmp_path, *words, *more) for more in ((), ("--max-tokens", "32768")))
     assert fitted.code == 0, fitted.err
-    assert "--max-tokens 30720: the model card gives a reply 32,768" in fitted.err
+    assert "--max-tokens 30720: the model card recommends 32,768" in fitted.err
     assert "leaves no room" not in fitted.err
     assert "leaves no room" in given.err
 

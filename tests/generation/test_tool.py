@@ -404,7 +404,7 @@ def test_a_run_with_a_tool_scores_shows_and_exports(tmp_path: Path) -> None:
     with (tmp_path / "c" / "powers.csv").open(newline="") as table:
         assert json.loads(next(csv.DictReader(table))["steps"])[0]["calls"][0]["end"] == "ran"
     learnt = command(tmp_path, "export", "r", "--to", "sharegpt", "--i-know", "--out", "y")
-    assert "made with calls of a tool" in learnt.err
+    assert "made with tool calls" in learnt.err
 
 
 def addends(arguments: str) -> dict[str, Any]:
@@ -485,7 +485,7 @@ def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) ->
     assert (score.tool.lost, score.tool.with_call) == (2, 0)
     assert [w.text for w in score.warnings if w.kind == "calls"] == [
         "2 of 2 samples (100.0%) contain a call that the server did not parse, so it was not run: start the "
-        "server with its parser of calls (vLLM: --enable-auto-tool-choice --tool-call-parser hermes; SGLang: "
+        "server with its tool-call parser (vLLM: --enable-auto-tool-choice --tool-call-parser hermes; SGLang: "
         "--tool-call-parser qwen25; llama.cpp: --jinja)"
     ]
     parsers = {"openai/gpt-oss-120b": "openai", "Qwen/Qwen3-Coder-30B": "qwen3_coder", "x/unknown": "the model's"}

@@ -126,7 +126,7 @@ NO_ROOM = "max_tokens 32768 leaves no room for a prompt in a context of 32768 to
         (
             "qwen3",
             {"sampling": Sampling(temperature=0.6, top_p=0.95, top_k=20, max_tokens=4096)},
-            "max_tokens 4096: the model card gives a reply 32,768",
+            "max_tokens 4096: the model card recommends 32,768",
         ),
         ("limo", {"sampling": Sampling(max_tokens=32768)}, NO_ROOM),
         ("qwen3", {"context": 32768}, NO_ROOM),

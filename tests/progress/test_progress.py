@@ -171,7 +171,7 @@ def test_a_log_gets_one_line_that_stands_alone() -> None:
 
 ENDING = {"stopping": True, "why": "stopped by SIGINT"}
 WAITING = tuple(msgspec.structs.replace(one, state="set aside") for one in progress().endpoints)
-GIVES_UP = "gives up in 6 min without an answer; Ctrl-C ends it now and loses no reply"
+GIVES_UP = "gives up in 6 min without a response; Ctrl-C ends it now and loses no reply"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ GIVES_UP = "gives up in 6 min without an answer; Ctrl-C ends it now and loses no
         ),
         ({**ENDING, "grace_s": 28.4, "in_flight": 1024}, "ending: 1,024 requests may take 28 s to finish", ""),
         ({**ENDING, "grace_s": 7.0, "in_flight": 1}, "ending: 1 request may take 7 s to finish;", ""),
-        ({**ENDING, "grace_s": None, "in_flight": 1}, "ending: 1 request may finish, without a limit", ""),
+        ({**ENDING, "grace_s": None, "in_flight": 1}, "ending: 1 request may finish, without a time limit", ""),
         ({"patience_s": 360.0}, GIVES_UP, ""),
         ({}, "", "gives up"),
         ({"patience_s": 360.0, "paused": True}, "", "gives up"),  # a pause uses up no patience
@@ -203,7 +203,7 @@ def test_a_line_and_a_panel_say_what_is_the_matter_and_nothing_else(
     if "ending" in says or says == GIVES_UP:
         assert says in drawn
     elif "endpoints" in changes:
-        assert "no endpoint is asked at present" in drawn
+        assert "no endpoint is in use" in drawn
     elif "finished" in changes:
         assert " · 27.1% of this session's 48 truncated · " in drawn
 

@@ -72,7 +72,7 @@ def test_a_run_whose_own_server_is_killed_ends_and_says_why(
     _, err = running.communicate(timeout=PATIENCE_SECONDS)
     assert running.returncode == 2, err
     cause = (
-        "ended with signal 9 (Killed)" if victim == "server" else "its guard, the process that watches it, was killed"
+        "ended with signal 9 (Killed)" if victim == "server" else "its guard (the process that watches it) was killed"
     )
     stored = len(samples(tmp_path))
     last = err.splitlines()[-1]
@@ -115,7 +115,7 @@ def test_a_signal_during_a_start_is_answered_in_words_and_leaves_nothing(
     child.send_signal(number)
     out, err = child.communicate(timeout=PATIENCE_SECONDS)
     assert child.returncode == 128 + number, err
-    assert f"harness: stopped by {number.name} while the server of m was starting. Nothing is left" in err
+    assert f"harness: stopped by {number.name} while the server of m was starting. The server was removed" in err
     assert "Traceback" not in out + err
     assert not processes.find_marked(f"{recorded.mark}:0")
     assert servers.status() == []

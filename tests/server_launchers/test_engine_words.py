@@ -52,10 +52,10 @@ OWN = {"--port": "port", "--port=1": "port", "--served_model_name": "served_name
     ("flags", "says"),
     [
         *(
-            (f"{flag} 1", f"{flag.split('=')[0]} cannot follow ` -- `: the harness sets it: use `{field}`")
+            (f"{flag} 1", f"{flag.split('=')[0]} cannot follow ` -- `: the harness sets this flag: use `{field}`")
             for flag, field in OWN.items()
         ),
-        ("--uds /s", "asked by http"),
+        ("--uds /s", "must use HTTP on their port"),
         ("--no-such-flag", "has no --no-such-flag: leave"),
         ("--max-loras 3 --no-lora --lora-hub.x=1 -O3 --seen -1", ""),
     ],

@@ -218,7 +218,7 @@ def test_a_foreign_server_that_answers_on_the_port_is_not_taken_for_ours() -> No
         ours = faulty().but(extra_flags=(sys.executable, PROGRAM, "0", "silent"))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ports, "free", lambda *_: [int(port)])
-            with pytest.raises(LaunchError, match=r"another server answers at .*faulty_server\.py"):
+            with pytest.raises(LaunchError, match=r"another server already responds at .*faulty_server\.py"):
                 launch.launch(ours)
 
 
@@ -245,17 +245,17 @@ def test_an_interrupt_while_the_guard_begins_leaves_nothing(
     assert tagged(tag) == []
 
 
-NO_COMPLETION = r"has answered without a completion for 5 s \(start_timeout\): "
+NO_COMPLETION = r"has responded without a completion for 5 s \(start_timeout\): "
 
 
 @pytest.mark.parametrize(
     ("habit", "fields", "message"),
     [
-        ("other-model", {}, r"the server that was started answers at \S+, but it serves other, not faulty: change its"),
+        ("other-model", {}, r"the new server responds at \S+, but it serves other, not faulty: change its"),
         ("silent", {"start_timeout": 1.0}, r"its log did not advance for 1 s \(start_timeout\)"),
         ("never-ready", {"start_timeout": 5.0}, "/health answers 503"),
         # Long enough for a Python to start and listen on a busy machine: until then, the same limit holds its log.
-        ("fails", {"start_timeout": 5.0}, NO_COMPLETION + "a first request answers 500: .*CUDA out of memory"),
+        ("fails", {"start_timeout": 5.0}, NO_COMPLETION + "the first request returned 500: .*CUDA out of memory"),
         (
             *("streams", {"start_timeout": 5.0}),
             NO_COMPLETION + r".*POST /v1/chat/completions without `stream`.* in JSON, but text/event-stream",
@@ -311,14 +311,14 @@ def test_stop_and_logs_name_the_servers_there_are_and_stop_needs_no_name_of_the_
     with launch.launch(faulty(name="one")), launch.launch(faulty(name="two")) as two:
         for ask, names, message in (
             (servers.stop, ["three"], "no server is called three; known: one, two"),
-            (servers.stop, [], "say which server to stop, or --all; known: one, two"),
-            (servers.logs, [], "say whose log to show; known: one, two"),
+            (servers.stop, [], "specify the server to stop, or --all; known: one, two"),
+            (servers.logs, [], "specify the server whose log to show; known: one, two"),
         ):
             with pytest.raises(LaunchError, match=message):
                 ask(*names)
         die(two)
         assert servers.stop() == (["one"], [])
-    with pytest.raises(LaunchError, match="or --all; known: none, since no server runs here"):
+    with pytest.raises(LaunchError, match="or --all; known: none, because no server is running here"):
         servers.stop()
     with launch.launch(faulty(name="one")), launch.launch(faulty(name="two")):
         assert servers.stop(all=True) == (["one", "two"], [])
@@ -369,5 +369,5 @@ def test_an_ascend_environment_is_checked_for_its_pair_and_gets_its_devices(
     ):
         launch.launch(ServerSpec(**(base | {"dp": 1, "tp": 4})))
     mismatched = installed_engine(tmp_path / "other", "0.32.0", plugin="0.23.0")
-    with pytest.raises(LaunchError, match=r"vllm-ascend 0\.23\.0 does not go with vLLM 0\.32\.0"):
+    with pytest.raises(LaunchError, match=r"vllm-ascend 0\.23\.0 does not work with vLLM 0\.32\.0"):
         launch.launch(ServerSpec(**(base | {"python": mismatched})))

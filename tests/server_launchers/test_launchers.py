@@ -293,7 +293,7 @@ def test_replicas_of_any_program_on_ascend_need_the_kind_of_device(monkeypatch: 
     monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "")
     engine.actual_facts(described)  # a machine without any: they compute on the processor
     monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "0,1,2,3,4,5,6,7")
-    with pytest.raises(LaunchError, match="name `device=npu`"):
+    with pytest.raises(LaunchError, match="set `device=npu`"):
         engine.actual_facts(described)
 
 

@@ -141,8 +141,8 @@ def test_nothing_is_opened_or_emptied_through_what_is_planted(
     ("mode", "owner", "doubt"),
     [
         *((mode, None, None) for mode in (0o700, 0o750, 0o755, 0o711)),
-        *((mode, None, "others may write there") for mode in (0o777, 0o757, 0o775)),
-        pytest.param(0o700, STRANGER, "of another user", marks=needs_root),
+        *((mode, None, "is writable by others") for mode in (0o777, 0o757, 0o775)),
+        pytest.param(0o700, STRANGER, "belongs to another user", marks=needs_root),
     ],
 )
 def test_a_folder_that_others_can_change_is_refused(
@@ -171,10 +171,10 @@ def test_the_folder_may_lie_behind_a_link_and_be_none_itself(tmp_path: Path, mon
     folder = servers.servers_folder()
     folder.rename(tmp_path / "moved")
     folder.symlink_to(tmp_path / "moved")
-    with pytest.raises(LaunchError, match="cannot be trusted: a link"):
+    with pytest.raises(LaunchError, match="is not safe: it is a link"):
         servers.status()
     monkeypatch.setenv("HARNESS_STATE", str(tmp_path / "circle" / "state"))
-    with pytest.raises(LaunchError, match="cannot keep server state"):
+    with pytest.raises(LaunchError, match="cannot store server state"):
         servers.status()
 
 

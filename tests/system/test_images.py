@@ -196,7 +196,9 @@ def test_what_reads_a_run_knows_its_images(data: Path, tmp_path: Path) -> None:
         sample = json.loads(log.read("samples/q3_epoch_1.json"))
     urls = [part["image"].partition(",")[2] for part in sample["input"][0]["content"] if part["type"] == "image"]
     assert [*map(base64.b64decode, urls)] == shown_in(expected(3))
-    with pytest.raises(harness.UsageError, match="show images, which alpaca cannot contain: export them as sharegpt"):
+    with pytest.raises(
+        harness.UsageError, match="contain images, which alpaca does not support: export them as sharegpt"
+    ):
         harness.export(run, to="alpaca", i_know=True)
     printed = command(tmp_path, "show", "run", "q3")
     assert f"image: {file_of(shown(3)[0])}, 640 × 4 pixels, {len(shown(3)[0])} bytes" in printed.out
@@ -278,12 +280,12 @@ def test_outputs_need_ids_where_only_images_tell_questions_apart(data: Path, tmp
     without = [{key: reply[key] for key in ("question", "gen")} for reply in replies]
     scored = command(tmp_path, "score", *scoring(tmp_path, without))
     assert (scored.code == 0) == same
-    assert same or f"'{text}' is the text of 6 questions of pics.yaml with different images; name" in scored.err
+    assert same or f"'{text}' is the text of 6 questions of pics.yaml with different images; specify" in scored.err
     with FakeServer(serving("so 4", "m")) as server:  # nor does a run begin with such replies
         begun = command(
             tmp_path, "run", "pics.yaml", "--base-url", server.base_url, "--model", "m", "--out", "out.jsonl"
         )
-    assert ("no reply in it is to a question of this run" not in begun.err) == same
+    assert ("is a file without replies to questions of this run" not in begun.err) == same
     assert (begun.code == 0) == same
 
 

@@ -16,7 +16,7 @@ export function compare({ first, second, benchmark }) {
       value.moved.length ? h("img", { class: "picture", src: "/picture?" + queryOf({ first, second, benchmark }), alt: "Both accuracies with their intervals, and published scores" }) : null,
       h("h2", {}, "Settings that differ"),
       value.settings.length ? table("Settings that differ", ["setting", "A", "B"], value.settings) : h("p", {}, "None."),
-      h("h2", {}, "Samples of equal index"),
+      h("h2", {}, "Samples with the same index"),
       h("ul", {}, value.flips.map((flip) => h("li", {}, `${count(flip.n)} from ${verdictOf(flip.first).word} to ${verdictOf(flip.second).word}`)), h("li", {}, `${count(value.n_same)} with the same verdict in both`)),
       h("h2", {}, "Questions that moved"),
       h("ol", { class: "questions" }, moved.map((one) => h("li", {}, h("a", { class: "row moved", "data-key": one.id, href: address(["compare", first, second, benchmark, one.id]) },

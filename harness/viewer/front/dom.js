@@ -17,7 +17,7 @@ function escaped(run) {
     const code = sign.codePointAt(0);
     return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
   }).join("");
-  return run.length > MAX_RUN ? `${spelt} [and ${count(run.length - MAX_RUN)} more of the kind] ` : spelt;
+  return run.length > MAX_RUN ? `${spelt} [and ${count(run.length - MAX_RUN)} more like this] ` : spelt;
 }
 
 /** Foreign text for an attribute or a title: harmless, on one line, at most `limit` characters. */

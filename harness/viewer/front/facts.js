@@ -2,7 +2,7 @@
 import { foreign, h, queryOf } from "./dom.js";
 
 const POLL_MS = 2000;
-export const ENDED = "The viewer does not answer: it has ended, or this page belongs to an earlier start. Open the address that harness view prints.";
+export const ENDED = "The viewer does not respond: it has exited, or this page is from an earlier session. Open the address that harness view prints.";
 const known = new Map(); // address → {tag, text}
 
 export class Refused extends Error {}
@@ -13,7 +13,7 @@ export async function refusal(response) {
   try {
     return JSON.parse(text).error;
   } catch {
-    return text || `The viewer refused this (${response.status}).`;
+    return text || `The viewer rejected this request (${response.status}).`;
   }
 }
 

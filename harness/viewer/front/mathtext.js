@@ -105,11 +105,11 @@ const coming =
 function typeset(element, formula) {
   const made = document.createElement("span");
   try {
-    if (acts(formula.source)) throw new Error("a character of it acts instead of being seen");
+    if (acts(formula.source)) throw new Error("it contains a control character");
     made.append(withoutStyles(katex.__renderToDomTree(formula.source, { ...LIMITS, displayMode: formula.display, macros: {} })).toNode());
     for (const brace of made.querySelectorAll("svg[data-width]")) brace.style.width = brace.dataset.width;
     if (!bounded(made)) throw new Error("too large");
-    if (acts(made.textContent.replace(OWN_MARKS, ""))) throw new Error("a command of it writes a character that acts"); // \char"202E
+    if (acts(made.textContent.replace(OWN_MARKS, ""))) throw new Error("one of its commands writes a control character"); // \char"202E
   } catch {
     element.classList.add("unset"); // it stays as it was written
     return;

@@ -108,7 +108,7 @@ export function sampleText(value, { maths, where, who, refresh }) {
   const raw = (part, words) => h("a", { href: "/raw?" + queryOf({ ...where, part }), target: "_blank", rel: "noopener" }, words);
   return h("article", { class: "sample", "aria-label": `Sample ${row.index}` },
     h("h2", {}, `Sample ${row.index} `, chip(row.verdict), Object.values(row.marks).map((mark) => h("span", { class: "chip none" }, foreign(mark)))),
-    value.steps ? h("details", { "data-key": "steps" }, h("summary", {}, "Earlier steps and their calls"), lazily(() => h("pre", { tabindex: 0, "aria-label": "Earlier steps and their calls" }, excerpt(value.steps, MAX_STEPS)))) : null,
+    value.steps ? h("details", { "data-key": "steps" }, h("summary", {}, "Earlier turns and their calls"), lazily(() => h("pre", { tabindex: 0, "aria-label": "Earlier turns and their calls" }, excerpt(value.steps, MAX_STEPS)))) : null,
     value.reasoning ? h("details", { "data-key": "reasoning" }, h("summary", {}, `Reasoning, ${count(value.reasoning.n)} characters`), lazily(() => rendered(value.reasoning, maths))) : null,
     value.text ? rendered(value.text, maths) : h("p", { class: "quiet" }, value.reasoning ? "No text came after the reasoning." : "There is no reply."),
     factsOf(value.facts),
@@ -134,7 +134,7 @@ function whyOf(where) {
 
 function copyButton(text) {
   const copied = (words) => () => { button.textContent = words; };
-  const button = h("button", { type: "button", click: () => navigator.clipboard.writeText(text).then(copied("Copied"), copied("The browser does not let this page copy")) }, "Copy");
+  const button = h("button", { type: "button", click: () => navigator.clipboard.writeText(text).then(copied("Copied"), copied("The browser does not allow this page to copy")) }, "Copy");
   return button;
 }
 
@@ -153,7 +153,7 @@ function corrections(value, { run, benchmark, question, sample }, who, refresh) 
   const byHand = value.row.marks.hand ? value.row.verdict : null; // shown as it is stored, so that a second look changes nothing
   const choices = Object.keys(VERDICTS).filter((name) => name !== "none").map((name) => h("option", { value: name, selected: name === byHand }, verdictOf(name).word));
   return h("details", { "data-key": "correct" }, h("summary", {}, "Correct this verdict", value.history.length ? ` (${value.history.length} so far)` : ""),
-    h("p", { class: "quiet" }, "The grade stays. Your verdict is stored beside it, and scores are told with and without it."),
+    h("p", { class: "quiet" }, "The grade stays. Your verdict is stored next to it, and scores are shown with and without it."),
     value.history.length ? h("ol", {}, value.history.map((one) => h("li", {}, plain(`${one.verdict === null ? "taken back" : verdictOf(one.verdict).word} by ${one.who} at ${one.when}: ${one.why}`, 2200)))) : null,
     h("form", { class: "correct", submit: send },
       h("label", {}, "Verdict ", h("select", { name: "verdict", "data-key": "verdict" }, choices, h("option", { value: "" }, "as the grader said"))),

@@ -12,10 +12,10 @@ const SHOWS = {
   undecided: ["undecided", (row) => row.verdicts.includes("?")],
   majority: ["majority wrong", (row) => row.majority?.verdict === "wrong"],
 };
-const MARKS = { cut: "cut", near: "near a right answer", odd: "looking wrong", disputed: "disputed", hand: "by hand" };
+const MARKS = { cut: "cut", near: "close to correct", odd: "looking wrong", disputed: "disputed", hand: "by hand" };
 for (const [mark, words] of Object.entries(MARKS)) SHOWS[mark] = [words, (row) => row.marks[mark]];
 const SORTS = {
-  number: ["order of the run", (row) => row.number],
+  number: ["run order", (row) => row.number],
   fraction: ["least correct", (row) => (row.n_graded ? row.n_correct / row.n_graded : 2)],
   fraction_down: ["most correct", (row) => (row.n_graded ? -row.n_correct / row.n_graded : 1)],
   cut: ["most cut", (row) => -(row.marks.cut ?? 0)],
