@@ -183,9 +183,7 @@ class ServerSpec(Options):
         if twice := [name for name in dict.fromkeys(devices) if devices.count(name) > 1]:
             raise UsageError(f"{', '.join(twice)} is named more than once: name each device once", field="devices")
         if self.api_key_env is not None and not _VARIABLE.match(self.api_key_env):
-            raise UsageError(
-                "give the name of an environment variable that contains the key, not the key", field="api_key_env"
-            )
+            raise UsageError("give the name of an environment variable with the key, not the key", field="api_key_env")
         if self.chat_template is not None and not self.chat_template.expanduser().is_file():
             raise UsageError("there is no such file", field="chat_template", value=self.chat_template)
         if self.python is not None and self.docker is not None:

@@ -89,40 +89,57 @@ def _reasoning_exceeds(of: Claims) -> bool:
     return completion is not None and (of.usage.reasoning_tokens or 0) > completion
 
 
-ENDS_AT_LIMIT = "end by themselves at max_tokens tokens, so they may be cut, and do not count so"
-CUT_EARLY = "say that they were cut, with less than half of max_tokens"
-TOO_FEW_STATED = "state fewer tokens than came"
+ENDS_AT_LIMIT = "report a normal end at max_tokens tokens, so truncated replies may not be counted"
+CUT_EARLY = "report truncation with less than half of max_tokens"
+TOO_FEW_STATED = "report fewer tokens than they have"
+TOO_MANY_STATED = "report more tokens than their text can have (hidden reasoning or other requests included)"
+UNCLOSED = "end normally inside unclosed reasoning, so they have no answer"
 CHECKS: dict[str, Callable[[Claims], bool]] = {
     ENDS_AT_LIMIT: _ends_at_limit,
-    "state more tokens than max_tokens": lambda of: (
+    "report more tokens than max_tokens": lambda of: (
         of.max_tokens is not None and of.stated > of.max_tokens + SLACK_TOKENS
     ),
     CUT_EARLY: _is_cut_early,
-    "state more tokens than their text can hold (a hidden reasoning, or other requests counted, too)": _exceeds_text,
+    TOO_MANY_STATED: _exceeds_text,
     TOO_FEW_STATED: _states_too_few,
-    "state 0 tokens of a text": lambda of: of.usage.completion_tokens == 0 and of.n_bytes > 0,
-    "state more tokens of reasoning than tokens": _reasoning_exceeds,
-    "state a total below the sum of its parts": lambda of: (
+    "report 0 tokens for a text": lambda of: of.usage.completion_tokens == 0 and of.n_bytes > 0,
+    "report more reasoning tokens than tokens": _reasoning_exceeds,
+    "report a total below the sum of its parts": lambda of: (
         of.total is not None and of.total < (of.usage.prompt_tokens or 0) + of.stated
     ),
-    "end with a tool call and hold none": lambda of: of.finish_reason.lower() in TOOL_WORDS and not of.has_other,
-    "end by themselves inside a reasoning that never closes, so that they give no answer": lambda of: (
-        of.is_open and ending(of.finish_reason) == "end"
-    ),
+    "end with a tool call but contain none": lambda of: of.finish_reason.lower() in TOOL_WORDS and not of.has_other,
+    UNCLOSED: lambda of: of.is_open and ending(of.finish_reason) == "end",
 }
 """By the words that follow "N replies": whether one reply shows the contradiction."""
 
 ECHOED = ("reasoning.effort", "text.format")
 """Paths of the settings that a reply may repeat, as those of the Responses API do."""
 
-CHANGED = {path: f"state another {path} than was sent" for path in ECHOED}
+CHANGED = {path: f"report another {path} than was sent" for path in ECHOED}
 ARRIVED = {path: f"state the {path} that was sent" for path in ECHOED}
 """Path of a setting → the words that follow "N replies"; the latter are no contradiction."""
 
-PROMPT_VARIES = "state another length of a prompt than an equal prompt had before"
-UNSTATED = "state no usage, though others do"
+PROMPT_VARIES = "report another length for a prompt than earlier replies"
+UNSTATED = "report no usage, although others do"
 
 KINDS = (*CHECKS, *CHANGED.values(), PROMPT_VARIES, UNSTATED)
+
+FORMER = {
+    "state more tokens than their text can hold (a hidden reasoning, or other requests counted, too)": TOO_MANY_STATED,
+    "end by themselves inside a reasoning that never closes, so that they give no answer": UNCLOSED,
+    "state a total below the sum of its parts": "report a total below the sum of its parts",
+    "say that they were cut, with less than half of max_tokens": CUT_EARLY,
+    "state more tokens than max_tokens": "report more tokens than max_tokens",
+    **{f"state another {path} than was sent": words for path, words in CHANGED.items()},
+    "end by themselves at max_tokens tokens, so they may be cut, and do not count so": ENDS_AT_LIMIT,
+    "state fewer tokens than came": TOO_FEW_STATED,
+    "state 0 tokens of a text": "report 0 tokens for a text",
+    "state more tokens of reasoning than tokens": "report more reasoning tokens than tokens",
+    "end with a tool call and hold none": "end with a tool call but contain none",
+    "state another length of a prompt than an equal prompt had before": PROMPT_VARIES,
+    "state no usage, though others do": UNSTATED,
+}
+"""Words of earlier logs → today's."""
 
 
 def sentence(notes: Mapping[str, int], n_replies: int) -> str:

@@ -65,27 +65,27 @@ def limit_of(finish_reason: str) -> Limit | None:
 
 
 LATE_TEXT = "text after the finish reason"
-LATE_BYTES = "bytes after the finish reason that are no events"
+LATE_BYTES = "bytes after the finish reason that are not events"
 LATE_BODY = "bytes after [DONE]"
 SECOND_FINISH = "a second finish reason, equal to the first"
-MORE_CHOICES = "choices of another index, which are not read"
-IDS_VARY = "each event has an id of its own"
+MORE_CHOICES = "choices with another index, which are ignored"
+IDS_VARY = "each event has a different id"
 UNREAD_TEXT = "a field of the message that is not read"
 """After these words the note names the field."""
 NO_PLACE = "an event without the field that holds a text"
 RENAMED = "the model's name changes inside the stream"
 """After these words the note gives both names."""
-FILTERED = "its finish reason is that of a filter or a refusal"
-UNKNOWN_END = "its finish reason is a word that is not known"
+FILTERED = "its finish reason is a filter or a refusal"
+UNKNOWN_END = "its finish reason is unknown"
 """After these words, and those above, the note gives the finish reason."""
-ALL_REASONING = "its text is empty and its reasoning is not, though it ended by itself"
+ALL_REASONING = "it has reasoning but no text, although it ended normally"
 NO_TEXT = "it has no text, and no limit cut it"
 """After these words the note gives the cause, one of those in `_CAUSES` with its name, or that nothing was sent."""
-CUMULATIVE = "each event repeated the text before it; the last one was taken"
-ODD_END = "its last event contradicts the events before it, which were taken"
-RESTATED = "its end states another text than its pieces, which was taken"
-LOST_CALL = "a call of the tool that the server has not read as one"
-AFTER_LEFTOVER = "its server has sent replies that nobody asked for"
+CUMULATIVE = "each event repeated the earlier text; the last event was used"
+ODD_END = "its last event contradicts the earlier events, which were used"
+RESTATED = "its final text differs from its pieces and was used"
+LOST_CALL = "a tool call that the server did not parse"
+AFTER_LEFTOVER = "its server has sent unrequested replies"
 
 AFTER_THE_END = frozenset({LATE_TEXT, LATE_BYTES, LATE_BODY})
 """The notes about bytes that came after a reply was complete."""
@@ -108,7 +108,18 @@ DOUBTFUL = AFTER_THE_END | {
     CUMULATIVE,
     ODD_END,
     RESTATED,
-    "its usage states fewer tokens than came as events",  # in earlier logs
+    # in earlier logs
+    "its usage states fewer tokens than came as events",
+    "bytes after the finish reason that are no events",
+    "choices of another index, which are not read",
+    "its last event contradicts the events before it, which were taken",
+    "each event repeated the text before it; the last one was taken",
+    "its text is empty and its reasoning is not, though it ended by itself",
+    "its finish reason is a word that is not known",
+    "its finish reason is that of a filter or a refusal",
+    "each event has an id of its own",
+    "its end states another text than its pieces, which was taken",
+    "its server has sent replies that nobody asked for",
 }
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
 

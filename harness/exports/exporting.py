@@ -144,9 +144,7 @@ def _benchmarks(folders: Sequence[RunFolder], choice: SampleChoice) -> list[Expo
         for name in manifest.benchmarks:
             if name in found:
                 runs = f"{visible(str(found[name].folder.path), 200)} and {visible(str(folder.path), 200)}"
-                raise UsageError(
-                    f"{visible(name, 100)} is in both {runs}: export these runs one at a time", field="runs"
-                )
+                raise UsageError(f"{visible(name, 100)} is in both {runs}: export one run at a time", field="runs")
             found[name] = ExportedBenchmark(folder, manifest, name, choice)
     return [*found.values()]
 

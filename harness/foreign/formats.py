@@ -302,9 +302,7 @@ def inspect(path: Path, judged: GivenVerdicts = GRADED) -> Iterator[OutputRow]:
                     data = file.read(MAX_MEMBER_BYTES + 1)
                 yield _inspect_sample(tables.parse_json(data.decode("utf-8"), where), where, judged)
     except NotImplementedError as error:
-        raise UsageError(
-            f"{shown} is compressed in a format that this Python cannot read: {quoted(str(error))}"
-        ) from error
+        raise UsageError(f"{shown} is compressed in a format this Python cannot read: {quoted(str(error))}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, UnicodeDecodeError) as error:
         raise UsageError(f"{shown} is damaged or not an Inspect log: {quoted(str(error))}") from error
     except OSError as error:

@@ -188,7 +188,5 @@ def ask(
         for url, beginnings in again.beginnings.items():
             if (n := same(given[url], beginnings)) < MIN_SAME:
                 del given[url]
-                taken.failures[url] = (
-                    f"sent twice at temperature 0, only {n} of {len(PROMPTS)} prompts gave equal replies"
-                )
+                taken.failures[url] = f"sent twice at temperature 0, only {n} of {len(PROMPTS)} replies matched"
     return taken

@@ -82,8 +82,7 @@ def find(who: WhichServer, *, shared_key: bool = True, api: ApiName = "chat", or
         """The endpoint of this address, with key and headers. Raises `UsageError` if it belongs to another provider."""
         if url is not None and who.provider is None and providers.recognise(url).name != provider.name:
             raise UsageError(
-                f"{visible(url, 200)} does not belong to the run's provider, {provider.name}: a run can use only one "
-                "provider"
+                f"{visible(url, 200)} does not belong to the run's provider, {provider.name}: a run has only one"
             )
         endpoint = provider.endpoint(url, key, who.header, api=api)
         provider.require_key(endpoint, variable)
@@ -155,9 +154,7 @@ def _only_running(who: WhichServer) -> ServerState:
     if not running:
         why = own_servers.latest_ended()
         known = "no server is known" if why is None else f"{why}. To use another server"
-        raise ServerError(
-            f"{known}: set {who.flag} (or {URL_VARIABLE}), or start a server with `harness serve ENGINE MODEL`"
-        )
+        raise ServerError(f"{known}: set {who.flag} (or {URL_VARIABLE}), or run `harness serve ENGINE MODEL`")
     if len(running) > 1:
         names = ", ".join(server.name for server in running)
         raise ServerError(f"several servers are running ({names}): choose one by name with base_url")
@@ -198,9 +195,7 @@ def _from_environment(variable: str) -> Secret | None:
     """The key in an environment variable; None if it is not set or blank. Raises `UsageError`."""
     key = os.environ.get(variable, "").strip(_BLANK)
     if odd := next((character for character in key if not (character.isascii() and character.isprintable())), None):
-        raise UsageError(
-            f"the environment variable {variable} contains U+{ord(odd):04X}, invalid in a header: copy the key again"
-        )
+        raise UsageError(f"the environment variable {variable} contains U+{ord(odd):04X}: copy the key again")
     return Secret(key) if key else None
 
 

@@ -79,9 +79,7 @@ def decode(line: bytes, benchmark: str) -> Sample:
     if sample.sample_index < 0:
         raise Damaged(f"the sample has the index {sample.sample_index}, expected 0 or more")
     if sample.benchmark != benchmark:
-        raise Damaged(
-            f"the benchmark of the sample is {visible(sample.benchmark, 100)!r}, expected {visible(benchmark, 100)!r}"
-        )
+        raise Damaged(f"its benchmark is {visible(sample.benchmark, 100)!r}, expected {visible(benchmark, 100)!r}")
     return sample
 
 

@@ -173,7 +173,7 @@ def reply_doubts(folder: RunFolder, told: Collection[str] = ()) -> list[str]:
         unread.append(f"notes on odd replies cannot be read from {quoted(path.name)}: {error.strerror or error}")
 
     for session in log_events(folder.logs(), _EndedSession, "session_ended", unread=unknown):
-        counts.update(session.notes)
+        counts.update({contradictions.FORMER.get(note, note): n for note, n in session.notes.items()})
         n_replies += session.finished
     doubts = [(note, n) for note, n in counts.most_common() if n > 0 and note.startswith(tuple(DOUBTFUL))]
     numbers = contradictions.sentence({note: n for note, n in counts.items() if note not in told}, n_replies)

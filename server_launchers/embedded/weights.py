@@ -79,7 +79,7 @@ def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) ->
     weights = KNOWN.get(name)
     if weights is None:
         raise DownloadError(
-            f"unknown model {name!r}; known models: {', '.join(KNOWN)} (for any other GGUF file, give its path)."
+            f"unknown model {name!r}; known models: {', '.join(KNOWN)} (or give the path of a GGUF file)."
         )
     path = _path(weights)
     if _has_size(path, weights) and checksum(path) == weights.sha256:

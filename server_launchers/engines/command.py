@@ -51,9 +51,7 @@ class AnyProgram(Engine):
         """
         values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, self.client_name(spec)), strict=True))
         if spec.dp > 1 and not any("{port}" in word for word in spec.extra_flags):
-            raise LaunchError(
-                "several replicas (`dp`) need `{port}` in the command line, so that each listens on its own port"
-            )
+            raise LaunchError("several replicas (`dp`) need `{port}` in the command, so that each has its own port")
         words = []
         for word in spec.extra_flags:
             for placeholder, value in values.items():

@@ -141,9 +141,7 @@ class LlamaCpp(Engine):
             raise LaunchError(llama_cpp_server.MISSING)
         path = Path(spec.model).expanduser()
         if path.is_dir():
-            raise ModelError(
-                f"{spec.model} is a folder, but llama_cpp serves GGUF files: give the file, such as {path}/*.gguf"
-            )
+            raise ModelError(f"{spec.model} is a folder; llama_cpp serves GGUF files, such as {path}/*.gguf")
         if not path.is_file():
             raise ModelError(
                 f"no model file at {spec.model}; llama_cpp serves GGUF files (to download one: `harness serve fetch "

@@ -108,9 +108,7 @@ def engine_of(spec: ServerSpec) -> Engine:
             field="dp_mode",
         )
     if spec.router_python is not None and spec.dp_mode != "router":
-        raise UsageError(
-            "no router is started: set `dp_mode=router`, or leave the router's interpreter out", field="router_python"
-        )
+        raise UsageError("no router is started: set `dp_mode=router`, or leave this option out", field="router_python")
     return engine
 
 

@@ -386,9 +386,7 @@ def _until_recorded(spec: ServerSpec, guard: subprocess.Popen[bytes], starting: 
         _refuse_ended(spec, guard, starting)
         if time.monotonic() > deadline:
             if detach:
-                raise LaunchError(
-                    f"the process that watches the server cannot write to {path} that it is ready; is the disk full?"
-                )
+                raise LaunchError(f"the process that watches the server cannot write to {path}; is the disk full?")
             return
         time.sleep(0.01)
 

@@ -265,9 +265,7 @@ def why_ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
     if now is None or now.guard_pid != guard_pid or now.stopped:
         return None
     if now.status != "exited" and not lives:
-        return (
-            None if now.guard.alive() else "its guard (the process that watches it) was killed, and so was the server"
-        )
+        return None if now.guard.alive() else "its guard (the process that watches it) was killed with the server"
     # If the file records the end of no member, the first member's log says most.
     member, log = now.ended or (now.members[0], now.log)
     return f"{log_cause(log_tail(log), member.exit_code)}; its log is {log}"

@@ -121,7 +121,7 @@ def test_after_the_first_doubt_a_connection_carries_one_request_and_the_next_rep
     told = asked(HttpTransport, answer, lambda n: n == 3)  # what nobody asked for has come
     assert told.texts[5:] == OWN[5:]
     notes = [note.partition(";")[0] for notes in told.notes for note in notes]
-    assert notes == ["its server has sent replies that nobody asked for"]
+    assert notes == ["its server has sent unrequested replies"]
     assert len(set(told.connections[-6:])) == 6
 
 

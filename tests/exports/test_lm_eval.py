@@ -110,7 +110,7 @@ def test_a_file_is_refused_that_would_mix_or_guess(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"only one model, not org/model-7b, org/model-8b"):
         harness.export([run, other], "lm_eval", out=tmp_path / "out")
     for to in ("lm_eval", "parquet"):
-        with pytest.raises(UsageError, match=r"gsm8k is in both .*again: export these runs one at a time"):
+        with pytest.raises(UsageError, match=r"gsm8k is in both .*again: export one run at a time"):
             harness.export([run, gsm8k(tmp_path / f"{to}-again")], to, out=tmp_path / "out")
     with pytest.raises(UsageError, match="has not been graded"):
         harness.export([run, write_run(tmp_path / "new", varied(), scored=False)], "lm_eval", out=tmp_path / "out")

@@ -54,7 +54,7 @@ def test_a_change_of_any_byte_and_every_cut_are_seen() -> None:
 @pytest.mark.parametrize(
     ("fields", "error", "words"),
     [
-        ({"benchmark": "other"}, record.Damaged, "benchmark of the sample is 'other'"),
+        ({"benchmark": "other"}, record.Damaged, "its benchmark is 'other'"),
         ({"schema": 99}, record.NewerSchema, "schema 99"),
         ({"sample_index": -1}, record.Damaged, "has the index -1"),
     ],

@@ -141,6 +141,8 @@ def test_what_another_sentence_tells_is_not_told_twice(tmp_path: Path) -> None:
     )
     (both,), (other,) = reply_doubts(folder), reply_doubts(folder, [CUT_EARLY])
     assert (CUT_EARLY in both, CUT_EARLY in other, TOO_FEW_STATED in other) == (True, False, True)
+    former = {"event": "session_ended", "finished": 9, "notes": {"state fewer tokens than came": 2}}
+    assert TOO_FEW_STATED in "".join(reply_doubts(folder_with(tmp_path, former))), "in a log of an earlier version"
 
 
 def test_the_words_of_a_server_in_a_note_are_harmless(tmp_path: Path) -> None:

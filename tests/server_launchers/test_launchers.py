@@ -84,7 +84,7 @@ def test_a_spec_becomes_these_words(engine: str, fields: dict[str, Any], words: 
         ("vllm", {"deterministic": True, "device": "cpu"}, "need a GPU: leave out `deterministic` on a CPU"),
         ("vllm", {"deterministic": True, "engine_version": "0.11.0"}, r"0\.11\.0 has no batch-invariant kernels"),
         ("sglang", {"deterministic": True, "engine_version": "0.4.9"}, r"0\.4\.9 has no deterministic inference"),
-        ("command", {"dp": 2, "extra_flags": ("./server",)}, r"need `\{port\}` in the command line"),
+        ("command", {"dp": 2, "extra_flags": ("./server",)}, r"need `\{port\}` in the command"),
         ("vllm", {"tp": 3, "devices": ("0", "1")}, r"1 x 3 = 3 devices are needed .*, there are 2 \(0, 1\)"),
     ],
 )

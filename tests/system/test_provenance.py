@@ -291,7 +291,7 @@ def test_a_server_that_does_not_repeat_itself_is_untested_and_its_run_goes_on(as
     server = serve(lambda request: Engine(weights=str(next(numbers)))(request))
     assert not warned(ask(server))
     run = ask(server, samples=2)
-    (warning,) = warned(run, "sent twice at temperature 0, only 0 of 8 prompts gave equal replies")
+    (warning,) = warned(run, "sent twice at temperature 0, only 0 of 8 replies matched")
     assert (run.outcome.complete, session(run)["same"], "cannot detect" in warning) == (True, {}, True)
 
 

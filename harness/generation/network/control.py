@@ -51,9 +51,7 @@ def progress_of(folder: RunFolder) -> Progress | None:
 def order(folder: RunFolder, **changed: Any) -> None:
     """Give the session in `folder` orders: the fields of `Orders` to change. Raises `StoreError` if none goes on."""
     if holder_of(folder) is None:
-        raise StoreError(
-            f"no run is active in {folder.path}, so there is nothing to steer. Start or resume it with `harness run`."
-        )
+        raise StoreError(f"no run is active in {folder.path}. Start or resume it with `harness run`.")
     orders = _read(folder, CONTROL, Orders) or Orders()
     write_atomically(folder.path / CONTROL, codec.encode(msgspec.structs.replace(orders, **changed)))
 

@@ -165,9 +165,7 @@ def check(options: RunOptions) -> RunOptions:
             raise UsageError("it cannot be used with `on`, because every shard has its own client", field=name)
     for url in options.base_url:
         if not (":" in url or Path(url).exists()):
-            raise UsageError(
-                "a server's name is known only on its own node; use its address", field="base_url", value=url
-            )
+            raise UsageError("a server's name is only known on its node; use its address", field="base_url", value=url)
     if options.base_url or options.provider:
         return options
     if address := os.environ.get("OPENAI_BASE_URL"):
