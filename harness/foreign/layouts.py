@@ -129,7 +129,7 @@ def numbered_files(folder: Path) -> list[tuple[int | None, Path]]:
         if (number := _sample_number(path)) is not None:
             files.setdefault(number, path)
     if not files:
-        raise UsageError(f"{visible(str(folder))} contains no output-rs0.jsonl … of NeMo-Skills")
+        raise UsageError(f"{visible(str(folder))} contains no NeMo-Skills output (output-rs0.jsonl …)")
     return sorted(files.items(), key=lambda item: item[0] or 0)
 
 

@@ -72,7 +72,7 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
     )
     fingerprinted = not options.batch and _fingerprinted(questions, provider, info)
     if fingerprinted and "temperature" in left_out:
-        watcher.advise(f"no fingerprint is taken: {visible(info.model, 80)} does not accept a temperature of 0")
+        watcher.advise(f"no fingerprint is taken: {visible(info.model, 80)} does not accept a temperature")
         fingerprinted = False
     # All samples go into one batch, because a batch takes hours, however few requests it has.
     concurrency = MAX_CONCURRENCY if options.batch else info.concurrency or DEFAULT_CONCURRENCY

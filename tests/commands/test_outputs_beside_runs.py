@@ -238,7 +238,7 @@ def test_samples_keep_the_numbers_that_the_file_states(tmp_path: Path) -> None:
         assert [one.sample_index for one in kept] == [0, 1, 2, 3, 5, 0, 1]
     of_second = demo(2)[1].question_id
     assert "theirs.jsonl:2" in command("show", file, f"{of_second}:5").output
-    assert "holds no sample 4 of question" in refused("show", file, f"{of_second}:4")
+    assert "has no sample 4 of question" in refused("show", file, f"{of_second}:4")
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:5]))
     assert "could not keep" not in command("score", file, "--repeats", "samples").output
 

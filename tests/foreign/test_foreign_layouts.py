@@ -119,7 +119,7 @@ NO_REFERENCE = "r.jsonl:1 has no reference answer; expected it in gold_answer or
     [
         (
             *("output-rs0.jsonl", '{"problem": "x"}\n', None),
-            "no row of NeMo-Skills: it has no 'generation'; expected generation, expected_answer, problem",
+            "not a row of NeMo-Skills: it has no 'generation'; expected generation, expected_answer, problem",
         ),
         ("p.json", "[1]", "opencompass", "expected an object with a prediction"),
         ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "no 'gold'; expected prediction, gold"),
@@ -133,7 +133,7 @@ NO_REFERENCE = "r.jsonl:1 has no reference answer; expected it in gold_answer or
             *("tmp_output_x.txt", "=" * 40 + " 0 " + "=" * 40 + "\n1+1?\n", None),
             "has the format sglang, which contains no reference answers; specify its benchmark",
         ),
-        ("empty/x", "", "nemo_skills", "contains no output-rs0.jsonl"),
+        ("empty/x", "", "nemo_skills", "contains no NeMo-Skills output"),
         ("empty/x", "", "llmeval", "is a folder; expected an output file"),
     ],
 )

@@ -139,5 +139,5 @@ def test_grade_runs_a_program_on_the_tests_of_a_person(tmp_path: Path) -> None:
 def test_tests_that_cannot_be_read_are_refused_in_a_sentence(tmp_path: Path, reference: str) -> None:
     done = harness(tmp_path, "grade", "--kind", "program", reference, "print(1)")
     assert done.code == UsageError.exit_code
-    assert done.err.startswith("harness: REFERENCE: ") or "holds no tests" in done.err
+    assert done.err.startswith("harness: REFERENCE: ") or "contains no tests" in done.err
     assert "Traceback" not in done.err

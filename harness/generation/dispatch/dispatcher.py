@@ -192,7 +192,7 @@ class Dispatcher:
         for lane in self._lanes.with_room():
             work = self._scheduler.next(lane, at_work)
             if work is not None:
-                assert work.task not in self._flights, "one sample is asked for by two requests at the same time"
+                assert work.task not in self._flights, "two requests are in flight for one sample"
                 self._rate.sent()
                 flight = self._lanes.sent(lane, work)
                 # Until it is sent: whoever fails to send it would never report its end.

@@ -156,7 +156,7 @@ function corrections(value, { run, benchmark, question, sample }, who, refresh) 
     h("p", { class: "quiet" }, "The grade stays. Your verdict is stored next to it, and scores are shown with and without it."),
     value.history.length ? h("ol", {}, value.history.map((one) => h("li", {}, plain(`${one.verdict === null ? "taken back" : verdictOf(one.verdict).word} by ${one.who} at ${one.when}: ${one.why}`, 2200)))) : null,
     h("form", { class: "correct", submit: send },
-      h("label", {}, "Verdict ", h("select", { name: "verdict", "data-key": "verdict" }, choices, h("option", { value: "" }, "as the grader said"))),
+      h("label", {}, "Verdict ", h("select", { name: "verdict", "data-key": "verdict" }, choices, h("option", { value: "" }, "the grader's verdict"))),
       h("label", {}, "Your name ", h("input", { name: "who", required: true, maxlength: 100, value: who, autocomplete: "name" })),
       h("label", {}, "Why ", h("textarea", { name: "why", "data-key": "why-text", required: true, maxlength: 2000, rows: 2 })),
       h("button", { type: "submit" }, "Store")), said);

@@ -69,7 +69,7 @@ export function questions({ query, run, benchmark, set }) {
         choice("Order", "sort", options(SORTS)),
         facetsOf(value.questions).map(([name, values]) => choice(name, `is.${name}`, [["", "any"], ...values.map((one) => [one, one])])),
         h("label", {}, "Filter ", h("input", { type: "search", value: query.get("find") ?? "", "data-key": "find", input: (event) => set({ find: event.target.value }) }))),
-      value.rubric ? h("details", { "data-key": "rubric" }, h("summary", {}, "The rubric by which the judge decided"), h("div", { class: "text", dir: "auto" }, foreign(value.rubric))) : null,
+      value.rubric ? h("details", { "data-key": "rubric" }, h("summary", {}, "The rubric that the judge used"), h("div", { class: "text", dir: "auto" }, foreign(value.rubric))) : null,
       h("p", { class: "quiet", role: "status" }, `${count(rows.length)} of ${count(value.questions.length)} questions`),
       h("ol", { class: "questions" }, rows.map((row) => line(row))),
     ];

@@ -14,10 +14,10 @@ function draw({ facts, prompts }) {
     facts.tables.map((one) => [h("h2", {}, foreign(one.title)), whole(one)]),
     facts.folded.map((one) => h("details", { "data-key": one.title }, h("summary", {}, foreign(one.title)), whole(one))),
     Object.entries(prompts).map(([name, question]) => h("details", { "data-key": `prompt ${name}` },
-      h("summary", {}, "The prompt of ", foreign(name), ", as its first question was asked"),
+      h("summary", {}, "The prompt of ", foreign(name), " for the first question"),
       question.before.map(([role, text]) => [h("h3", {}, foreign(role)), h("div", { class: "text" }, foreign(text.parts[0]))]),
       h("div", { class: "text", dir: "auto" }, foreign(question.text.parts[0])))),
-    facts.commands.length ? h("h2", {}, "Commands that make this run again") : null,
+    facts.commands.length ? h("h2", {}, "Commands that repeat this run") : null,
     facts.commands.map((line) => h("pre", { tabindex: 0 }, foreign(line))),
   ];
 }
