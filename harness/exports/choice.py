@@ -1,7 +1,7 @@
 """Chooses the samples of a run that an export contains, and gives them to exporters with their questions and grades.
 
-Below stand the functions that exporters share: a reply as one text, files of JSON lines, the measures of a score.
-Samples are read one at a time, so memory holds their keys and not their texts.
+The functions at the end are shared by exporters: a reply as one text, JSON Lines files, the measures of a score.
+Samples are read one at a time, so only their keys are kept in memory, not their texts.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ ENDED = ("stop",)
 class SampleChoice:
     """Which of the planned samples an export contains, and how much of each.
 
-    take: only correct samples, or all. shortest: take at most this many samples of each question, the shortest by
-    characters of reasoning and text; None: all. finish_reasons: take samples with these finish reasons; empty: with
-    any. distinct: whether only the first of equal replies to a question is taken. reasoning: whether a reply keeps the
-    model's reasoning; False: its final part only. by_hand: whether a person's verdict counts in place of the grader's.
-    empty: whether samples without a text (that `reasoning` leaves) are taken, too, and those with calls of a tool.
+    take: only correct samples, or all. shortest: include at most this many samples of each question, the shortest by
+    characters of reasoning and text; None: all. finish_reasons: include samples with these finish reasons; empty: with
+    any. distinct: whether only the first of equal replies to a question is included. reasoning: whether a reply keeps
+    the model's reasoning; False: only its final part. by_hand: whether a person's verdict replaces the grader's. empty:
+    whether samples with no text (after `reasoning` is applied) and samples with tool calls are included.
     """
 
     take: Take = "all"

@@ -1,4 +1,4 @@
-"""Exports runs: finds the format, chooses the samples by its kind, and refuses test data as training data.
+"""Exports runs: finds the format, selects the samples that it needs, and refuses to export test data as training data.
 
 The formats themselves are extensions (`harness.extensions.exporters`) or plug-ins, found by name.
 """
@@ -33,8 +33,8 @@ class Exporter:
     """A format of exports.
 
     write: a function that writes the benchmarks' files into a folder and returns them; it raises `UsageError` and
-    `StoreError`. withholds: whether a benchmark that may not be published is refused; False for a format that shows no
-    question, answer or sample. holds_images: whether a format of training data has a place for images.
+    `StoreError`. withholds: whether a benchmark that may not be published is rejected; False for a format without
+    questions, answers and samples. holds_images: whether a training data format can contain images.
     """
 
     kind: Kind
@@ -204,7 +204,7 @@ def refuse_test_data(
 
 @dataclass(frozen=True)
 class SolvedBenchmark(ExportedBenchmark):
-    """A benchmark whose one sample of each question is the solution that its data hold; it has no run folder.
+    """A benchmark without a run folder, whose only sample of each question is the solution in its data.
 
     solved: the questions, each with its solution in its metadata under `column`.
     """

@@ -1,5 +1,5 @@
-"""Runs as a table: what each column of samples holds and how it is taken from a sample, and the rows as Arrow batches,
-which pandas, polars and DuckDB read as they are.
+"""Runs as a table: the columns, how each is computed from a sample, and the rows as Arrow batches, which pandas, polars
+and DuckDB read directly.
 """
 
 from __future__ import annotations

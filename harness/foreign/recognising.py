@@ -215,7 +215,10 @@ class Beginning:
     @property
     def sentence(self) -> str:
         """How many replies the run takes, and what becomes of the others."""
-        left = ((self.n_empty, "empty or failed, to be requested again"), (self.n_other, "not to a planned question"))
+        left = (
+            (self.n_empty, "empty or failed, to be requested again"),
+            (self.n_other, "for questions outside the plan"),
+        )
         others = "".join(f"; {n} {what}" for n, what in left if n)
         return (
             f"{count_noun(self.n_samples, 'sample')} of {visible(self._path.name, 100)} start this run, marked as made "

@@ -1,5 +1,5 @@
-"""Everything before a run's first request, and it ends there: questions, a server found or started, a look, settings.
+"""Prepares a run up to its first request: questions, a running or new server, server discovery, and settings.
 
-Callers use `prepare.prepare`; `harness.commands.run` samples what is prepared. Nothing here prints; options are named
-by field.
+Callers use `prepare.prepare`; `harness.commands.run` samples the prepared run. Nothing here prints; messages name
+options by field.
 """

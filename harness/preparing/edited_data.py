@@ -1,10 +1,10 @@
-"""A run that goes on although its data have changed: the questions that fit keep their samples, and the rest is told.
+"""Continues a run whose data have changed: unchanged questions keep their samples, and the user is told about the rest.
 
 A question fits if its prompt, references, choices and kind are those of a stored one: it keeps the id, and so the
-samples, under which the run knows it, also where the data give it another id now (without an id column, any change of a
-row does). Any other question is asked anew. A question that the data no longer hold leaves the plan; its samples stay
-in the folder and are not counted. So a changed question or answer never meets samples of the former one. Where the data
-give a changed question its former id, or where no question fits, the run is refused.
+samples, under which the run knows it, even if its id in the data is different now (without an id column, any change of
+a row changes ids). All other questions are sampled from scratch. Questions that are no longer in the data leave the
+plan; their samples stay in the folder but are not counted. So a changed question or answer never gets samples of its
+old version. If the data give a changed question its old id, or if no question fits, the run is rejected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Facts of a server that was started here, from other sources than its replies: its command line, its model's files."""
+"""Facts about a server that was started here, from its command line and its model's files instead of its replies."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def _host_and_port(url: str) -> str:
 class StartRecord:
     """What is known of a server since its start here.
 
-    about: for the manifest. facts: what it does not state over HTTP. model: its model's name if its list of models does
-    not name it; else None.
+    about: for the manifest. facts: those that it does not report over HTTP. model: its model's name if its model list
+    does not contain it; else None.
     """
 
     about: dict[str, Any]

@@ -1,6 +1,6 @@
 """From a user's options to a prepared run, in four steps: the questions, server discovery, the settings, advice.
 
-A server that is started for the run lives for the length of the `with` block.
+A server that is started for the run is stopped at the end of the `with` block.
 """
 
 from __future__ import annotations

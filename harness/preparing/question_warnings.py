@@ -1,7 +1,7 @@
-"""Warnings before the first request of a run: questions that will be hard to grade, or that the run holds already, and
-settings that are allowed but seldom intended. Nothing is refused here.
+"""Warnings before the first request of a run: questions that will be hard to grade or that the run already contains,
+and settings that are allowed but rarely intended. Nothing is rejected here.
 
-`harness doctor` looks at a file of questions in the same way.
+`harness doctor` checks question files the same way.
 """
 
 from __future__ import annotations

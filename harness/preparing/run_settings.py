@@ -1,4 +1,4 @@
-"""Makes the settings of a run from its options, its questions, and what its servers state."""
+"""Makes the settings of a run from its options, its questions, and the information from its servers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Finds the endpoints to ask, with their keys, and looks at each once: its model, its context, what else it states.
+"""Finds the endpoints of a run and their keys, and queries each once for its model, its context and other information.
 
-The endpoint is a given address or the provider's own, else OPENAI_BASE_URL, else the server that runs on this machine.
-`find` contacts none.
+The endpoint is a given address, the provider's, OPENAI_BASE_URL, or the server that runs on this machine, in this
+order. `find` contacts no server.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NO_ADDRESS = re.compile(r"(?!localhost$)[\w-]+|.*(?:/|\.(?:txt|url|ya?ml))")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachedServers:
-    """The endpoints to ask.
+    """The endpoints of a run.
 
     about: facts of a server started here, or a hosted provider's name, for the manifest. own: facts of a server started
     here that it does not state over HTTP. model: the model's name at a server started here whose list of models does

@@ -1,8 +1,8 @@
-"""Makes a sweep's plan from its file: which servers are started, and which runs are made on each server.
+"""Plans a sweep from its file: which servers are started, and which runs use each server.
 
-Nothing is contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
+No server is contacted. A cell is one run: a model, a server, a prompt, a sampling and a benchmark.
 
-Long: the axes, the cells and what a person should know of them are steps of one plan.
+Long: the axes, the cells and the remarks on them are steps of one plan.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The checkpoints of a training run as the models of a sweep, and a sweep that follows a training.
 
-The file's patterns say where checkpoints are. The last part of a path that a `*` stands in, and that ends with a number
-once the text behind that `*` is cut off, gives the step:
+Patterns in the file locate the checkpoints. The step is the number at the end of the last path part that contains a
+`*`, without the text after that `*`:
 
     ck/step_*                                 ck/step_500, ck/epoch3-step500
     runs/*/global_step_*/actor/huggingface    runs/math/global_step_500/actor/huggingface
@@ -10,7 +10,8 @@ once the text behind that `*` is cut off, gives the step:
 The number must follow the text's beginning, a sign (-, _ or =), letters behind a sign, or a word for steps, so the 95
 of `loss2.95` is no step. A curve is named by the folder that holds this part, and by the text before the step.
 
-A training run often deletes its older checkpoints. One with a run, whose record names its path, keeps its place.
+Training often deletes older checkpoints. A deleted checkpoint stays in the sweep if it has a run whose record contains
+its path.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The columns of those tables of a sweep that have one row for each cell.
+"""The columns of the sweep tables with one row per cell.
 
-A suite lists the columns of the document that it repeats (`table: {shown: …}`). Every published number is shown with
-the digits that its source printed; the settings known to differ follow in brackets, and a footnote names the source.
+A suite lists the columns of the document that it reproduces (`table: {shown: …}`). Published numbers keep the digits
+of their source, followed by the settings known to differ in brackets; a footnote names the source.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Reads and checks a sweep's file, and the entries of its axes, such as its models and servers: every error names file,
-line, key, and what was expected. An entry gives its name to the folders of its cells.
+"""Reads and checks a sweep file and the entries of its axes, such as models and servers. Every error names the file,
+the line, the key, and what was expected. The folders of cells are named after their entries.
 
 The shipped files are the suites: sweeps of a named set of benchmarks.
 """
@@ -32,7 +32,7 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True, kw_only=True)
 class SweepFile:
-    """The content of a sweep's file, checked against the schema, with the keys of the file that it extends.
+    """The content of a sweep file, checked against the schema, including the keys of the file that it extends.
 
     where: returns "file:line" of the value that a path of keys leads to. own: the keys that the file itself holds. The
     names of entries in them are checked; those of the file that it extends may be of entries that this one replaces.

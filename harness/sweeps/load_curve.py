@@ -1,8 +1,8 @@
-"""The load curve of a sweep over `concurrency`: throughput against the speed for a user, with accuracy at each load.
+"""The load curve of a sweep over `concurrency`: throughput against speed per user, with the accuracy at each load.
 
-A point is not on the frontier if another one beats it on both axes, if it lacks samples, or if it is less accurate than
-its base, beyond chance (the star of the tables): a server that drops tokens is fast. By default the base is the first
-configuration at its lowest load.
+A point is not on the frontier if another point is better on both axes, if samples are missing, or if it is
+significantly less accurate than its base (the star in the tables), because a server that drops tokens is fast. By
+default the base is the first configuration at its lowest load.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _ENGINE_HEADS = ("running", "waiting", "cache %", "preempted", "acceptance lengt
 class CurvePoint(NamedTuple):
     """One load of one configuration.
 
-    series: the configuration. load: None if it was never reached. per: the GPUs by which the throughput is divided; 1
-    where they are unknown.
+    series: the configuration. load: None if it was never reached. per: the number of GPUs that the throughput is
+    divided by; 1 if it is unknown.
     """
 
     series: str

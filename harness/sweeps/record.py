@@ -1,8 +1,9 @@
-"""The record of a cell as a file: how it ended, and the stamp of what it was then. The run folder says all else.
+"""The record file of a cell: how it ended, and a stamp of its inputs at that time. Everything else is in the run
+folder.
 
-A cell is complete while its stamp is that of its options, its files of questions and cards, and its stored samples.
-Otherwise the sweep walks through the cell again, which asks for nothing that is stored. So a record may be lost.
-Another process reads the records, too: it sees how the cells ended, and whether a process carries the sweep out.
+A cell is complete as long as its stamp matches its options, its question files and cards, and its stored samples.
+Otherwise the sweep runs the cell again, which requests only missing samples, so losing a record does no harm.
+Other processes read the records to see how the cells ended, and whether a process is running the sweep.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def write(out: Path, record: CellRecord) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SeenSweep:
-    """A sweep by its folder. running: whether a process of this host carries it out. cells: the cells that ended."""
+    """A sweep as seen in its folder. running: whether a process on this host runs it. cells: the finished cells."""
 
     path: Path
     running: bool

@@ -1,7 +1,7 @@
 """The results of a sweep: every cell with its score, or the reason why it has none.
 
-A cell is compared with its base cell, and with published scores of its model. The p values of all differences of the
-sweep are corrected together, by Holm's method.
+Each cell is compared with its base cell and with published scores of its model. The p values of all differences in the
+sweep are corrected together by Holm's method.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ class Aggregate(NamedTuple):
 class Results:
     """The results of a sweep. results: every cell, in order.
 
-    aggregates: the means over a suite's benchmarks; empty for a sweep that is no suite. written: the files of the
-    tables, once they are written.
+    aggregates: the means over a suite's benchmarks; empty if the sweep is not a suite. written: the table files, once
+    they are written.
     """
 
     sweep: Sweep

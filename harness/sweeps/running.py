@@ -1,13 +1,13 @@
-"""Carries out a sweep: each server is started once, all its cells are run and scored, and the server is stopped.
+"""Runs a sweep: each server is started once, all its cells are run and scored, and the server is stopped.
 
 The record of a cell is on disk before the next cell begins, so the same sweep continues wherever it was killed. A cell
 that fails is recorded with its reason and does not stop the others.
 
 A cell's *record* says how it ended (`record.CellRecord`). In a sweep with `likelihood`, the server of a cell also
-*reads* the stored replies of its base cell (`probes.reading`), beside the samples of its own; until then the cell is
+*reads* the stored replies of its base cell (`probes.reading`), in addition to its own samples; until then the cell is
 *unread*.
 
-Long: what is done with a cell, in its order, and what decides that nothing is left to do, stand in one place.
+Long: the steps of a cell, in order, and the check that nothing is left to do are in one place.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _server_stem(sweep: Sweep, first: Cell) -> str:
 
 
 class _Cells:
-    """Carries out the cells of a sweep, one after the other. The parameters are those of `run_group`."""
+    """Runs the cells of a sweep one after the other. The parameters are those of `run_group`."""
 
     def __init__(self, sweep: Sweep, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
         self._sweep, self._score, self._watcher, self._on_cell = sweep, score, watcher, on_cell

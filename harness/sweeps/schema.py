@@ -1,7 +1,7 @@
-"""The schema of a sweep's file.
+"""The schema of a sweep file.
 
-Its keys are the fields of the options of a run, a server, a scoring and a judge. They are taken from the definitions of
-these options, so an option that is added there is allowed in a file at once.
+Its keys are the options of runs, servers, scoring and judges. They are taken from the definitions of these options, so
+a new option is allowed in sweep files immediately.
 """
 
 from __future__ import annotations

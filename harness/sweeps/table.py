@@ -1,7 +1,7 @@
 """A sweep's results as tables.
 
 The tables: a grid with one axis as columns, or a row per model or per benchmark with the columns that the file lists;
-the means of a suite; the series of checkpoints; and each cell beside published scores.
+the means of a suite; the series of checkpoints; and each cell next to published scores.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A whole sweep: what it will take, and its carrying out: its cells are run and scored, and its tables are written.
+"""A whole sweep: its estimate, and its execution, which runs and scores the cells and writes the tables.
 
-The command line and Python both call `cells.plan_of` and `run_sweep`. An estimate (`estimates`) asks no server.
+The command line and Python both call `cells.plan_of` and `run_sweep`. An estimate (`estimates`) contacts no server.
 """
 
 from __future__ import annotations

@@ -271,7 +271,7 @@ def test_openai_batch_output_is_joined_to_the_questions_by_custom_id(write_rows:
     assert [q.question_id for q, _ in pairs] == ["sum-1", "sum-11", "sum-2", "sum-2"]
     assert pairs[0][0].references == ("2",)
     assert pairs[0][1].usage.completion_tokens == 3
-    with pytest.raises(UsageError, match=r"the custom_id 'sum-99' is no question's id\. Did you mean"):
+    with pytest.raises(UsageError, match=r"the custom_id 'sum-99' is not a question id\. Did you mean"):
         read(write_rows([batch_row("sum-99")]), questions=asked(write_rows))
     with pytest.raises(UsageError, match="contains no reference answers; specify its benchmark"):
         read(write_rows([batch_row("sum-1")]))

@@ -212,7 +212,7 @@ SIMULATION = {"task_id": "a", "trial": 0, "reward_info": {"reward": 1.0}}
 LINE, OK = {"id": "a", "ok": True}, {"verdict_key": "ok"}
 DAMAGED: list[tuple[str, Any, Mapping[str, str], str]] = [
     ("t.json", json.dumps(SWE, indent=1)[:60], {}, r"t\.json.*not valid JSON"),
-    ("t.json", '{"a": true, "a": false}', {}, "the name 'a' twice"),
+    ("t.json", '{"a": true, "a": false}', {}, "the key 'a' twice"),
     ("t.json", {"a": True, "b": "perhaps"}, {}, "t.json:b: 'verdict' must be a verdict, found 'perhaps'"),
     ("t.json", {"a": True, "b": {"c": 1}}, {"tool": "verdicts"}, "t.json:b: .* found {'c': 1}"),
     ("t.json", {}, {"tool": "verdicts"}, "must contain a JSON object with verdicts"),

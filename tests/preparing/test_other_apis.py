@@ -99,7 +99,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"api": "messages", "batch": True}, "batches of api=messages are not supported"),
     (
         {"api": "messages", "provider": "anthropic", "model": "claude-opus-5", "temperature": 1.0, **KEY},
-        "claude-opus-5 does not take it",
+        "claude-opus-5 does not accept it",
     ),
     (
         {"api": "responses", "provider": "openai", "model": "gpt-5", "thinking_tokens": 99, **KEY},
