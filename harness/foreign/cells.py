@@ -1,4 +1,4 @@
-"""Reading single values of other tools' rows: a value of the wrong type becomes None or empty, or is an error."""
+"""Reads single values from other tools' rows. A value of the wrong type becomes None or empty, or is an error."""
 
 from __future__ import annotations
 

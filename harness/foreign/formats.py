@@ -1,14 +1,14 @@
 """Readers of other tools' outputs: rows of a file → `OutputRow` records.
 
-A reader says which question was asked, what the reference is and what the model replied. It does not grade, and it does
-not gather the samples of a question. Most tools are an entry of a table (`TOOLS`); in code are
+A reader returns the question, the reference and the model's reply. It neither grades nor groups the samples of a
+question. Most tools are entries of a table (`TOOLS`). The following readers are code:
 
     columns        any file, by the names of its columns
     inspect        `.eval` logs
     openai_batch   result files of OpenAI's batches, which need the questions
     sglang         the state dump of SGLang's reasoning benchmark, which needs the questions
 
-Long: the table of tools stands beside the reader of its rows and the readers in code.
+Long: the table of tools, the reader of its rows and the readers in code belong together.
 """
 
 from __future__ import annotations

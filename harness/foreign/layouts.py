@@ -1,4 +1,4 @@
-"""Files and folders of tools whose names tell the tool, and their rows; `formats` reads these.
+"""Files and folders whose names identify the tool, and their rows, which `formats` reads.
 
 format                   files
 nemo_skills, sgl_eval    a folder with `output-rs0.jsonl`, `output-rs1.jsonl` …, one for each sample of all questions
@@ -6,7 +6,7 @@ opencompass              `predictions/<model>/<set>.json`, a mapping by number
 inspect                  a log `.eval`
 sglang                   `tmp_output_*.txt`
 
-`verdicts` knows the files of suites that grade themselves.
+Files of suites that grade themselves are read by `verdicts`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Reading a file of another tool as (question, sample) pairs, which the scorer takes.
+"""Reads another tool's file as (question, sample) pairs for the scorer.
 
-Several rows may have the same question; `row_ids` says which are samples of one question.
+Several rows may have the same question; `row_ids` decides which rows are samples of one question.
 """
 
 from __future__ import annotations

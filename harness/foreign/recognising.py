@@ -1,8 +1,7 @@
-"""Matching another tool's rows to the questions of a benchmark: by their texts, or by ids if there are no texts.
+"""Matches another tool's rows to the questions of a benchmark by their texts, or by ids if there are no texts.
 
-`Beginning` makes the replies of an unfinished file the first samples of a run of ours. A reply belongs to the question
-with the same text, with or without an instruction at its end. It is marked by the endpoint `file:NAME`, and has no seed
-and no times.
+`Beginning` makes the replies in an unfinished file the first samples of our run. A reply belongs to the question with
+the same text, with or without an instruction at the end. Its endpoint is `file:NAME`, and it has no seed and no times.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Which rows of a file are samples of one question.
+"""Decides which rows of a file are samples of one question.
 
-With ids in the file, rows of one id are samples of one question. Without ids, rows with equal question and reference
-are, unless most questions have one row: then each row is a question, as programs that write such files count. The
-argument `repeats` overrides this rule.
+If the file has ids, rows with the same id are samples of one question. Otherwise, rows with the same question and
+reference are, unless most questions have one row: then each row is a question, as the programs that write such files
+count. The argument `repeats` overrides this rule.
 
-`SampleNumbers` numbers the samples of a question: a sample keeps the number that the file states, in any order of the
-rows; it gets the lowest free number of its question where the file states none, and where an earlier sample of the
-question has the stated number.
+`SampleNumbers` numbers the samples of a question. A sample keeps its number in the file, whatever the order of the
+rows. If it has none, or if an earlier sample of the question has the same number, it gets the lowest free number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of suites that grade themselves: who stated what about which task. Nothing is graded here.
+"""Reads the verdicts in the files of suites that grade themselves. Nothing is graded here.
 
 format       files
 verdicts     a JSON object of ids with their verdicts
@@ -6,8 +6,8 @@ swe_bench    a report of SWE-bench: lists of ids, `resolved_ids`, `unresolved_id
 tau2_bench   `results.json` of tau2-bench: `simulations`, each with `task_id`, `trial` and `reward_info.reward`
 harbor       a job's folder of Harbor (Terminal-Bench 2) with `TRIAL/result.json`
 
-Each becomes rows with the columns `id` and `verdict`, of tau2-bench also `trial`. `formats.by_columns` reads them as
-any file with `verdict_key`.
+Each file becomes rows with the columns `id` and `verdict`, and for tau2-bench also `trial`. `formats.by_columns` reads
+them like any file with `verdict_key`.
 """
 
 from __future__ import annotations

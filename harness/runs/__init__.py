@@ -1,7 +1,7 @@
 """The checkpoint store: a run's folder, manifest, journal of samples, questions, grades, lock and log.
 
-Enter by the names below; `questions` and `grades` read and write their files. Nothing here knows a server or a rule.
-A reader beside a writer sees the old state of a file or the new, or says in one sentence that a process writes.
+Callers use the names below; `questions` and `grades` read and write their files. This package depends on no server and
+no grading rule. While another process writes, a reader sees the old or the new state of a file, or reports the writer.
 """
 
 from harness.runs.journal import Journal, JournalReport, read_samples

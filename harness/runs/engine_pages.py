@@ -1,6 +1,6 @@
-"""`engine.jsonl`: what the servers' metrics pages said while a run went on, one line a reading of one endpoint.
+"""`engine.jsonl`: the servers' metrics during a run, one line per reading of an endpoint.
 
-The quantities have the names of `server_launchers.engines.metrics`. The file is never needed: no sample depends on it.
+The metrics are named as in `server_launchers.engines.metrics`. The file is optional: no sample depends on it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads what the files of a run show without a stated progress: who holds it, how much is stored, how it ended."""
+"""Reads a run's state from its files, without a progress record: its writer, stored samples, and how it ended."""
 
 from __future__ import annotations
 

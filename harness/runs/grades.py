@@ -1,11 +1,11 @@
 """The files of grades. `grades.jsonl`: one verdict per sample, replaced as a whole at the end of each grading.
 `grades.partial.jsonl`: grades appended while a grading goes on, so that an interrupted one continues; then removed.
-`grades.fresh.jsonl`: the same for a grading that reuses no earlier grade; until it has ended, only its own are reused.
-`opinions.jsonl`: what second graders think of the samples.
+`grades.fresh.jsonl`: the same for a grading that reuses no earlier grades; until it ends, only its own are reused.
+`opinions.jsonl`: the verdicts of second graders.
 
-Each line ends in its checksum (`record`). A line that was damaged or altered is no grade for any reader: `score` names
-it and grades the sample anew, and all others refuse the file and name it. Files of earlier versions have no checksums.
-Opinions change no verdict; they show on which samples two graders differ.
+Each line ends in its checksum (`record`). No reader accepts a damaged or altered line: `score` reports it and grades
+the sample again, and all others reject the file and report the line. Files of earlier versions have no checksums.
+Opinions change no verdict; they show on which samples two graders disagree.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""The journal `samples.jsonl`: append-only, one line a sample, acknowledged once written; its writer and its readers.
+"""Writer and readers of the journal `samples.jsonl`: append-only, one line per sample, acknowledged when written.
 
     `append` has returned       the line is in the kernel's pages: a kill does not lose it
     `SYNC_SECONDS` later        it is on disk: a power loss does not lose it either
 
 Invariant: the file holds whole lines, then at most one torn line, which `open` cuts off and logs (see `line_file`). A
-power loss costs the samples of the last second at most, and the next session asks for them again: a line that is not
-whole on the disk does not have its checksum. A failing sync is final, since the kernel forgets the failure and a second
-sync would mean nothing: every later call raises it. So does a file that another program removed or changed.
+power loss costs at most the samples of the last second, and the next session requests them again, because an incomplete
+line has no valid checksum. A failed sync is final, because the kernel forgets the failure and a second sync would prove
+nothing: every later call raises the error. The same applies to a file that another program removed or changed.
 
 Not covered: two writers (hold `harness.runs.lock.locked`), and disks that acknowledge a sync before it is done.
 
-A reader changes nothing in the file and needs no lock: a run may be writing.
+A reader does not change the file and needs no lock, even while a run is writing.
 
     a line                               counts as
     intact: checksum, decodes            a sample; of a key that came before, a repeat that is reported

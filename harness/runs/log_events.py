@@ -1,4 +1,4 @@
-"""Reads events of one or several names from the logs of a run, and what its ended sessions were billed for."""
+"""Reads events with given names from the logs of a run, and the billed tokens of its finished sessions."""
 
 from __future__ import annotations
 

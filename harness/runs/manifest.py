@@ -1,4 +1,4 @@
-"""The file `manifest.json`: the settings and servers that made a run's samples, and the refusal to mix others in.
+"""The file `manifest.json`: the settings and servers of a run's samples, and the check that no others are mixed in.
 
 `identity` (built by `generation.settings.RunSettings.identity`) is compared field by field on every resume; `settings`
 may change; `plan` may grow or shrink. `provenance` says session by session which servers made the samples:
@@ -7,7 +7,7 @@ may change; `plan` may grow or shrink. `provenance` says session by session whic
                    "sessions": [{"started": "2026-11-20T23:01:07+00:00",
                                  "endpoints": {"http://h:8000/v1": "3f9c0a12b4d7"}}]}
 
-A new server is compared with the run's servers in the facts that both state; a run that stored no facts takes any
+A new server is compared with the run's servers by the facts that both report. A run without stored facts accepts any
 server.
 """
 

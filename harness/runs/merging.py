@@ -1,4 +1,4 @@
-"""Several run folders of one run joined into one: shards, or the same run begun in several places.
+"""Joins several folders of one run: shards, or the same run started in several places.
 
     1 check     paths, logs, manifests: one identity, one model, one set of questions   nothing is written before
     2 manifest  one for all folders, with the plan of the whole run                     atomically
