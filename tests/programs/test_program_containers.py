@@ -89,7 +89,7 @@ def test_a_score_by_docker_starts_closed_containers_and_removes_them(
 @pytest.mark.parametrize(
     ("kind", "silent", "message"),
     [
-        ("docker", True, f"docker does not show the image {IMAGE} (Cannot connect to the Docker daemon"),
+        ("docker", True, f"docker cannot inspect the image {IMAGE} (Cannot connect to the Docker daemon"),
         ("docker", False, f"`docker pull {IMAGE}`"),
         ("docker:own/image-2", False, "`docker pull own/image-2`"),
         ("docker:--privileged", False, "the name cannot begin with `-`"),

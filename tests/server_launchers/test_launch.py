@@ -258,11 +258,11 @@ NO_COMPLETION = r"has responded without a completion for 5 s \(start_timeout\): 
         ("fails", {"start_timeout": 5.0}, NO_COMPLETION + "the first request returned 500: .*CUDA out of memory"),
         (
             *("streams", {"start_timeout": 5.0}),
-            NO_COMPLETION + r".*POST /v1/chat/completions without `stream`.* in JSON, but text/event-stream",
+            NO_COMPLETION + r".*POST /v1/chat/completions without `stream`.* no JSON completion, but text/event-stream",
         ),
         ("dies", {}, r"(?s)its log says: No module named .flash_attn.*last lines of .*No module named"),
         ("crashes", {}, r"signal 11 "),
-        ("", {"extra_flags": ("/nonexistent/server",)}, "/nonexistent/server is not installed; correct its name"),
+        ("", {"extra_flags": ("/nonexistent/server",)}, "/nonexistent/server is not installed; correct the name"),
         ("", {"extra_flags": ("--api-key=s3cret-key",)}, "^--api-key=HIDDEN is not installed"),  # its program forgotten
         ("", {"engine": "llama_cpp", "api_key_env": "NOT_SET"}, r"variable NOT_SET \(api_key_env\) is not set or"),
         ("", {"engine": "vllm", "api_key_env": "EMPTY"}, r"variable EMPTY \(api_key_env\) is not set or empty"),
@@ -365,7 +365,7 @@ def test_an_ascend_environment_is_checked_for_its_pair_and_gets_its_devices(
     with launch.launch(ServerSpec(**base)) as server:
         assert [log.read_text()[0] for log in servers.logs(server.name)] == ["4", "5"]
     with pytest.raises(
-        LaunchError, match=r"1 x 4 = 4 devices are needed \(replicas x devices of each\), there are 2 \(4, 5\)"
+        LaunchError, match=r"1 x 4 = 4 devices are needed \(replicas x devices per replica\), there are 2 \(4, 5\)"
     ):
         launch.launch(ServerSpec(**(base | {"dp": 1, "tp": 4})))
     mismatched = installed_engine(tmp_path / "other", "0.32.0", plugin="0.23.0")
