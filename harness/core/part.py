@@ -40,7 +40,9 @@ class TextForm:
         return {**handler(schema), "pattern": f"^({self.pattern})$"}
 
 
-SHORT_NAME = TextForm(r"[a-z0-9][a-z0-9._-]{0,79}", "at most 80 of a-z 0-9 . _ -, starting with a letter or digit")
+SHORT_NAME = TextForm(
+    r"[a-z0-9][a-z0-9._-]{0,79}", "at most 80 lowercase letters, digits and . _ -, starting with a letter or digit"
+)
 """A name of which a folder's name is made."""
 
 HTTPS = TextForm(r"https://.+", "a URL that begins with https://")

@@ -180,7 +180,7 @@ def _key_of(
     if key is None and who.api_key_env is not None and not who.header:
         # The key itself may have been typed in the place of the variable's name.
         name = who.api_key_env if _VARIABLE_NAME.fullmatch(who.api_key_env) else "of that name"
-        raise UsageError(f"the environment variable {name} is not set or empty: set it to the key", field="api_key_env")
+        raise UsageError(f"the environment variable {name} is missing or empty: set it to the key", field="api_key_env")
     return variable, key
 
 

@@ -130,7 +130,7 @@ def launch(
     """
     if spec.api_key_env is not None and not os.environ.get(spec.api_key_env):
         raise LaunchError(
-            f"the environment variable {spec.api_key_env} (api_key_env) is not set or empty: set it to the key"
+            f"the environment variable {spec.api_key_env} (api_key_env) is missing or empty: set it to the key"
         )
     engine: Engine = table.engine_of(spec)
     facts = engine.actual_facts(spec)

@@ -239,7 +239,7 @@ def test_a_judges_key_variable_that_is_not_set_is_refused_by_run_and_score(tmp_p
         words = run_words(tmp_path, server, f"{judge.base_url},api_key_env=NOT_SET_ANYWHERE")
         refused = harness(tmp_path, *words)
         assert (refused.code, n_sampled(server), n_sampled(judge)) == (2, 0, 0), refused.err
-        sentence = "judge: api_key_env: the environment variable NOT_SET_ANYWHERE is not set or empty: set it"
+        sentence = "judge: api_key_env: the environment variable NOT_SET_ANYWHERE is missing or empty: set it"
         assert sentence in refused.err
         harness(tmp_path, *words[: words.index("--judge")])
         scored = harness(tmp_path, "score", "out", *words[words.index("--judge") :])

@@ -181,8 +181,8 @@ def test_a_field_that_is_not_read_is_named_and_no_check_accuses_by_texts(tmp_pat
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--api-key-env", "UNSET"), "--api-key-env: the environment variable UNSET is not set or empty"),
-        (("--api-key-env", "key-typed"), "--api-key-env: the environment variable of that name is not set or empty"),
+        (("--api-key-env", "UNSET"), "--api-key-env: the environment variable UNSET is missing or empty"),
+        (("--api-key-env", "key-typed"), "--api-key-env: the environment variable of that name is missing or empty"),
     ],
 )
 def test_a_named_variable_that_is_not_set_is_refused_before_a_check(

@@ -105,7 +105,7 @@ def test_a_part_of_opencompass_predictions_names_the_others(tmp_path: Path) -> N
         row = {"origin_prompt": "1+1?", "prediction": "2", "gold": "2"}
         (tmp_path / f"{name}.json").write_text(json.dumps({"0": row}))
     assert outputs.read(tmp_path / "sums_1.json").notes == (
-        "the set is in 2 parts (sums_0.json, sums_1.json), and only sums_1.json is read",
+        "the data set has 2 parts (sums_0.json, sums_1.json), but only sums_1.json is read",
     )
     assert outputs.read(tmp_path / "other_0.json").notes == ()
 

@@ -337,7 +337,7 @@ def test_one_question_with_two_references_is_named_with_both_lines(tmp_path: Pat
     rows = [{"id": str(n), "problem": "p", "answer": answer, "gen": "1"} for n, answer in enumerate("1213")]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (doubt,) = outputs.read(path).doubts
-    assert doubt.startswith(f"{path}:2 has the question of {path}:1 with another reference answer")
+    assert doubt.startswith(f"{path}:2 repeats the question of {path}:1 with another reference answer")
     assert outputs.read(path, id_key="id").doubts == ()
     path.write_text("".join(json.dumps({**row, "answer": "1"}) + "\n" for row in rows))
     assert outputs.read(path).doubts == ()

@@ -107,7 +107,7 @@ def test_a_run_of_own_questions_fits_the_default_to_the_context_and_its_resume_k
     with server_with(32768) as server:
         done = harness(tmp_path, *own_questions(tmp_path, server.base_url))
         assert done.code == 0, done.err
-        line = "sums: --max-tokens is lowered from its default 32768 to 30720: the server's context is 32768."
+        line = "sums: --max-tokens is lowered from its default 32768 to 30720, because the server's context is 32768."
         assert done.err.count(line) == 1
     record = Manifest.load(RunFolder(tmp_path / "run")).benchmarks["sums"]
     assert (record.identity["sampling"]["max_tokens"], record.identity["fitted_max_tokens"]) == (32768, 30720)

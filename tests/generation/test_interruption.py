@@ -148,7 +148,7 @@ def test_a_low_limit_of_open_files_lowers_the_concurrency_and_says_so(tmp_path: 
         assert ended(child) == (0, "")
         assert server.connections <= 3 + 1
     log = (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8")
-    assert "lowers `concurrency` to 3" in log
+    assert "reduces `concurrency` to 3" in log
     assert keys_of(run_settings(tmp_path / "run")) == expected_keys(5, 4)
 
 
