@@ -90,7 +90,7 @@ def test_where_none_comes_to_an_end_the_reason_is_told_and_a_named_model_is_aske
         server_info = discover(servers.find(run_options), run_options, watcher)
         assert [one.failure for one in server_info.each] == [None, None]
         assert all(
-            "did not finish its response" in said and "m is asked all the same" in said for said in watcher.warnings
+            "does not finish its answer" in said and "m is used anyway" in said for said in watcher.warnings
         )
         run_options = RunOptions(base_url=run_options.base_url)
         with pytest.raises(ServerError, match="did not finish its response"):
@@ -128,7 +128,7 @@ def test_the_ends_of_a_key_lose_invisible_characters(monkeypatch: pytest.MonkeyP
 )
 def test_what_no_header_can_carry_is_named(monkeypatch: pytest.MonkeyPatch, odd: str, named: str) -> None:
     monkeypatch.setenv("MY_KEY", f"sk-012345{odd}6789abcdef")
-    with pytest.raises(UsageError, match=f"the environment variable MY_KEY holds {named}") as refused:
+    with pytest.raises(UsageError, match=f"the environment variable MY_KEY contains {named}") as refused:
         servers._from_environment("MY_KEY")
     assert "012345" not in str(refused.value)
 
