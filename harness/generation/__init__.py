@@ -1,4 +1,4 @@
-"""Asks for samples: from settings to finished samples on disk. Enter by `runner.generate`; nothing here judges.
+"""Generates samples: from settings to finished samples on disk. Callers use `runner.generate`; nothing here grades.
 
 `dispatch` decides, without I/O; `network` carries out; `session` handles the run folder.
 """

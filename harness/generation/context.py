@@ -1,7 +1,7 @@
 """Checks before the first sample that prompt + max_tokens fits the server's context. Pure.
 
-There is no tokenizer here, so a prompt's length is only known between two bounds. A run is refused if even the lower
-bound does not fit. Where `may_lower` allows it, max_tokens is lowered instead, by the upper bound.
+Without a tokenizer, a prompt's length is only known between two bounds. A run is rejected if even the lower bound does
+not fit. Where `may_lower` allows it, max_tokens is lowered instead, by the upper bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Asks for samples by a provider's batches: files of requests, which it answers hours later.
+"""Generates samples through a provider's batches: files of requests that are answered hours later.
 
-The runner enters by `loop.BatchLoop`. `handing` knows the format of the files, and what was handed in.
+The runner uses `loop.BatchLoop`. `handing` handles the file format and the submitted batches.
 """

@@ -1,7 +1,7 @@
-"""Sends requests to a provider as batches, says how far these are, and reads their results. Blocking.
+"""Sends requests to a provider as batches, reports their progress, and reads their results. Blocking.
 
-Steps that can be repeated without harm are repeated until the patience (in seconds) is over. A batch is begun only
-once: before a second try, it is looked up in the provider's list. The lines of a batch's files, of a request and of
+Steps that are safe to repeat are retried until the patience (in seconds) is over. A batch is created only once: before
+a second try, it is looked up in the provider's list. The lines of a batch's files, of a request and of
 what came of it:
 
 {"custom_id":"3f9c…-0","method":"POST","url":"/v1/chat/completions","body":{…}}

@@ -1,4 +1,4 @@
-"""Asks for the missing samples of a session in batches, whose results come hours later.
+"""Requests the missing samples of a session in batches, whose results arrive hours later.
 
     dispatcher ── begin ──▶ find in earlier batches, hand in the rest ──▶ look, pause, look
          ▲                                                                      │
@@ -49,7 +49,7 @@ LINE_BYTES = 200
 
 
 class BatchLoop(NetworkThread):
-    """A thread that asks for the samples of a session in batches.
+    """A thread that requests the samples of a session in batches.
 
     on_event: writes to the run's log. on_status: gets a sentence for a person when the state of a batch changes.
     """

@@ -1,4 +1,4 @@
-"""What bounds a session: its phase, its requests a minute, and its budget of tokens or money. No I/O.
+"""The limits of a session: its phase, its requests per minute, and its budget in tokens or money. No I/O.
 
 What one request may still use is its *reserve*, a prompt and a reply:
 
@@ -28,7 +28,7 @@ of a race. They share one `Account`, which holds what is used, and for each run 
 
 The limit on requests a minute is a token bucket, which fills evenly: a request may be sent if it holds at least 1.
 
-Long: a request is sent only if all of these allow it, and the table and the invariant above hold for them together.
+Long: a request is sent only if all of these limits allow it; the table and the invariant above apply to all of them.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ class _Limit:
 
 
 class Budget:
-    """How many tokens or USD a session may still use. Without a budget in `settings`, every request fits.
+    """The tokens or USD that a session may still use. Without a budget in `settings`, every request fits.
 
     `_account` counts what the whole command has used, over all its runs; `_run` what this run has shown of its costs.
     holds_round: whether the next round of samples does not fit as long as nothing ends or fails.

@@ -1,7 +1,7 @@
-"""Looks in the replies of a session for signs that the run's set-up is broken. No I/O.
+"""Checks the replies of a session for signs that the run's setup is broken. No I/O.
 
-- The first samples are all truncated, all empty, all the same text, all without an answer, or all without a text though
-  with reasoning: the run stops.
+- The first samples are all truncated, all empty, all the same, all without an answer, or all reasoning without text:
+  the run stops.
 - A reply comes from another model than the run's first reply: the run stops.
 """
 
@@ -35,7 +35,7 @@ Answered = Callable[[Task, Reply], bool]
 
 
 class Canary:
-    """Says why a run should stop if its set-up is broken: its first `FIRST_SAMPLES` samples are all bad in one way.
+    """Explains why a run with a broken setup should stop: its first `FIRST_SAMPLES` samples all have the same fault.
 
     They are all truncated, all empty, all the same text, all without an answer, or all reasoning. on: False: nothing is
     checked.

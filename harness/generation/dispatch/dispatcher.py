@@ -1,4 +1,4 @@
-"""Decides what a session does next: which sample is asked where, what a failure costs, when the session ends. No I/O.
+"""Decides what a session does next: which sample is requested where, what a failure costs, when it ends. No I/O.
 
 The owner (the network thread, or a simulator) works in a loop: it sends the requests of `begin`, waits for `pause`
 seconds or until a request ends, and reports each end once to `landed`; until `ended`. A user's commands may come at any
@@ -11,8 +11,8 @@ Guarantees, if every request is sent and its end reported:
   ended before (`Ending.why`);
 - retries stay within their budget, and `pause` never lasts longer than until the next event that time alone brings.
 
-Long: the dispatcher is one state machine, whose promises hold for it as a whole; parts that stand alone are modules
-of their own in this package.
+Long: the dispatcher is one state machine, and its guarantees apply to all of it. Independent parts are other modules of
+this package.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Dispatcher:
     canary (the check of the first samples). jitter: returns a random number between two bounds. account: what the
     command has used of its budget; None: nothing.
 
-    Wide: it puts the parts together, one attribute for each; what a part decides stands in the part's module.
+    Wide: it combines the parts, with one attribute for each; the decisions of a part are in the part's module.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the dispatcher's parts share: the plan of the session, an endpoint and its history, a sample in work, a request.
+"""Shared by the dispatcher's parts: the session's plan, an endpoint and its history, a sample in progress, a request.
 
 From an endpoint's history a failure says whose fault it is (the table of `retry`): a question's if others pass, the
 endpoint's if others fail, too. No I/O.

@@ -1,4 +1,4 @@
-"""The endpoints of a run: which of them may be sent a request now, and how long the others are left alone. No I/O.
+"""The endpoints of a run: which of them may get a request now, and how long the others must wait. No I/O.
 
 Each endpoint is a *lane*. What a failure means for it:
 

@@ -1,6 +1,6 @@
-"""What happens after a request failed: whose fault it was, whether its sample is asked again, or why it is missing.
+"""What happens after a failed request: the cause, whether the sample is requested again, or why it is missing.
 
-| fault | the sample is asked again | it costs | counts against the endpoint |
+| fault | the sample is requested again | it costs | counts against the endpoint |
 | --- | --- | --- | --- |
 | endpoint | elsewhere first; at once, or within a second if refused | nothing | yes |
 | pace | at once, by whichever endpoint's pace allows it | nothing | slots rest |

@@ -1,4 +1,4 @@
-"""Decides which sample is asked next, and at which endpoint. No I/O and no threads; the time is a parameter.
+"""Decides which sample is requested next, and from which endpoint. No I/O and no threads; the time is a parameter.
 
 One queue serves all benchmarks of a run, as a heap of questions:
 
