@@ -106,7 +106,7 @@ def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(tmp_path: 
     assert steps == [("a-step_20", "a", 20), ("a-step_100", "a", 100), ("b-global_step_20", "b", 20)]
     assert sweep.cells[1].options.model == "runs/a/step_100"
     left_out = [
-        "runs/b/step_20 is left out: runs/b/global_step_20 has the same step or name: rename one",
+        "runs/b/step_20 is skipped: runs/b/global_step_20 has the same step or name: rename one",
         f"runs/b/step_last is skipped: {NO_STEP}",
         f"sft/* is skipped: no file or folder matches it, relative to {tmp_path}",
     ]
@@ -147,7 +147,7 @@ M = D + "models: [m]\n"
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
         (D + "run: {samples: many}\n", 2, "run.samples: expected a valid number, found 'many'"),
         ("models: [m]\n", 1, "the key 'benchmarks' is missing"),
-        (M + "servers:\n  - {command: 'serve {port} {modle}'}\n", 4, "filled in for {modle}. Did you mean model?"),
+        (M + "servers:\n  - {command: 'serve {port} {modle}'}\n", 4, "unknown placeholder {modle}. Did you mean model?"),
         (D + "models: [n, m]\nservers:\n  - {command: 'serve {served_name}'}\n", 4, "would serve n and m: put {model}"),
         (M + "servers:\n  - {command: 'vllm serve m --x {budgets}'}\n", 4, "unknown placeholder {budgets}"),
         (M + "servers:\n  - {engine: vllm, environment: {X: '{budget}'}}\n", 4, "unknown placeholder {budget}"),
