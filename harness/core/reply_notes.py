@@ -108,20 +108,25 @@ DOUBTFUL = AFTER_THE_END | {
     CUMULATIVE,
     ODD_END,
     RESTATED,
-    # in earlier logs
-    "its usage states fewer tokens than came as events",
-    "bytes after the finish reason that are no events",
-    "choices of another index, which are not read",
-    "its last event contradicts the events before it, which were taken",
-    "each event repeated the text before it; the last one was taken",
-    "its text is empty and its reasoning is not, though it ended by itself",
-    "its finish reason is a word that is not known",
-    "its finish reason is that of a filter or a refusal",
-    "each event has an id of its own",
-    "its end states another text than its pieces, which was taken",
-    "its server has sent replies that nobody asked for",
 }
 """All notes. A note begins with one of these texts, and some go on with names or numbers."""
+
+FORMER = frozenset(
+    {
+        "its usage states fewer tokens than came as events",
+        "bytes after the finish reason that are no events",
+        "choices of another index, which are not read",
+        "its last event contradicts the events before it, which were taken",
+        "each event repeated the text before it; the last one was taken",
+        "its text is empty and its reasoning is not, though it ended by itself",
+        "its finish reason is a word that is not known",
+        "its finish reason is that of a filter or a refusal",
+        "each event has an id of its own",
+        "its end states another text than its pieces, which was taken",
+        "its server has sent replies that nobody asked for",
+    }
+)
+"""The beginnings of notes in earlier logs, which are worded otherwise today."""
 
 _CAUSES = {
     "refusal": "a refusal",

@@ -44,7 +44,7 @@ from harness.core.hidden_limit import DIGEST_BITS
 from harness.core.inert import quoted
 from harness.core.nouns import count_noun
 from harness.core.records import Anomaly, Sample
-from harness.core.reply_notes import DOUBTFUL
+from harness.core.reply_notes import DOUBTFUL, FORMER
 from harness.runs.layout import RunFolder
 from harness.runs.log_events import log_events
 
@@ -175,7 +175,7 @@ def reply_doubts(folder: RunFolder, told: Collection[str] = ()) -> list[str]:
     for session in log_events(folder.logs(), _EndedSession, "session_ended", unread=unknown):
         counts.update({contradictions.FORMER.get(note, note): n for note, n in session.notes.items()})
         n_replies += session.finished
-    doubts = [(note, n) for note, n in counts.most_common() if n > 0 and note.startswith(tuple(DOUBTFUL))]
+    doubts = [(note, n) for note, n in counts.most_common() if n > 0 and note.startswith((*DOUBTFUL, *FORMER))]
     numbers = contradictions.sentence({note: n for note, n in counts.items() if note not in told}, n_replies)
     return (
         [*filter(None, [numbers])]

@@ -108,7 +108,7 @@ def test_a_reply_that_something_follows_is_noted_and_its_connection_not_used_aga
         return [http(200, event % request.number + ends[request.number - 1], content_type="text/event-stream")]
 
     told = asked(make, answer, n=3)
-    assert told.notes == [(), ("bytes after [DONE]",), ("bytes after the finish reason that are no events",)]
+    assert told.notes == [(), ("bytes after [DONE]",), ("bytes after the finish reason that are not events",)]
     assert len(set(told.connections)) == (3 if make is OpenaiTransport else 2)
 
 

@@ -511,5 +511,5 @@ def test_a_question_is_recognised_without_its_choices_its_prompt_and_its_drawing
             (score,) = harness.score("replies.jsonl", benchmark="./card.yaml", workers=1)
             assert score.accuracy.value == 1.0
         else:
-            with pytest.raises(harness.UsageError, match=r"asks '.*', which .* does not; leave `benchmark` out"):
+            with pytest.raises(harness.UsageError, match=r"asks '.*', which is not in .*; leave `benchmark` out"):
                 harness.score("replies.jsonl", benchmark="./card.yaml", workers=1)

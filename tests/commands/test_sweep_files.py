@@ -147,7 +147,11 @@ M = D + "models: [m]\n"
         (D + "servers:\n  - {engine: vllm,\n     tp: 0}\n", 4, "greater than or equal to 1, found 0"),
         (D + "run: {samples: many}\n", 2, "run.samples: expected a valid number, found 'many'"),
         ("models: [m]\n", 1, "the key 'benchmarks' is missing"),
-        (M + "servers:\n  - {command: 'serve {port} {modle}'}\n", 4, "unknown placeholder {modle}. Did you mean model?"),
+        (
+            M + "servers:\n  - {command: 'serve {port} {modle}'}\n",
+            4,
+            "unknown placeholder {modle}. Did you mean model?",
+        ),
         (D + "models: [n, m]\nservers:\n  - {command: 'serve {served_name}'}\n", 4, "would serve n and m: put {model}"),
         (M + "servers:\n  - {command: 'vllm serve m --x {budgets}'}\n", 4, "unknown placeholder {budgets}"),
         (M + "servers:\n  - {engine: vllm, environment: {X: '{budget}'}}\n", 4, "unknown placeholder {budget}"),

@@ -549,7 +549,7 @@ def test_left_by_a_signal_it_is_taken_up_by_the_same_command(asked: dict[str, An
         child.append(process)
         stderr = process.communicate(timeout=PATIENCE_SECONDS)[1]
         assert process.returncode == 130, stderr
-        assert ("handed in: 6 requests" in stderr) is ("batches" in page)
+        assert ("submitted: 6 requests" in stderr) is ("batches" in page)
         assert "0 of 6 samples are stored" in stderr
         provider.looks = provider.pending = 0
         assert harness.run(base_url=server.base_url, **asked).complete
