@@ -449,7 +449,7 @@ def test_two_references_of_one_question_are_warned_of(tmp_path: Path, references
     (tmp_path / "typed.csv").write_text("question,answer,response\n" + "".join(f"1 + 1?,{r},2\n" for r in references))
     done = command("score", tmp_path / "typed.csv")
     assert done.exit_code == 0
-    warned = "typed.csv:3 has the same question as" in " ".join(done.output.split())
+    warned = "typed.csv:3 repeats the question of" in " ".join(done.output.split())
     assert warned == (references == ("2", "3"))
 
 
