@@ -349,7 +349,7 @@ def test_each_solution_becomes_the_reply_to_its_question_in_llama_factory_s_form
             "has no column 'proof' for any question, and no other row has it; it has question, solution, answer, note",
         ),
         ({"to": "alpaca", "solution_key": "note"}, "no question of mine has text in the column 'note'"),
-        ({"to": "parquet", "solution_key": "solution"}, "parquet holds samples"),
+        ({"to": "parquet", "solution_key": "solution"}, "parquet contains samples"),
         ({"to": "alpaca", "solution_key": "solution", "shortest": 1}, "shortest selects samples of a run"),
     ],
 )

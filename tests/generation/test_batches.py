@@ -517,7 +517,7 @@ def test_what_means_nothing_by_the_batch_is_refused(asked: dict[str, Any], tmp_p
     for more, message in (
         ({"target_error": 10}, "target_error.*does not work with `batch`"),
         ({"budget_tokens": 5}, "budget_tokens"),
-        ({"base_url": ["http://a", "http://b"]}, "`batch` takes only one address"),
+        ({"base_url": ["http://a", "http://b"]}, "`batch` works with only one address"),
     ):
         with pytest.raises((harness.UsageError, harness.ServerError), match=message):
             harness.run(**{"base_url": "http://127.0.0.1:1", **asked, **more})

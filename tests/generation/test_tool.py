@@ -494,7 +494,7 @@ def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) ->
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "completions": ({"api": "completions"}, "offers no tool"),
+    "completions": ({"api": "completions"}, "has no tool calls"),
     "batch": ({"batch": True}, "does not work with `batch`"),
     "stop": ({"stop": "END"}, "does not work with `stop`"),
     "tools of the user": ({"extra_body": {"tools": []}}, "leave tools out of extra_body"),

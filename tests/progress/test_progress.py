@@ -72,14 +72,14 @@ SCORES = {"aime24": RunningScore(RunningEstimate(0.567, (0.512, 0.62)), 120)}
 # ruff: noqa: E501
 WIDE = """
 aime24  ██████████████████████████████▓▓▓▓··························  121/240  50%  16 in flight
-math500 ██▓▓▓▓▓▓▒×··················································   20/500   4%  48 in flight  2 to ask again  1 given up
+math500 ██▓▓▓▓▓▓▒×··················································   20/500   4%  48 in flight  2 to retry  1 given up
 tokens    1,812,400 · 2,913/s now · 2,503/s mean · 1.4% truncated · 64/64 in flight
 time      12 min · about 9 min left
 oldest    9 min in flight, 21,044 tokens: q-17:3 of aime24
 accuracy  aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded
 failures  3 × server, latest 2 s ago: HTTP 500: overloaded
 failures  20 × connect, latest 40 s ago: cannot connect to node2:8000
-endpoint  http://node2:8000/v1 set aside, asked again in 12 s: cannot connect to node2:8000: Connection refused
+endpoint  http://node2:8000/v1 set aside, retry in 12 s: cannot connect to node2:8000: Connection refused
 """
 
 
@@ -161,8 +161,8 @@ def test_no_line_is_too_long_and_no_bar_full_before_the_end(parts: list[Any], wi
 
 def test_a_log_gets_one_line_that_stands_alone() -> None:
     assert line(progress(), SCORES) == (
-        "141/740 samples (19%) · 1,812,400 tokens, 2,913/s · 64 in flight · 2 to ask again · 2 (1.4%) truncated · "
-        "23 failed requests · 1 given up · 1 of 2 endpoints waiting, asked again in 12 s "
+        "141/740 samples (19%) · 1,812,400 tokens, 2,913/s · 64 in flight · 2 to retry · 2 (1.4%) truncated · "
+        "23 failed requests · 1 given up · 1 of 2 endpoints waiting, retry in 12 s "
         "(cannot connect to node2:8000: Connection refused) · "
         "aime24 56.7% right so far (51.2 to 62.0), 120 of 121 graded · 12 min so far · about 9 min left"
     )

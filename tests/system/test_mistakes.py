@@ -174,7 +174,7 @@ def test_the_right_twin_is_taken(laid_out: Path, server: FakeServer, words: str)
 def test_a_setting_that_is_more_likely_mistyped_than_meant_is_named(laid_out: Path, server: FakeServer) -> None:
     words = "run demo --temperature 60 --dry-run"
     done = harness(laid_out, *words.split(), extra={"OPENAI_BASE_URL": server.base_url})
-    assert (done.code, "temperature is 60; usual are 0 to 2" in done.err) == (0, True), done.err
+    assert (done.code, "temperature is 60; the usual range is 0 to 2" in done.err) == (0, True), done.err
 
 
 def test_a_checkout_that_is_not_installed_says_how_to_install_it(tmp_path: Path) -> None:
