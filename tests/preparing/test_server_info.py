@@ -89,7 +89,7 @@ def test_where_none_comes_to_an_end_the_reason_is_told_and_a_named_model_is_aske
     with options(interim, interim) as run_options:
         server_info = discover(servers.find(run_options), run_options, watcher)
         assert [one.failure for one in server_info.each] == [None, None]
-        assert all("does not finish its answer" in said and "m is used anyway" in said for said in watcher.warnings)
+        assert all("did not finish its response" in said and "m is used anyway" in said for said in watcher.warnings)
         run_options = RunOptions(base_url=run_options.base_url)
         with pytest.raises(ServerError, match="did not finish its response"):
             discover(servers.find(run_options), run_options, Collecting())
