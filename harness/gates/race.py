@@ -106,7 +106,7 @@ def race(
     """
     rules = rules or RaceRules()
     if len(candidates) < 2:
-        raise UsageError("expected at least two candidates: the others are compared with the first")
+        raise UsageError("a race needs at least two candidates: the others are compared with the first")
     for name in ("budget_tokens", "budget_usd"):
         if len({getattr(options, name) for options in candidates.values()}) > 1:
             raise UsageError("a budget applies to all candidates together: set it for the whole race", field=name)
