@@ -228,7 +228,7 @@ def _refuse_decided(out: Path) -> None:
     if (gated := written_in(out)) is not None and not gated.is_open:
         raise UsageError(
             f"{visible(str(out), 200)} already contains a finished gate ({gated.verdict}, sampled {gated.sampled}). "
-            "For a new gate, use another folder or none. To decide again on the same samples, pass the folder as RUN",
+            "For a new gate, use another folder or omit `out`. To decide again on its samples, pass it as RUN",
             field="out",
         )
 
