@@ -221,7 +221,7 @@ def _no_call(subject: Subject, first: Reply, remedy: str) -> Seen:
         came = f"no call; the prompt has {n} tokens with and without the tool, so the model never sees it"
         return warns(SENT, f"{came}: its chat template does not support tools, or {remedy}")
     if subject.may_force and subject.server.engine in PARSER_FLAGS and len(forced) == 2:
-        return warns(SENT, f"no call despite tool_choice required; {remedy}")
+        return warns(SENT, f"no call, although tool_choice is required; {remedy}")
     return untested(SENT, "no call: the model makes none, or the server ignores tool_choice")
 
 

@@ -282,7 +282,7 @@ def _empty_replies(subject: Subject) -> Seen:
     if not n:
         return untested(sent, "no reply had more than one token")
     if not n_lost:
-        return sound(sent, "no reply was empty if the same prompt got text at other times")
+        return sound(sent, "no reply was empty for a prompt that got text at other times")
     came = f"{n_lost} of {n} were empty with finish_reason stop, although their prompts got text at other times"
     return spoils(sent, came) if n_lost >= MIN_EMPTY and n_lost > MAX_EMPTY * n else warns(sent, came)
 

@@ -255,7 +255,7 @@ class StoredReplies:
                 ):
                     return cls(run, manifest, drawn, base, readings=(first, again))
             raise UsageError(
-                f"{run.path} holds no values of the base for this many tokens. Run this once, with the address of the "
+                f"{run.path} contains no values of the base for this many tokens. Run once, with the address of the "
                 f"base server as URL: harness probe URL --replies {run.path} --reference URL",
                 field="reference",
             )

@@ -279,7 +279,7 @@ def _later_draws(subject: Subject) -> Seen:
         p = min(1.0, LOOKS * p)
         if not hidden or p <= FALSE_ALARM:
             break
-    came += f"; p = {p:.2g}, where p up to {FALSE_ALARM:g} is a fault"
+    came += f"; p = {p:.2g} (a fault if at most {FALSE_ALARM:g})"
     if p <= FALSE_ALARM:
         return Seen(outcome="spoils", sent=sent, came=came, p=p)
     return Seen(outcome="untested" if hidden else "sound", sent=sent, came=f"{hidden}; {came}" if hidden else came, p=p)

@@ -252,7 +252,7 @@ def test_an_empty_reply_at_any_place_of_a_check_ends_no_probe_and_accuses_no_loa
 
 def test_a_prompt_that_only_empty_replies_answer_is_the_models_own_silence() -> None:
     seen = found(asker(empties(lambda body: "virus" in str(body["messages"]))), "empty replies")["empty replies"]
-    assert (seen.outcome, seen.came) == ("sound", "no reply was empty if the same prompt got text at other times")
+    assert (seen.outcome, seen.came) == ("sound", "no reply was empty for a prompt that got text at other times")
 
 
 # ---- servers that limit, fail or leave

@@ -205,7 +205,7 @@ def test_the_base_is_read_once_and_kept(tmp_path: Path) -> None:
         kept.unlink()
         lost = harness(tmp_path, "probe", copy.base_url, "--replies", "run")
     assert (damaged.code, "line 1 is damaged" in damaged.err) == (3, True)
-    assert (lost.code, "holds no values of the base" in lost.err) == (2, True)
+    assert (lost.code, "contains no values of the base" in lost.err) == (2, True)
 
 
 def test_no_server_gets_the_key_of_another_and_none_is_shown(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_p
         refused = probed(tmp_path, no, base)
         wider = harness(tmp_path, "probe", base.base_url, "--replies", "run")
     # The base was not read to the ends of the replies.
-    assert (wider.code, "holds no values of the base for this many tokens" in wider.err) == (2, True), wider.err
+    assert (wider.code, "contains no values of the base for this many tokens" in wider.err) == (2, True), wider.err
     # A prompt of four tokens, and eight that stay free.
     n_read, says = (
         QUESTIONS * (40 - 4 - 8),

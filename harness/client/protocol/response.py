@@ -225,7 +225,7 @@ class Response:
             self._left = int(length)
             self._step = "body" if self._left else "end"
         else:
-            self.broken = f"the Content-Length is {quoted(stated)!r}"
+            self.broken = f"invalid Content-Length {quoted(stated)!r}"
             return
         self.status, self.headers, self._head_bytes = status, headers, 0
         stays = version >= "1.1" or "keep-alive" in connection
@@ -250,7 +250,7 @@ class Response:
             self._head_bytes += len(line) + 1
             self._step = "trailer" if line else "end"
         elif (size := _size(line)) is None:
-            self.broken = f"the size of a chunk is {_shown(line)}"
+            self.broken = f"invalid chunk size {_shown(line)}"
         else:
             self._left = int(size[1], 16)
             self._step = "chunk" if self._left else "trailer"

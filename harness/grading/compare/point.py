@@ -250,7 +250,7 @@ class Point:
         if name == "bar" and I in walk(arguments[0]) and not symbols(arguments[0]):
             return mp.conj(values[0])
         if any(abs(value) > _MAX_ARGUMENT for value in values):
-            raise NotNumeric("too large an argument")
+            raise NotNumeric("an argument that is too large")
         x = values[0]
         if name in _ELEMENTARY:
             if len(values) != 1:
@@ -279,7 +279,7 @@ class Point:
             x = self.whole(x)  # at ±1 a rounding error would change the value by its square root
         if name in _EXPONENTIAL:
             if abs(x) > _MAX_EXPONENTIAL:
-                raise NotNumeric("too large an argument")
+                raise NotNumeric("an argument that is too large")
             # tanh x is 1 - 2·exp(-2x) + …: its smallest term does not show in its value.
             self._note(2 * _LOG10_OF_E * float(abs(mp.re(x))))
         try:
