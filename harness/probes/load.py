@@ -89,7 +89,7 @@ def _under_load(subject: Subject) -> Seen:
     # Faults of replies are reported before failures: an empty reply spoils a score silently, but a run repeats a
     # request that failed.
     if counts["swapped"]:
-        return spoils(sent, f"{came}; {counts['swapped']} of them are replies to another of these prompts")
+        return spoils(sent, f"{came}; {counts['swapped']} of them are the reply to another prompt")
     if counts["empty"]:
         came += f"; {counts['empty']} replies were empty under load"
         # The load is to blame only if no reply came empty without it.

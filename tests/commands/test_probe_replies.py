@@ -377,8 +377,8 @@ def test_probes_of_one_copy_at_once_share_their_readings(tmp_path: Path) -> None
     ("copy", "says"),
     [
         (Reader("copy", owner="llamacpp"), "llama.cpp does not return log-probabilities of prompt tokens"),
-        (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"text": "a"}]})]), "for only 0 of the 60 tokens"),
-        (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"prompt_logprobs": OTHERS}]})]), "for only 0 of the 60"),
+        (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"text": "a"}]})]), "only 0 of the 60 tokens"),
+        (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"prompt_logprobs": OTHERS}]})]), "only 0 of the 60"),
         (Reader("copy", shift=-800.0), "as a log-probability; expected -10000 to 0"),
         (Reader("copy", spoil=lambda _n: [http(200, b"[" * 9000)]), "its reply has no log-probabilities"),
         (Reader("copy", spoil=lambda _n: [http(400, {"error": {"message": "no logprobs here"}})]), "no logprobs here"),

@@ -526,14 +526,14 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "every fourth stream unfinished": lambda: unfinished(4),
     "1 in 5 replies empty": lambda: empties_some(0.2),
     # After the first token
-    "temperature × 0.5 after the first token": lambda: late("later draws at 0.5", factor=0.5, says="likelier"),
+    "temperature × 0.5 after the first token": lambda: late("later draws at 0.5", factor=0.5, says="more likely"),
     "temperature × 1.6 after the first token": lambda: late("later draws at 0.5", factor=1.6, says="less likely"),
     "temperature 1 after the first token": lambda: late("later draws at 0.5", temperature=1.0, says="less likely"),
-    "top_k 5 filled in after the first token": lambda: late("later cuts", top_k=5, says="top_k is forgotten"),
-    "top_p 0.6 filled in after the first token": lambda: late("later cuts", top_p=0.6, says="top_p is forgotten"),
-    "top_k forgotten after the first token": lambda: late("later cuts", drop=("top_k",), says="top_k is forgotten"),
-    "top_p forgotten after the first token": lambda: late("later cuts", drop=("top_p",), says="top_p is forgotten"),
-    "min_p forgotten after the first token": lambda: late("later cuts", drop=("min_p",), says="min_p is forgotten"),
+    "top_k 5 filled in after the first token": lambda: late("later cuts", top_k=5, says="top_k is ignored"),
+    "top_p 0.6 filled in after the first token": lambda: late("later cuts", top_p=0.6, says="top_p is ignored"),
+    "top_k forgotten after the first token": lambda: late("later cuts", drop=("top_k",), says="top_k is ignored"),
+    "top_p forgotten after the first token": lambda: late("later cuts", drop=("top_p",), says="top_p is ignored"),
+    "min_p forgotten after the first token": lambda: late("later cuts", drop=("min_p",), says="min_p is ignored"),
     "greedy forgotten after the first token": lambda: late(
         "temperature 0", temperature=1.0, says="not the most likely"
     ),
@@ -546,9 +546,9 @@ FAULTS: dict[str, Callable[[], Fault]] = {
 """By what is wrong."""
 
 MISLEADING: dict[str, Callable[[], Fault]] = {
-    "0.7 of the new tokens counted": lambda: undercounts(0.7, "usage states 16 new tokens, but 24 came"),
-    "0.97 of the new tokens counted": lambda: undercounts(0.97, "usage states 23 new tokens, but 24 came"),
-    "1.4 of the new tokens counted": lambda: undercounts(1.4, "usage states 33 new tokens, but 24 came"),
+    "0.7 of the new tokens counted": lambda: undercounts(0.7, "usage reports 16 new tokens, but 24 came"),
+    "0.97 of the new tokens counted": lambda: undercounts(0.97, "usage reports 23 new tokens, but 24 came"),
+    "1.4 of the new tokens counted": lambda: undercounts(1.4, "usage reports 33 new tokens, but 24 came"),
     "0.7 of the new tokens counted, no log-probabilities": lambda: undercounts(
         0.7, "usage reports 16 new tokens for a reply with max_tokens 24 and finish_reason length", listed=False
     ),
