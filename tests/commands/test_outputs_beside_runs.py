@@ -214,7 +214,10 @@ def test_the_questions_of_the_benchmark_that_have_no_row_are_missing(tmp_path: P
         "10 of 40 questions of demo have no row in 30.jsonl, and count as missing. If only the others were asked, give"
     )
     assert [warning for warning in score.sentences if warning.startswith(missing)]
-    assert "partial: 20 samples are missing; the complete accuracy lies between 75.0 and 100.0%" in score.sentences
+    assert (
+        "partial: 20 samples are missing; the accuracy of the complete run lies between 75.0 and 100.0%"
+        in score.sentences
+    )
     (stored,) = json.loads(command("score", half, "--benchmark", "demo", "--json").stdout)
     assert (stored["n_missing"], stored["bounds"]["low"]) == (20, 0.75)
     report = harness.report(half).markdown()

@@ -123,7 +123,7 @@ def test_ctrl_c_ends_the_shards_in_order_and_the_same_command_goes_on(
     process.send_signal(signal.SIGINT)
     code, stderr = ended(process)
     assert code == 130, stderr
-    assert "the same command continues" in stderr
+    assert "the same command" in stderr
     begun = shards_hold(tmp_path / "run")
     assert 0 < begun < N * M
     n_asked = len(server.requests)
