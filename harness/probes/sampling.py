@@ -337,7 +337,7 @@ def _later_cuts(subject: Subject) -> Seen:
             try:
                 _sampled(subject, 1)
             except Refused as plain:
-                return untested(sent, f"rejected even without {name}: {quoted(plain.sentence)}")
+                return untested(sent, f"rejected even without a cut: {quoted(plain.sentence)}")
             unknown.append(f"{name} is rejected ({quoted(refused.words)})")
             continue
         n_outside, chance_of_any = outside(tokens, smallest)

@@ -150,9 +150,9 @@ def test_a_single_unfinished_stream_is_a_warning_and_one_under_load_is_a_finding
 
 def test_a_cut_is_called_refused_only_if_the_request_without_it_is_accepted() -> None:
     hidden, cut = (plain(rejects(field), "later cuts") for field in ("logprobs", "top_k"))
-    assert (hidden.outcome, "rejected even without top_k: HTTP 400: " in hidden.came) == ("untested", True), hidden.came
+    assert (hidden.outcome, "rejected even without a cut: HTTP 400: " in hidden.came) == ("untested", True), hidden.came
     assert "top_k" not in hidden.came
-    assert "top_k is refused (Unrecognized request argument supplied: top_k)" in cut.came
+    assert "top_k is rejected (Unrecognized request argument supplied: top_k)" in cut.came
     assert "top_p is obeyed" in cut.came
 
 

@@ -464,7 +464,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     # Load
     "1 in 20 replies swapped under load": lambda: under_load(swapped, "another prompt"),
     "empty replies under load": lambda: under_load(emptied, "empty"),
-    "replies cut under load, say stop": lambda: under_load(shortened, "cut"),
+    "replies cut under load, say stop": lambda: under_load(shortened, "truncated"),
     "another model under load": overloaded,
     "prefix cache by first words": lambda: prefix(slice(0, 30)),
     "prefix cache by last words": lambda: prefix(slice(-8, None)),
