@@ -38,7 +38,7 @@ from harness.sweeps.running import reading_stamp, server_stamp
 NOT_RUN = "not run"
 """The reason of a cell without a record."""
 
-OTHER_SERVER = "the samples come from the server as the sweep file described it before"
+OTHER_SERVER = "some or all samples come from the server as the sweep file described it before"
 """The remark on a cell whose server's entry in the file has changed since its samples were made."""
 
 

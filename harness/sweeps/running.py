@@ -174,16 +174,17 @@ class _Cells:
     def __init__(self, sweep: Sweep, score: Scorer, watcher: Watcher, on_cell: OnCell) -> None:
         self._sweep, self._score, self._watcher, self._on_cell = sweep, score, watcher, on_cell
 
-    def ended(self, cell: Cell, reason: str = "", code: int = 0, *, sampled: bool = False, **now: Any) -> None:
+    def ended(self, cell: Cell, reason: str = "", code: int = 0, *, is_new: bool = False, **now: Any) -> None:
         """Record how the cell ended, and report it. The fields of the former record stay, but for those in `now`.
 
-        code: exit code that this run or scoring would have had as a command. sampled: a server was asked, now.
+        code: exit code that this run or scoring would have had as a command. is_new: a server was asked now, and no
+        samples were stored before.
         """
         former = self._former(cell)
         ended = msgspec.structs.replace(
             former,
             model=cell.model,
-            server=server_stamp(cell) if sampled or not former.server else former.server,
+            server=server_stamp(cell) if is_new or not former.server else former.server,
             reason=_whole_sentences(_in_one_line(reason)),
             code=code,
             **now,
@@ -265,6 +266,7 @@ class _Cells:
         server: the server started for the cell; None: the cell's options name the server.
         """
         reason, code, read = "", 0, dict[str, Any]()
+        is_new = not any(path.stat().st_size for path in self._sweep.folder(cell).glob("*/samples.*"))
         try:
             self._watcher.entering(cell.name)
             with prepare(cell.options, self._watcher, server=server) as prepared:
@@ -296,9 +298,9 @@ class _Cells:
         if reason:
             if self._sweep.folder(cell).joinpath("manifest.json").is_file():
                 self._score_of(cell, None)
-            self.ended(cell, reason, code, sampled=True, **read)
+            self.ended(cell, reason, code, is_new=is_new, **read)
             return
-        self.scored(cell, sampled=True, **read)
+        self.scored(cell, is_new=is_new, **read)
 
     def _read(self, cell: Cell, prepared: Prepared) -> dict[str, Any]:
         """Let the cell's server read its base's replies; the fields of its record that say what came."""
@@ -337,7 +339,7 @@ class _Cells:
         options = ScoreOptions.of(**self._sweep.score.plain, **tracking)
         return self._score(self._sweep.folder(cell), options, judge, self._watcher)
 
-    def scored(self, cell: Cell, *, sampled: bool = False, **read: Any) -> None:
+    def scored(self, cell: Cell, *, is_new: bool = False, **read: Any) -> None:
         """Grade and score the stored samples unless that is done, send the scores to the trackers that do not have
         them, and record it. read: as `_read` returns it.
         """
@@ -358,7 +360,7 @@ class _Cells:
         is_stored = bool(score.unsent) or not score.code
         sent_now = [name for name in to_send if is_stored and name not in score.unsent]
         done = stamp(sweep, cell) if is_stored else ""
-        self.ended(cell, reason, score.code, sampled=sampled, done=done, sent=(*sent_before, *sent_now), **read)
+        self.ended(cell, reason, score.code, is_new=is_new, done=done, sent=(*sent_before, *sent_now), **read)
 
 
 def _has_samples(sweep: Sweep, cell: Cell, questions: RunQuestions) -> bool:

@@ -360,6 +360,9 @@ def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_it
     # Scored again by other rules, the samples stay those of the former server.
     lines, warned = swept(60, score={"workers": 1, "k": [1]})
     assert ([line for line in lines if " answers at " in line], len(lines), warned) == ([], 1, True)
+    # More samples, by the server as it is now: the former ones are still in the run.
+    lines, warned = swept(60, benchmarks=[{"data": "a.jsonl", "samples": 2}])
+    assert (len(lines), warned) == (2, True)
     # Wrong twin: a cell without its run is sampled by the new server, and no warning is left.
     for folder in tmp_path.glob("results/s/ck-*"):
         shutil.rmtree(folder)
