@@ -354,7 +354,7 @@ def test_without_a_terminal_the_files_are_named_and_without_scores_nothing_is_au
     assert "write the samples with --out FILE, fill in the verdicts, and read them with --verdicts FILE" in refused.err
     write_run(tmp_path / "fresh", ROWS)
     refused = harness(tmp_path, "audit", "fresh", "--out", "todo.jsonl")
-    assert (refused.code, "not scored" in refused.err) == (3, True)
+    assert (refused.code, "no score" in refused.err) == (3, True)
 
 
 # --- from Python ---

@@ -147,7 +147,7 @@ def test_a_run_without_a_spread_or_a_score_is_refused(tmp_path: Path) -> None:
     given = harness(tmp_path, "plan", "results/mine", "--detect", "5", "--accuracy", "50")
     assert (given.code, "leave this option out" in given.err) == (2, True)
     (tmp_path / "results" / "mine" / "demo" / "scores.json").unlink()
-    assert "score it first" in harness(tmp_path, "plan", "results/mine", "--detect", "2").err
+    assert "run `harness score` first" in harness(tmp_path, "plan", "results/mine", "--detect", "2").err
 
 
 def test_a_printed_difference_is_one_that_the_samples_find(tmp_path: Path) -> None:

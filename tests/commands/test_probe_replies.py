@@ -474,7 +474,7 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     (finding,), (beyond,) = told["findings"], untold["findings"]
     (points,) = finding["likelihood"]["points"]
     assert (points["pairs"], points["low"] < points["points"] < 0, points["points"] < points["high"]) == (3, True, True)
-    assert f"by 3 pairs, {points['points']:+.1f} points" in finding["came"]
+    assert f"from 3 pairs: {points['points']:+.1f} points" in finding["came"]
     assert "detecting it takes" in finding["came"]
     assert "points" not in beyond["came"]
     # The run is now known as that of a copy with another gap, once.

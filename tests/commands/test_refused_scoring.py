@@ -167,7 +167,7 @@ def test_the_rules_in_force_are_compared_and_not_which_of_them_decided(
     assert not [*grading_warnings(run, scored(decided=theirs))]
     for twin, other in WRONG_TWINS.items():
         (warning,) = grading_warnings(run, scored(**other, decided=theirs))
-        assert ("other settings" if twin == "another option" else "different graders") in warning, twin
+        assert ("different settings" if twin == "another option" else "different graders") in warning, twin
 
 
 def test_a_judge_that_had_nothing_to_rule_on_changed_nothing() -> None:
@@ -231,7 +231,7 @@ def test_another_grading_is_named_by_both_comparisons(
     samples, plain = said(tmp_path, "compare", "a", "b", "--samples"), said(tmp_path, "compare", "a", "b")
     assert COMMON not in samples, "a rubric in one line is not the user's file"
     assert (differs in samples, said_of_graders in plain) == (True, True), (samples, plain)
-    assert [text in plain for text in ("different graders", "other settings")] == [
-        text in said_of_graders for text in ("different graders", "other settings")
+    assert [text in plain for text in ("different graders", "different settings")] == [
+        text in said_of_graders for text in ("different graders", "different settings")
     ]
     assert any(text in samples for text in ("judge: prompt", "judge: temperature", "graders:")) == bool(differs)

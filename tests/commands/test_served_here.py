@@ -60,7 +60,7 @@ BOTH = [state(), state("other")]
     [
         ([state()], "localhost:8001", [], None),
         ([state()], "localhost:8001", [state(**ENDED)], "mine, which was started here, has ended: .*signal 9"),
-        ([state()], "localhost:8001", [state(guard_started="gone")], "its guard, .* was kill"),
+        ([state()], "localhost:8001", [state(guard_started="gone")], "its guard .* was killed"),
         (BOTH, "localhost:8001 localhost:8002", [state(**ENDED)], None),
         (BOTH, "localhost:8001 localhost:8002", [state(**ENDED), state("other", **ENDED)], "has ended"),
         ([state()], "localhost:8001 localhost:9000", [state(**ENDED)], None),  # somebody else's may still answer
@@ -123,7 +123,7 @@ def test_each_endpoint_that_is_set_aside_is_looked_at_once_and_names_another_mod
                 assert time.monotonic() < due
                 time.sleep(0.01)
             assert n_looks() == n_waits
-    assert all("does not serve mine; it has other. It gets one request at a time" in each for each in told)
+    assert all("does not serve mine; it serves other. It gets one request at a time" in each for each in told)
     assert (len(told), found) == ((2, []) if listed == "other" else (0, [server.base_url] * 2))
 
 
