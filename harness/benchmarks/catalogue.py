@@ -87,7 +87,7 @@ def _unknown_error(name_or_path: str) -> UsageError:
     if not near and "/" in name_or_path:
         return UsageError(f"{shown} is neither a file nor the name of a benchmark")
     # Beside names that are near, the whole list would hide them.
-    listed = f".{near} Run `harness benchmarks` to list them all" if near else f"; there are {', '.join(listing)}"
+    listed = f".{near} Run `harness benchmarks` to list them all" if near else f"; expected one of {', '.join(listing)}"
     return UsageError(
         f"unknown benchmark {shown!r}{listed}; or give the path of a benchmark card (.yaml), or pass a file of "
         "questions as `data`"

@@ -234,7 +234,7 @@ def judge_fields(typed: str | None) -> dict[str, Any]:
         name, _, value = text.partition("=")
         option = options_of(JudgeOptions).get(name)
         if option is None or name not in JUDGE_KEYS:
-            there = f"a judge has no key {visible(name, 80)}; there are {', '.join(JUDGE_KEYS)}"
+            there = f"unknown judge key {visible(name, 80)}; expected one of {', '.join(JUDGE_KEYS)}"
             raise UsageError(there, field="judge")
         if name == "jury":
             juror = _addressed(value)

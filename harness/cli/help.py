@@ -271,7 +271,7 @@ class HelpingGroup(click.Group):
     """A group of commands whose errors name the commands that there are. unknown: how an unknown word is called."""
 
     command_class = Helping
-    unknown = "no command"
+    unknown = "unknown command"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -285,7 +285,8 @@ class HelpingGroup(click.Group):
             hint = misspelt(args[0], self.commands)
             if args[0] and not hint and "show" in self.commands:
                 hint = f" To see {args[0]}: {ctx.command_path} show {args[0]}"
-            ctx.fail(f"{self.unknown} {visible(args[0], 100)!r}; there are {', '.join(self.list_commands(ctx))}.{hint}")
+            listed = ", ".join(self.list_commands(ctx))
+            ctx.fail(f"{self.unknown} {visible(args[0], 100)!r}; expected one of {listed}.{hint}")
         return super().resolve_command(ctx, args)
 
 

@@ -26,7 +26,7 @@ SHOWN_LOG_LINES = 200
 class ServeGroup(HelpingGroup):
     """Engines and actions in one group; a misspelt name gets a suggestion."""
 
-    unknown = "no engine or action"
+    unknown = "unknown engine or action"
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of an engine or action, or of a plug-in's launcher; None for any other name."""

@@ -61,7 +61,7 @@ def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
         return name, value
     if values:
         there = ", ".join(visible(shown, 40) for shown in sorted(values)[:SHOWN_LEVELS])
-        raise UsageError(f"no question has {visible(name, 100)}={visible(value, 100)}; there are {there}")
+        raise UsageError(f"no question has {visible(name, 100)}={visible(value, 100)}; the values are {there}")
     names = sorted({visible(column, 60) for question in questions for column in question.metadata})
     there = f"they have {', '.join(names[:SHOWN_LEVELS])}" if names else "they have no metadata"
     raise UsageError(

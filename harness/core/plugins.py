@@ -192,7 +192,7 @@ def unknown_name_error(kind: Literal["exporter", "tracker"], noun: str, name: st
     ours = extensions(kind)
     listing = ", ".join([*ours, *names(kind)])
     return UsageError(
-        f"unknown {noun}; there are {listing}.{near_names(name, ours)} To add one, write a plug-in "
+        f"unknown {noun}; expected one of {listing}.{near_names(name, ours)} To add one, write a plug-in "
         "(examples/plugin_package).",
         field=field,
         value=name,

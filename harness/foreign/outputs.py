@@ -95,7 +95,9 @@ def read(
     keys = Keys(response_key, answer_key, question_key, id_key, sample_key)
     if format is not None and format not in FORMATS:
         raise UsageError(
-            f"unknown format; there are {', '.join(FORMATS)}.{near_names(format, FORMATS)}", field="tool", value=format
+            f"unknown format; expected one of {', '.join(FORMATS)}.{near_names(format, FORMATS)}",
+            field="tool",
+            value=format,
         )
     if any(keys) and format not in (None, "columns"):
         raise UsageError(f"leave out the column names: the format {format!r} has fixed columns")

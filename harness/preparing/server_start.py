@@ -98,7 +98,7 @@ def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
         words = (*_words_of(engine, line(model)), *fields.get("extra_flags", ()))
         engine, fields = engines.ANY_PROGRAM, fields | {"extra_flags": words}
     if engine not in ENGINES:
-        there = f"unknown engine; there are {', '.join(ENGINES)}.{misspelt(engine, ENGINES)}"
+        there = f"unknown engine; expected one of {', '.join(ENGINES)}.{misspelt(engine, ENGINES)}"
         raise UsageError(there, field="serve", value=engine)
     known = options_of(ServerSpec)
     if unknown := [name for name in fields if name not in known]:

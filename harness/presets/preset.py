@@ -189,7 +189,7 @@ def load(name: str) -> Preset:
     """The preset of that name. Raises `UsageError` that lists the names and suggests near ones."""
     listing = names()
     if name not in listing:
-        there = f"unknown preset; there are {', '.join(listing)}.{near_names(name, listing)}"
+        there = f"unknown preset; expected one of {', '.join(listing)}.{near_names(name, listing)}"
         raise UsageError(there, field="preset", value=visible(name, 60))
     path = _FOLDER / f"{name}.yaml"
     return validated(Preset, {"name": name, **read_mapping(path, "a preset")}, str(path), Preset.model_fields)

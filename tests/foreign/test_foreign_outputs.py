@@ -157,7 +157,7 @@ TEN = {"gen": "x", "answer": 1}
         ),
         (TEN | {"answer": None}, {}, "the reference answer is null"),
         (TEN, {"format": "limo"}, "is not a row of LIMO: it has no 'generated_responses'"),
-        (TEN, {"format": "lim"}, r"tool='lim': unknown format; there are .* Did you mean limo"),
+        (TEN, {"format": "lim"}, r"tool='lim': unknown format; expected one of .* Did you mean limo"),
         (TEN, {"format": "limo", "answer_key": "answer"}, "leave out the column names"),
         (TEN, {"format": "sglang"}, "contains no reference answers; .* benchmark"),
     ],

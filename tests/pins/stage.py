@@ -75,7 +75,7 @@ class Stage:
             self.keep(**read(value))
         return value
 
-    def listed(self, before: str = "(?:there are|expected one of) ") -> list[str]:
+    def listed(self, before: str = "expected one of ") -> list[str]:
         """The values that the last refusal names, so that a new one has a step that nobody pinned yet."""
         (values,) = re.findall(rf"{before}(.*?)\.?(?:\. |\n|$)", self._refusal)
         return str(values).split(", ")

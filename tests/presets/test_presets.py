@@ -140,7 +140,7 @@ def test_each_rule_of_a_card_is_warned_of_once(name: str, change: dict[str, Any]
 def test_an_unknown_preset_names_the_near_one() -> None:
     with pytest.raises(UsageError, match=r"preset='qwq-32': unknown preset; .* Did you mean qwq-32b\?"):
         presets.load("qwq-32")
-    with pytest.raises(UsageError, match=r"unknown preset; there are deepseek-r1"):
+    with pytest.raises(UsageError, match=r"unknown preset; expected one of deepseek-r1"):
         presets.load("../spec")
 
 

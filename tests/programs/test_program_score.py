@@ -88,7 +88,7 @@ def test_without_a_sandbox_nothing_is_run_and_one_sentence_says_so(
 ) -> None:
     run, _ = a_run(tmp_path)
     monkeypatch.setattr(bubblewrap, "PROGRAM", "no-such-bwrap")
-    for kind, message in (("bwrap", "nothing was executed"), ("none", "there are bwrap")):
+    for kind, message in (("bwrap", "nothing was executed"), ("none", "expected one of bwrap")):
         done = harness(tmp_path, "score", "run", "--sandbox", kind)
         assert (done.code, message in done.err, "Traceback" in done.err) == (UsageError.exit_code, True, False), (
             done.err

@@ -94,7 +94,7 @@ def test_what_no_version_can_start_is_refused(engine: str, fields: dict[str, Any
 
 
 def test_a_device_that_is_not_there_is_refused_and_determinism_recorded() -> None:
-    with pytest.raises(LaunchError, match="no device 9 here"):
+    with pytest.raises(LaunchError, match="device 9 does not exist"):
         accelerators.slices("cuda", 1, 1, ["9"], ["0", "1"])
     assert planned(spec("vllm", deterministic=True)).versions["deterministic"] == "on"
 
@@ -184,7 +184,7 @@ def test_the_releases_for_npus_are_those_of_the_page() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("vlm m", "no engine or action 'vlm'; there are command, fetch, "),
+        ("vlm m", "unknown engine or action 'vlm'; expected one of command, fetch, "),
         ("vlm m", "Did you mean vllm?"),
         ("vllm m --tp 0", "--tp 0: expected a number greater than or equal to 1"),
         ("vllm m --memory-fraction 0", "--memory-fraction 0.0: expected a number greater than 0"),

@@ -121,7 +121,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("sweep rows.yaml --dry-run", "unknown key 'table.zzz'. Known keys: layout, shown, columns, base, k."),
         ("compare A A", "A is given twice: give another run to compare it with"),
         ("show A --filter level=hard", "no question of this run has 'level' in its metadata; they have topic"),
-        ("show L --filter level=odd", "no question has level=odd; there are easy, hard"),
+        ("show L --filter level=odd", "no question has level=odd; the values are easy, hard"),
         ("run --data q.jsonl.xz", ".xz is not supported: unpack an archive; save a sheet as UTF-8 CSV"),
         (
             "run demo --out /proc/x",
@@ -130,7 +130,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         (f"run demo --out {'x' * 256}", "xxx: File name too long. Give a path that you can read."),
         (f"report {'x' * 256}", "/manifest.json: File name too long"),
         ("verify A --published q.jsonl", "q.jsonl is another kind of file"),
-        ("serve Qwen/QwQ-32B", "no engine or action 'Qwen/QwQ-32B'; there are "),
+        ("serve Qwen/QwQ-32B", "unknown engine or action 'Qwen/QwQ-32B'; expected one of "),
     ],
 )
 def test_a_wrong_word_is_answered_with_what_to_do(

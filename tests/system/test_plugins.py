@@ -107,7 +107,7 @@ def test_the_example_package_does_all_seven_things(installed: Path, tmp_path: Pa
     served = harness(tmp_path, installed, "serve", "palindromes", "pal", "--dry-run")
     assert "harness_palindromes.serving pal" in served.out, served.err
     gone = harness(tmp_path, tmp_path, "serve", "palindromes", "pal", "--dry-run")
-    assert (gone.code, "no engine or action 'palindromes'" in gone.err) == (2, True)
+    assert (gone.code, "unknown engine or action 'palindromes'" in gone.err) == (2, True)
 
 
 def test_a_package_that_raises_at_import_is_one_sentence_where_it_is_used(tmp_path: Path) -> None:

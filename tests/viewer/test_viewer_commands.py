@@ -107,7 +107,7 @@ def test_an_undecided_sample_says_why(tmp_path: Path, reply: str, reason: str | 
         (["a", "第一组"], 2, "demo has no question '第一组'."),
         (["a", "x" * 5000], 2, "demo has no question 'xxx"),
         (["a", "b", "a"], 2, "unexpected argument a: `harness show` takes RUN [QUESTION[:SAMPLE]]"),
-        (["a", "--filter", "level=难"], 2, "no question has level=难; there are Level 1, Level 5"),
+        (["a", "--filter", "level=难"], 2, "no question has level=难; the values are Level 1, Level 5"),
         (["c"], 3, "there is no run at"),
         (["a", "--benchmark", "dem"], 2, "run a has no benchmark 'dem'. Did you mean demo?"),
         (["a", "--grep", " "], 2, "1 to 1000 characters"),
@@ -205,7 +205,7 @@ def test_samples_are_shown_by_a_column_of_the_questions(tmp_path: Path) -> None:
     assert titles(shown(tmp_path, "a", "--filter", "done=true", "--correct")) == ["demo · q1 · sample 0"]
     assert titles(shown(tmp_path, "a", "--filter", "done=true", "--filter", "单元=第2单元")) == []
     refusals = {
-        "单元=3": "no question has 单元=3; there are 第1单元, 第2单元",
+        "单元=3": "no question has 单元=3; the values are 第1单元, 第2单元",
         "难度=3": "they have done, 单元. A card keeps a column with `metadata: [难度]`.",
         "单元": "expected a filter COLUMN=VALUE",
     }

@@ -370,7 +370,7 @@ def load(name: str) -> Provider:
         return plugins.record("provider", name, provider, Provider)
     if name not in provider_names:
         raise UsageError(
-            f"expected one of {', '.join(provider_names)}.{near_names(name, provider_names)}"
+            f"unknown provider; expected one of {', '.join(provider_names)}.{near_names(name, provider_names)}"
             f" For any other OpenAI-compatible address, set only base_url.",
             field="provider",
             value=visible(name, 60),

@@ -271,5 +271,7 @@ def maker_of(word: str | None) -> tuple[str, SandboxMaker]:
     if kind in ENGINES:
         return kind, ContainerEngine(kind, image)
     raise UsageError(
-        f"unknown sandbox; there are bwrap and {', '.join(ENGINES)} ({ENGINES[0]}:IMAGE)", field="sandbox", value=word
+        f"unknown sandbox; expected one of bwrap, {', '.join(ENGINES)} ({ENGINES[0]}:IMAGE)",
+        field="sandbox",
+        value=word,
     )
