@@ -436,7 +436,9 @@ class Card(_Part):
         except UsageError as error:
             raise ValueError(f"judge: {error}") from error
         if form.shows_rubric and not self.columns.rubric:
-            raise ValueError(f"the judge form {self.judge} shows a rubric: set `columns.rubric` to the rubric column")
+            raise ValueError(
+                f"the judge form {self.judge} requires a rubric: set `columns.rubric` to the name of the rubric column"
+            )
         if self.right_from is not None and not (form.gives_points and self.right_from <= (form.points or math.inf)):
             most = "no points" if not form.gives_points else f"at most {form.points:g} points"
             raise ValueError(f"right_from is {self.right_from:g}, but the judge form awards {most}")

@@ -184,7 +184,8 @@ def _template(text: object, where: str, field: str) -> str:
     for name in (*placeholders(plain), "{question}", "{choices}"):
         if name != field and name in plain:
             filled = f"only {field}" if field else "nothing"
-            raise UsageError(f"{where}: args.template has {visible(name, 40)}; a card fills in {filled}: remove it")
+            which = visible(name, 40)
+            raise UsageError(f"{where}: args.template contains {which}, but a card fills in {filled}; remove {which}")
     return plain.replace("{prompt}", "{question}")
 
 

@@ -94,8 +94,11 @@ class JudgeForm(Part):
             "`reply: json` requires `fields` with exactly one verdict or points": (
                 self.reply == "json" and holds.count("verdict") + holds.count("points") != 1
             ),
-            "`reads` is required in a form with verdicts, and only there": bool(self.reads) != needs_reads,
-            "`points` is required in a form with points, and only there": (self.points is not None) != needs_points,
+            "`reads` is required in a form with verdicts and not allowed in any other form": bool(self.reads)
+            != needs_reads,
+            "`points` is required in a form with points and not allowed in any other form": (
+                (self.points is not None) != needs_points
+            ),
             "`reply: criteria` requires {rubric} in `prompt`": self.reply == "criteria" and not self.shows_rubric,
             "`allowed` may contain only 0 to `points`": not all(0 <= p <= (self.points or 0) for p in self.allowed),
         }

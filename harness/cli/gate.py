@@ -81,8 +81,8 @@ def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, b
         n = each.n_questions
         known = f"the policy and {each.deviation.known} runs" if each.deviation.known else "the policy"
         click.echo(
-            f"{visible(each.benchmark)}: {count_noun(n, 'question')}; samples: {seen.rounds * n:,.0f} without a loss, "
-            f"{seen.rounds_of_loss * n:,.0f} with the loss, {each.max_rounds * n:,} at most"
+            f"{visible(each.benchmark)}: {count_noun(n, 'question')}; expected samples: {seen.rounds * n:,.0f} if "
+            f"there is no loss, {seen.rounds_of_loss * n:,.0f} if there is a loss; at most {each.max_rounds * n:,}"
         )
         for which, (ahead, concurrency) in zip(("without a loss", "at most"), each.ahead, strict=False):
             if ahead is not None:

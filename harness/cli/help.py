@@ -326,7 +326,8 @@ def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> in
     lines = []
     for translation in translations(args, takes):
         lines.append(translation.line())
-        click.echo(lines[-1] or "# no command: it names no benchmark or model that is known here", err=not lines[-1])
+        none = "# no equivalent command: the arguments name no benchmark or model that the harness knows"
+        click.echo(lines[-1] or none, err=not lines[-1])
         for reason in dict.fromkeys(translation.notes.values()):
             flags = ", ".join(flag for flag, why in translation.notes.items() if why == reason)
             click.echo(f"# {flags}: {reason}.", err=True)

@@ -101,11 +101,12 @@ def _verdict_line(report: ProbeReport) -> str:
         return f"no check could run, so there is no result ({count_noun(len(report.findings), 'check')} untested)"
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
     if report.sound:
-        verdict = "nothing spoils a score" if report.thorough else "nothing that was tested spoils a score"
+        which = "no check" if report.thorough else "no check that ran"
+        verdict = f"{which} found a problem that would invalidate a score"
     elif report.differs:
-        verdict = "its replies have another distribution than the base's: scores of the two are of two set-ups"
+        verdict = "its replies have a different distribution from the base's, so their scores are not comparable"
     else:
-        verdict = f"{n['spoils']} of its checks would spoil a score"
+        verdict = f"{n['spoils']} of its checks found a problem that would invalidate a score"
     if report.ended:
         verdict = f"NOT finished, {report.ended}; {verdict}"
     warned = ", ".join(finding.check for finding in report.findings if finding.outcome == "warns")

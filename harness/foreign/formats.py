@@ -495,7 +495,7 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
     if column is not None:
         near = near_names(column, columns)
         return UsageError(f"{row.where} has no column {visible(column)!r} for {role}; it has {have}.{near}")
-    named = f"specify the column of {role} with {field}"
+    named = f"use {field} to specify the column for {role}"
     if perhaps is not None:
         named += f" ({field}={perhaps} if {visible(perhaps, 60)} contains the replies)"
     usual = {"response_key": "response, output, completion, gen …", "answer_key": "answer, reference, gold, target …"}

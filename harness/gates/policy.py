@@ -228,9 +228,9 @@ def _with_published(policy: Policy, path: Path) -> Policy:
         if len({score.value for score in scores}) != 1:
             titles = ", ".join(f"{in_percent(each.value)} ({visible(each.source.title, 80)})" for each in scores[:8])
             raise UsageError(
-                f"{path}: benchmarks.{name}.baseline: expected one published score of the model in run "
+                f"{path}: benchmarks.{name}.baseline: expected exactly one published score for the model in `run` "
                 f"({visible(model, 80) or 'which is not set'}), found {titles or 'none'}; to choose one, write "
-                "`published: TITLE`, and set in run the settings that distinguish them"
+                "`published: TITLE`, and add to `run` the settings that distinguish them"
             )
         best = max(scores, key=lambda score: score.samples or 0)
         floor = {"floor": 100 * best.value, "floor_samples": best.samples or 1, "floor_unit": 100 * best.unit}

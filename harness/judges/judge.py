@@ -565,8 +565,8 @@ def _missing_warning(replies: Replies, n_answers: int, outcome: Outcome | None) 
         return ""
     why = "" if outcome is None else f" ({_why_unanswered(outcome)})"
     return (
-        f"the judge has not replied about {len(replies.missing):,} of {count_noun(n_answers, 'answer')}{why}: these "
-        "keep the verdict without the judge; to ask again, repeat the command"
+        f"the judge has not ruled on {len(replies.missing):,} of {count_noun(n_answers, 'answer')}{why}; these keep "
+        "the verdict they had without the judge. To ask again, run the same command"
     )
 
 

@@ -102,9 +102,9 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
 def _check_batch(reached: ReachedServers, api: API) -> None:
     """Raise `UsageError` unless the provider has batches of this API, and one address."""
     if reached.provider.batches is None:
-        raise UsageError(f"batches of {reached.provider.name} are not supported: leave this option out", field="batch")
+        raise UsageError(f"batches are not supported with {reached.provider.name}: omit this option", field="batch")
     if not api.in_batches:
-        raise UsageError(f"batches of api={api.name} are not supported: leave this option out", field="batch")
+        raise UsageError(f"batches are not supported with api={api.name}: omit this option", field="batch")
     if len(reached.endpoints) > 1:
         raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
 

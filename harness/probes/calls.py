@@ -222,7 +222,7 @@ def _no_call(subject: Subject, first: Reply, remedy: str) -> Seen:
         return warns(SENT, f"{came}: its chat template does not support tools, or {remedy}")
     if subject.may_force and subject.server.engine in PARSER_FLAGS and len(forced) == 2:
         return warns(SENT, f"no call, although tool_choice is required; {remedy}")
-    return untested(SENT, "no call: the model makes none, or the server ignores tool_choice")
+    return untested(SENT, "no call: the model may not support tool calls, or the server ignores tool_choice")
 
 
 def _left_in_text(subject: Subject) -> Seen:

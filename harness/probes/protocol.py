@@ -282,8 +282,9 @@ def _empty_replies(subject: Subject) -> Seen:
     if not n:
         return untested(sent, "no reply had more than one token")
     if not n_lost:
-        return sound(sent, "no reply was empty for a prompt that got text at other times")
-    came = f"{n_lost} of {n} were empty with finish_reason stop, although their prompts got text at other times"
+        return sound(sent, "no reply was empty for a prompt that produced text in other requests")
+    otherwise = "although the same prompts produced text in other requests"
+    came = f"{n_lost} of {n} were empty with finish_reason `stop`, {otherwise}"
     return spoils(sent, came) if n_lost >= MIN_EMPTY and n_lost > MAX_EMPTY * n else warns(sent, came)
 
 

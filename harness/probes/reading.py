@@ -182,11 +182,14 @@ def read_missing(
         if np.abs(np.subtract(now, before[known].logprobs)).mean() > ANOTHER_NATS:
             if not path.name.startswith("copy-"):  # All copies are compared with these values.
                 raise UsageError(
-                    f"{in_words(server)} computes other log-probabilities than the base did before. Give the server of "
-                    f"the base; or, if it was changed on purpose, remove {path.parent} and probe again",
+                    f"{in_words(server)} computes different log-probabilities than the base did before. Give the "
+                    f"base's server; or, if the base was changed on purpose, remove {path.parent} and probe again",
                     field="reference",
                 )
-            watcher.warn(f"{in_words(server)} computes other log-probabilities than before; stored values are replaced")
+            watcher.warn(
+                f"{in_words(server)} now computes different log-probabilities than before; the stored values will be "
+                "replaced"
+            )
             write_atomically(path, b"")
             before = {}
     missing = [place for place, (_, ids) in sent.items() if place not in before or before[place].ids[: len(ids)] != ids]

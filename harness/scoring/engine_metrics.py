@@ -136,7 +136,8 @@ def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
         remark = f"{', '.join(unclear)} unknown: a counter disappeared, appears twice, or is not a number"
     for served in {*names} - {name}:
         if rise(*(page.models.get(served, {}).get("tokens", {}) for page in (pages[0], pages[-1]))) != 0:
-            remark = f"the server also served {_quote(served)}, so its times and rates are not only those of this run"
+            other = "so its times and rates include requests from outside this run"
+            remark = f"the server also served {_quote(served)}, {other}"
     return quantities, remark
 
 

@@ -144,8 +144,8 @@ def follow(
         raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
     minutes = f"{patience_s / 60:g} min"
     waiting = (
-        f"waiting for checkpoints that match {patterns}, relative to {Path.cwd()}: each is run once it has not changed "
-        f"for {SETTLED_S:g} s; the sweep ends when none has appeared for {minutes}"
+        f"waiting for checkpoints that match {patterns}, relative to {Path.cwd()}; each one runs after it has been "
+        f"unchanged for {SETTLED_S:g} s, and the sweep ends if no new one appears for {minutes}"
     )
     changed_when_run: dict[Path, float] = {}  # checkpoint → its last change up to the end of its run
     code, last_run_s, in_use = None, now(), ""

@@ -267,7 +267,7 @@ def test_examples_show_each_turn_under_its_role() -> None:
     ("changed", "reason"),
     [
         ({"judge": "prof"}, "unknown judge prompt 'prof'"),
-        ({"judge": "proofbench"}, "shows a rubric: set `columns.rubric`"),
+        ({"judge": "proofbench"}, "requires a rubric: set `columns.rubric`"),
         ({"judge": "simpleqa", "right_from": 1}, "the judge form awards no points"),
         ({"judge": "brokenarxiv", "right_from": 3}, "right_from is 3, but the judge form awards at most 2 points"),
         ({"judge": "./none.yaml"}, "none.yaml"),

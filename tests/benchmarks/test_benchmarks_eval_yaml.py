@@ -181,19 +181,19 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
         (solved({"name": "prompt_template"}), "solvers (prompt_template): args.template must be a string"),
         (
             solved({"name": "prompt_template", "args": {"template": "{story} {prompt}"}}),
-            "args.template has {story}; a card fills in only {prompt}",
+            "args.template contains {story}, but a card fills in only {prompt}",
         ),
         (
             solved({"name": "prompt_template", "args": {"template": "{prompt} {{question}}"}}),
-            "args.template has {question}; a card fills in only {prompt}",
+            "args.template contains {question}, but a card fills in only {prompt}",
         ),
         (
             solved({"name": "system_message", "args": {"template": "Use {x}"}}),
-            "args.template has {x}; a card fills in nothing",
+            "args.template contains {x}, but a card fills in nothing",
         ),
         (
             solved({"name": "system_message", "args": {"template": "Use {prompt}"}}),
-            "args.template has {prompt}; a card fills in nothing",
+            "args.template contains {prompt}, but a card fills in nothing",
         ),
         (solved(MATHS["solvers"][2], {"name": "generate"}), "a card generates one reply per sample; keep only one"),
         (solved({"name": "prompt_template", "args": {"template": "{prompt}", "x": 1}}), "a card cannot express args.x"),

@@ -354,7 +354,7 @@ REFUSALS: list[tuple[str, Check, str]] = [
     ("a second finish reason", several("finish_reason"), "the same"),
     ("is not an event field", is_damaged, "the text of a damaged field would be lost in silence"),
     ("not an event stream", is_damaged, "with a damaged first line, a body is not taken for a stream"),
-    ("an event of the stream is not", is_damaged, "the text of a damaged event would be lost in silence"),
+    ("an event in the stream is not", is_damaged, "the text of a damaged event would be lost in silence"),
     ("for a block that has not started", TRUE, "a delta of another block would be joined to this one"),
     ("characters in pieces but", lacks_deltas, "a delta was lost, and which statement is right cannot be known"),
     ("ended within an event", TRUE, ""),

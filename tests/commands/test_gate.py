@@ -113,7 +113,7 @@ def test_a_published_score_is_a_floor_if_it_is_one(
     text = f"run: {{model: DeepSeek-R1-Distill-Qwen-7B, {run}}}\nbenchmarks: {watches}"
     tmp_path.joinpath("gate.yaml").write_text(text, encoding="utf-8")
     if floor is None:
-        with pytest.raises(UsageError, match="expected one published score"):
+        with pytest.raises(UsageError, match="expected exactly one published score"):
             read(tmp_path / "gate.yaml")
     else:
         watched = read(tmp_path / "gate.yaml").benchmarks[benchmark]

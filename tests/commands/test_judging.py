@@ -304,7 +304,7 @@ def test_a_judge_is_asked_once_and_an_answer_without_a_verdict_stays_undecided(f
         first = judge_run(four, serve(server))
     # Refused before any other answer came, it is asked again, and given up when its attempts are used.
     why = r"HTTP 400: not this one( \(given up after 5 attempts\))?"
-    assert re.search(rf"not replied about 1 of 4 answers \({why}\): ", " ".join(first.scores[0].sentences))
+    assert re.search(rf"not ruled on 1 of 4 answers \({why}\); ", " ".join(first.scores[0].sentences))
     assert "gave no verdict on them" in " ".join(first.scores[0].sentences)
     assert first.reports[0].n_missing == 1
     # A judge that cannot be asked is an error as long as a reply is missing; with all replies nobody is asked.

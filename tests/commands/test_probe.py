@@ -81,7 +81,7 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
         passed = harness(tmp_path, "probe", well.base_url, "--checks", "usage,context")
         ill = harness(tmp_path, "probe", spoilt.base_url, "--checks", "context,streaming", "--json", "--quiet")
     assert passed.code == 0, passed.out
-    assert "nothing spoils a score" in passed.out
+    assert "no check found a problem that would invalidate a score" in passed.out
     assert [line for line in passed.err.splitlines() if line.startswith("probe: ")] == [
         "probe: usage …",
         "probe: usage: sound",
@@ -238,7 +238,7 @@ def test_empty_replies_are_counted_by_one_check_and_mislead_no_other(share: floa
     seen = found(asker(empties_some(share)), "protocol", "sampling", "load")
     accused = {check: finding.came for check, finding in seen.items() if finding.outcome == "spoils"}
     assert accused.keys() == {"empty replies"}, accused
-    assert "were empty with finish_reason stop" in accused["empty replies"]
+    assert "were empty with finish_reason `stop`" in accused["empty replies"]
 
 
 # The first eight requests of `load` come one by one.
@@ -252,7 +252,10 @@ def test_an_empty_reply_at_any_place_of_a_check_ends_no_probe_and_accuses_no_loa
 
 def test_a_prompt_that_only_empty_replies_answer_is_the_models_own_silence() -> None:
     seen = found(asker(empties(lambda body: "virus" in str(body["messages"]))), "empty replies")["empty replies"]
-    assert (seen.outcome, seen.came) == ("sound", "no reply was empty for a prompt that got text at other times")
+    assert (seen.outcome, seen.came) == (
+        "sound",
+        "no reply was empty for a prompt that produced text in other requests",
+    )
 
 
 # ---- servers that limit, fail or leave

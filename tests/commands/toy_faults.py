@@ -324,7 +324,7 @@ def empties(is_empty: Callable[[Body], bool]) -> Fault:
             choice.pop("logprobs", None)
         return answer
 
-    return fault("empty replies", says="were empty with finish_reason stop", whole=empty)
+    return fault("empty replies", says="were empty with finish_reason `stop`", whole=empty)
 
 
 def empties_some(of: float) -> Fault:

@@ -523,7 +523,7 @@ def test_what_means_nothing_by_the_batch_is_refused(asked: dict[str, Any], tmp_p
             harness.run(**{"base_url": "http://127.0.0.1:1", **asked, **more})
     with (
         FakeServer(BatchProvider().answer) as server,
-        pytest.raises(harness.UsageError, match="batches of deepseek are not supported"),
+        pytest.raises(harness.UsageError, match="batches are not supported with deepseek"),
     ):
         harness.run(base_url=server.base_url, provider="deepseek", **asked)
 

@@ -96,7 +96,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"api": "messages", "drop": "max_tokens"}, "api=messages needs max_tokens"),
     ({"api": "messages", "thinking": "off"}, "cannot send chat template arguments"),
     ({"api": "messages", "header": {"Anthropic-Version": "sk-ant-api03-AbCd0123456789xyz"}}, "looks like a key"),
-    ({"api": "messages", "batch": True}, "batches of api=messages are not supported"),
+    ({"api": "messages", "batch": True}, "batches are not supported with api=messages"),
     (
         {"api": "messages", "provider": "anthropic", "model": "claude-opus-5", "temperature": 1.0, **KEY},
         "claude-opus-5 does not accept it",

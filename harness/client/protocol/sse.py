@@ -414,7 +414,7 @@ class ReplyParser:
         if type(value) is not dict:
             if self._is_error:
                 raise self._stated(value)
-            raise self._fail("malformed", f"an event of the stream is not a JSON object: {self._quote(data)}")
+            raise self._fail("malformed", f"an event in the stream is not a JSON object: {self._quote(data)}")
         self._take_event(value)
 
     def _take_event(self, value: dict[str, Any]) -> None:
@@ -456,7 +456,7 @@ class ReplyParser:
                 return data.decode("utf-8", "replace").strip()
             if not data.strip():
                 return {}
-            message = f"an event of the stream is not JSON ({error}): {self._quote(data)}"
+            message = f"an event in the stream is not valid JSON ({error}): {self._quote(data)}"
             raise self._fail("malformed", message) from error
 
     # -- the end -------------------------------------------------------------------------------------------------

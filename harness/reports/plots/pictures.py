@@ -95,8 +95,8 @@ def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plo
     return Plot(
         name="accuracy",
         title=title,
-        summary="Thick line: 95% interval, same questions, asked again. Thin line: other questions of this kind."
-        f"{across}{cut}",
+        summary="Thick line: 95% interval if the same questions were asked again. Thin line: 95% interval for other "
+        f"questions of this kind.{across}{cut}",
         columns=("series", "value", "published", "accuracy", "sampling_low", "sampling_high", *ENDS[2:]),
         rows=tuple(rows),
         x=axis,

@@ -243,8 +243,8 @@ def _rule_of(report: dict[str, Any]) -> tuple[str, str]:
     if report.get("code") == EXIT_MEMORY:
         return "memory limit", error
     if isinstance(number, int):
-        error = error or f"ended by the signal {signal.Signals(number).name if number in _SIGNALS else number}"
-    return "exception", error or f"ended with the exit code {report.get('code')}"
+        error = error or f"killed by signal {signal.Signals(number).name if number in _SIGNALS else number}"
+    return "exception", error or f"exited with code {report.get('code')}"
 
 
 _SIGNALS = frozenset(signal.Signals)
