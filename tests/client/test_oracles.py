@@ -324,12 +324,12 @@ def is_damaged(events: list[Any], data: bytes) -> bool:
 REFUSALS: list[tuple[str, Check, str]] = [
     # what our sentence has; whether that is true of the events; why what a package reads may be refused so
     *(
-        (f"its {name} is not a string", other(name, str, NONE), "the packages check no types")
+        (f"its {name} is ", other(name, str, NONE), "the packages check no types")
+        for name in ("content", "reasoning", "reasoning_content", "text")
+    ),
+    *(
+        (f"its {name} is not a string", other(name, str, NONE), "the same")
         for name in (
-            "content",
-            "reasoning",
-            "reasoning_content",
-            "text",
             "thinking",
             "signature",
             "status",
