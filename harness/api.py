@@ -368,13 +368,14 @@ def sweep(
 
 @takes(ProbeOptions)
 def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> ProbeReport:
-    """Check a server for faults in protocol, sampling, context, chat template, load or weights that would spoil a
+    """Check a server for faults in protocol, sampling, context, chat template, load or weights that would invalidate a
     score.
 
     base_url: the server's URL; None means OPENAI_BASE_URL, or otherwise the running server. The options are those of
-    `harness probe`, with the same names. The report's `sound` is true if nothing would spoil a score. Each of its
-    `findings` says what was sent, what came back, why it matters and how to fix it. Raises `UsageError`; `ServerError`
-    if the server is unreachable; or, on a signal, `Interrupted`, whose `report` contains the finished checks, if any.
+    `harness probe`, with the same names. The report's `sound` is true if no check found a problem that would
+    invalidate a score. Each of its `findings` says what was sent, what came back, why it matters and how to fix it.
+    Raises `UsageError`; `ServerError` if the server is unreachable; or, on a signal, `Interrupted`, whose `report`
+    contains the finished checks, if any.
 
     >>> probed = harness.probe("http://127.0.0.1:8000", checks=["protocol"])
     >>> [finding.check for finding in probed.findings if finding.outcome == "spoils"]

@@ -49,12 +49,12 @@ class Run:
 
     @property
     def reached(self) -> str:
-        """A sentence if the target error was reached; otherwise empty."""
+        """A message that the target error was reached; empty if it was not."""
         return self.outcome.reached
 
     @property
     def missed(self) -> str:
-        """A sentence if there is a target error that was not reached; otherwise empty."""
+        """A message that the target error was not reached; empty if it was reached or if there is none."""
         return self.outcome.missed
 
     def __fspath__(self) -> str:
@@ -179,8 +179,8 @@ class Swept:
         return self.folder / cell
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one flat dictionary per cell: its position on each axis, its numbers (accuracies are fractions), and
-        why it failed.
+        """Return one flat dictionary per cell: its position on each axis, its numbers (accuracies are fractions), and,
+        if it failed, the reason.
         """
         return [msgspec.to_builtins(row) for row in table.records(self.ended)]
 

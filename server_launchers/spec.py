@@ -159,7 +159,7 @@ class ServerSpec(Options):
     """Python interpreter that has the router installed. Default: the current one, or the engine's."""
 
     health_path: Annotated[str | None, Option()] = None
-    """Path that returns 200 once a `command` server is ready."""
+    """URL path that returns status 200 once a `command` server is ready."""
     start_timeout: Annotated[float, Option(above=0)] = 600.0
     """Maximum time without new log output during startup, in seconds. Default: 600."""
     stop_grace: Annotated[float, Option(least=0)] = 20.0

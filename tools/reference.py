@@ -82,23 +82,24 @@ EXITS = {
     "2": "Error in usage, configuration or an input file; or the server is unreachable or rejects requests.",
     "3": "The run folder cannot be used: it has different settings, is locked by another run or is damaged, or the "
     "disk is full.",
-    "4": "Stopped by a rule (a budget or the canary); or `compare` or `verify` found a run to be worse or to disagree.",
+    "4": "The run was stopped by a rule (a budget or the canary); or `compare` found that a run is worse; "
+    "or `verify` found that a score disagrees with published scores.",
     "5": "A sandbox or a grading process could not be restarted. Run the same command again to resume.",
     "128+n": "Stopped by signal n (130: Ctrl-C, 143: SIGTERM).",
 }
 
 VARIABLES = {
-    "HARNESS_RESUMED_BY": "Command that Ctrl-C suggests for resuming the run. Set by the demo.",
+    "HARNESS_RESUMED_BY": "Command to resume the run, shown after Ctrl-C. Set by the demo.",
     "HARNESS_CACHE": "Folder for weights and tools. Default: `reasoning-harness` in `$XDG_CACHE_HOME` or `~/.cache`.",
     "HARNESS_STATE": "Folder for records of running servers. Default: in `$XDG_STATE_HOME` or `~/.local/state`.",
     "HARNESS_DATASETS": "Folders with your own cards, separated as in `PATH`. They take precedence over the built-in "
     "cards.",
     "HARNESS_GRADERS": "Modules from which verifiers may be called, separated by commas.",
-    "HARNESS_SERVER_KEY": "API key that a server started here requires from clients. The harness sets it for the "
-    "engine.",
-    "OPENAI_BASE_URL": "Server URL, if no option names a server.",
-    "OPENAI_API_KEY": "API key for `openai` and for addresses of no known provider. Other providers have their own "
-    "variables.",
+    "HARNESS_SERVER_KEY": "API key that a server started by the harness requires from clients. "
+    "The harness sets it for the engine.",
+    "OPENAI_BASE_URL": "Server URL to use if no option specifies one.",
+    "OPENAI_API_KEY": "API key for `openai` and for servers that do not belong to a known provider. "
+    "Other providers have their own variables.",
     "HF_TOKEN, HF_ENDPOINT, HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE": "Same meaning as in the `huggingface_hub` library.",
     "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY": "Proxies (`http://` only). Requests to private addresses never "
     "use a proxy.",

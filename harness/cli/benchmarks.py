@@ -38,7 +38,7 @@ def list_(as_json: bool) -> None:
 @command.command("show")
 @click.argument("name")
 def show(name: str) -> None:
-    """Print NAME's card (a name, an alias, a card's file, or hf://datasets/OWNER/NAME) and its first prompts.
+    """Print the card and the first prompts of NAME (a name, an alias, a card file, or hf://datasets/OWNER/NAME).
 
     \b
     harness benchmarks show aime24

@@ -1,4 +1,4 @@
-"""`harness probe`: checks a server for everything that would spoil a score from it."""
+"""`harness probe`: checks a server for everything that would invalidate a score from it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ServeGroup(HelpingGroup):
 )
 @click.pass_context
 def command(ctx: click.Context, models: bool) -> None:
-    """Start an inference server and wait until it answers; list or stop servers, or show their logs.
+    """Start an inference server and wait until it is ready; list or stop servers, or show their logs.
 
     \b
     harness serve ENGINE MODEL [options] [-- engine flags]
@@ -94,7 +94,7 @@ class _EngineCommand(Helping):
 
 _OURS = (
     click.Argument(["model"], default=""),
-    click.Option(["--name"], help="Name in `serve status` and `serve stop`. Default: from the model."),
+    click.Option(["--name"], help="Name in `serve status` and `serve stop`. Default: derived from the model name."),
     click.Option(
         ["--detach"], is_flag=True, help="Return once the server is ready. Stop it with `harness serve stop`."
     ),

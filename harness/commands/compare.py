@@ -229,7 +229,7 @@ class Verified:
     reason: str = ""
     """Why scores published under the benchmark's name are not compared; empty if they are."""
     judge: str | msgspec.UnsetType = msgspec.UNSET
-    """A sentence if a judge decided verdicts; absent otherwise."""
+    """A note that a judge decided some verdicts; absent if none did."""
 
 
 def verify(source: Path, options: VerifyOptions) -> list[Verified]:

@@ -94,7 +94,7 @@ class Needed:
     n_questions: int
     """Number of questions."""
     accuracy: float
-    """Accuracy of that run, of the published models, or as given; as a fraction."""
+    """Accuracy of that run or of the published models, or the accuracy that was given; a fraction."""
     deviation: float
     """Standard deviation of a single sample around its question's probability of being correct, as a fraction."""
     samples: int | None
@@ -122,8 +122,8 @@ class Needed:
     requested difference.
     """
     by_samples: Mapping[int, float]
-    """Samples per question → minimum detectable difference, for numbers that double each time. Numbers that detect no
-    possible difference are left out.
+    """Samples per question → minimum detectable difference, for a number of samples that doubles from entry to entry.
+    Numbers of samples with which no possible difference is detectable are left out.
     """
 
     def largest_possible(self, *, loss: bool) -> float:

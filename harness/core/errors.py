@@ -85,8 +85,8 @@ class HarnessError(Exception):
 class UsageError(HarnessError):
     """An option, a configuration, a card or an input file is invalid.
 
-    field: Python name of the invalid option. value: the value that was given. If there is a field, the sentence begins
-    with `field=value: `. Keys in the value are hidden.
+    field: Python name of the invalid option. value: the value that was given. If the error concerns a specific field,
+    the message starts with `field=value: `. API keys in the value are hidden.
     """
 
     def __init__(self, sentence: str, *, field: str | None = None, value: object = UNSET) -> None:

@@ -74,7 +74,7 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
     """A length limit that the server seems to apply without reporting it."""
 
     tokens: int
-    """Number of tokens at which the samples stop, which is the largest length."""
+    """Number of tokens at which the samples stop; no sample is longer."""
     n_at: int
     """Number of samples that stopped at exactly `tokens` tokens."""
     n_samples: int
@@ -95,7 +95,7 @@ class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     """Number of tokens at which replies are truncated."""
     max_tokens: int
-    """The max_tokens that was sent."""
+    """The value of max_tokens that was sent."""
     n_at: int
     """Number of replies that were truncated."""
     n_samples: int

@@ -85,9 +85,9 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     absolute_tolerance: float = 0.0
     """Largest accepted absolute distance of a number from the reference; 0 means exact."""
     round_to_reference: bool = False
-    """Whether a decimal is accepted if it equals the reference when rounded to as many digits."""
+    """Whether a decimal is accepted if it equals the reference after rounding to the reference's number of digits."""
     several_boxes: bool = False
-    """Whether all boxes in the last sentence together form the answer."""
+    """Whether the answer consists of all boxed expressions in the last sentence."""
     ordered: bool | None = None
     """Whether the parts of an answer must be in the reference's order. If None, the order does not matter, except that
     a different order is undecided if the reference separates its values by semicolons.
@@ -300,19 +300,20 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     were read).
     """
     lag: float | None = None
-    """Time that received bytes waited to be read (99th percentile over the session), in seconds; None if not measured.
+    """Time from the arrival of bytes until they were read (99th percentile over the session), in seconds; None if not
+    measured.
     """
 
 
 class Seam(msgspec.Struct, frozen=True, kw_only=True):
-    """The place in a sample where it was interrupted and then continued by another request."""
+    """The point at which a sample was interrupted and then continued by another request."""
 
     tokens: int
-    """Number of completion tokens before this place."""
+    """Number of completion tokens before this point."""
     text: int
-    """Number of characters of the text before this place."""
+    """Number of characters of the text before this point."""
     reasoning: int
-    """Number of characters of the reasoning before this place."""
+    """Number of characters of the reasoning before this point."""
     exact: bool
     """Whether the continuation started from the same token IDs, with the same log-probabilities as before. If false,
     the text was tokenized again, or the log-probabilities differ.
@@ -322,7 +323,7 @@ class Seam(msgspec.Struct, frozen=True, kw_only=True):
     nothing was compared.
     """
     compared: int = 0
-    """Number of tokens before this place whose log-probabilities were compared."""
+    """Number of tokens before this point whose log-probabilities were compared."""
 
 
 class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -404,21 +405,21 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     seed: int | None = None
     """Seed that was sent; None if none was sent."""
     attempts: int = 1
-    """Number of requests made for this sample, including the successful one; with a tool, 1 plus the requests beyond
-    one per step.
+    """Number of requests made for this sample, including the successful one; with a tool, 1 plus the number of requests
+    beyond one per step.
     """
     prompt_digest: str = ""
     """SHA-256 of the messages or of the prompt."""
     refusal: str | msgspec.UnsetType = msgspec.UNSET
     """Text of a refusal that is sent separately from the text; absent if there is none."""
     salvaged_at: tuple[Seam, ...] = ()
-    """Places where the sample was interrupted and continued, in order."""
+    """Points at which the sample was interrupted and continued, in order."""
     provider: str | msgspec.UnsetType = msgspec.UNSET
     """Provider behind a router, as reported; absent if none is reported."""
     steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET
     """Requests of a sample with a tool; absent without a tool."""
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Calls that are the answer; absent if the question offers no tools."""
+    """Tool calls that make up the answer; absent if the question offers no tools."""
     verdict: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
     """Fraction of the task that another tool's file counts as correct (1 for correct, 0 for wrong); absent if the
     harness grades the reply. A sample with a verdict may have no text.
@@ -471,9 +472,9 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     unextracted: bool = False
     """Whether the text contains the correct answer without giving it as the answer."""
     near_miss: NearMiss | None = None
-    """In which way a wrong answer is nearly correct; None if it is not."""
+    """How a wrong answer is nearly correct; None if it is not a near miss."""
     truncated: bool | None = False
-    """Whether the reply was truncated by max_tokens; None if its file does not say."""
+    """Whether the reply was truncated by max_tokens; None if another tool's file does not say."""
     completion_tokens: int | None = None
     """Completion tokens of the sample; None if not reported."""
     anomalies: tuple[str, ...] = ()

@@ -54,7 +54,7 @@ def if_possible(difference: float, accuracy: float) -> float | None:
 
 
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The first run minus the second, over the questions in both runs."""
+    """The difference between two runs (first minus second) over the questions in both."""
 
     benchmark: str
     """Name of the benchmark."""
@@ -72,7 +72,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     run has only one sample per question, or duplicated samples.
     """
     p_sampling: float
-    """p-value if the same questions were asked again of both runs."""
+    """p-value for the same questions, asked again in both runs."""
     p_question: float | None
     """p-value for other questions of this kind; None for a single question or cluster."""
     sampling_error: float
@@ -323,7 +323,7 @@ def _union(intervals: Sequence[Interval]) -> Interval:
 
 
 class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The first run minus the second, as a mean over their shared benchmarks."""
+    """The difference between two runs (first minus second), as a mean over their shared benchmarks."""
 
     benchmarks: tuple[str, ...]
     """Names of the benchmarks."""
@@ -334,7 +334,7 @@ class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
     difference: Estimate
     """Difference of the accuracies, as a fraction; without an interval for other questions."""
     p_sampling: float
-    """p-value if the same questions were asked again of both runs."""
+    """p-value for the same questions, asked again in both runs."""
     detection_variance: float
     """Variance of the difference if both runs are equally good, from which `smallest` computes the minimum detectable
     difference.

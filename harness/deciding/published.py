@@ -84,7 +84,7 @@ class PublishedScore:
     samples: int | None
     """Number of samples per question."""
     unit: float = 0.001
-    """Value of the last printed digit, as a fraction; 0 if the source prints all digits."""
+    """Place value of the last printed digit, as a fraction; 0 if the source prints all digits."""
     run_deviation: float | None
     """Standard deviation of one run's accuracy over the `samples` runs, as a fraction. A few runs estimate it poorly,
     so it is only used to check whether `samples` is plausible.
@@ -100,7 +100,7 @@ class PublishedScore:
     training_samples: str = ""
     """Number of training samples of the model, as printed."""
     by: Literal["authors", "others"] = "others"
-    """Who measured it: "authors" of the model, or "others". A source can contain numbers from both."""
+    """Who measured the number: "authors" of the model, or "others". A source can contain numbers from both."""
     quoted: bool = False
     """Whether the source quotes this number from another source; `by` then refers to the quoted source."""
     stated: bool = True

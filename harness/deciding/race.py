@@ -52,7 +52,7 @@ class RaceStanding(msgspec.Struct, frozen=True):
     """The comparison of a candidate with the baseline after some complete rounds."""
 
     rounds: int
-    """Number of complete rounds that both have."""
+    """Number of rounds that both have completed."""
     difference: float
     """Accuracy of the candidate minus accuracy of the baseline, as a fraction."""
     interval: Interval

@@ -55,7 +55,7 @@ class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The comparison of a run with its baseline by the mean over their shared benchmarks, for the same questions."""
 
     compared: MeanComparison
-    """The run minus the baseline."""
+    """Difference between the run and the baseline (run minus baseline)."""
     verdict: PairedVerdict
     """Verdict if the same questions were asked again."""
     p_sampling: float
@@ -76,7 +76,7 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str
     """Name of the baseline."""
     paired: PairedComparison
-    """The run minus the baseline."""
+    """Difference between the run and the baseline (run minus baseline)."""
     warnings: tuple[str, ...] = ()
     """Warnings to show with the comparison."""
     sides: tuple[str, str] | None = None
@@ -125,8 +125,8 @@ class Decision(RunPair, frozen=True, kw_only=True):
     possible difference is detectable.
     """
     mean: MeanDecision | None = None
-    """Decision on the mean over all benchmarks shared by this run and its baseline, the same in all their decisions. It
-    is None for a single benchmark, or if counted rounds are incomplete.
+    """Decision on the mean over all benchmarks shared by this run and its baseline. The value is the same for each of
+    these benchmarks. It is None if there is only one shared benchmark, or if a counted round is incomplete.
     """
     margin: MarginDecision | None = None
     """Decision on the margin; None unless a margin is given."""

@@ -97,7 +97,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     """Digests of the reference and of model, settings and engine. Only runs with the same key count as earlier runs."""
     closed: bool = False
-    """Whether further samples are unlikely to decide, so that no more are requested."""
+    """Whether further samples are unlikely to lead to a decision, so that no more are requested."""
     limits: tuple[float, float] | None = None
     """Largest accuracy that fails at this stage, and smallest accuracy that passes; None if there was no stage."""
 

@@ -62,7 +62,7 @@ class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
     tier: str
     """Tier: "critical", "supporting" or "advisory"; only critical metrics can fail the gate."""
     state: Literal["pass", "fail", "undecided", "waived"] = "undecided"
-    """The decision; waived: failed, with a waiver in force."""
+    """The decision; "waived" means that the metric failed but a waiver is in force."""
     value: float | None = None
     """The metric's value; None if unknown."""
     reference: float | None = None

@@ -39,8 +39,8 @@ class Spent:
     completion_tokens: int = 0
     """Billed completion tokens."""
     n_unstated: int = 0
-    """Number of requests whose usage is unknown, for example because they failed mid-reply. They count with the largest
-    possible number of tokens, or with an estimate if max_tokens is not set.
+    """Number of requests whose usage is unknown, for example because they failed mid-reply. Each of them counts as the
+    largest possible number of tokens, or as an estimate if max_tokens is not set.
     """
 
     @classmethod

@@ -36,7 +36,7 @@ class Listed(NamedTuple):
 GROUPS = {
     "Serve": {
         "serve": Listed("Start an inference server, list the running ones, or stop them."),
-        "probe": Listed("Check a server for faults that would spoil a score.", "probing:ProbeCommand"),
+        "probe": Listed("Check a server for faults that would invalidate a score.", "probing:ProbeCommand"),
     },
     "Ask": {
         "run": Listed("Sample completions for benchmarks; rerun to resume.", "run:RunCommand"),
@@ -54,13 +54,13 @@ GROUPS = {
         "report": Listed("Print a table of runs, and write Markdown and HTML.", "finished:ReportCommand"),
         "show": Listed("Read a run's questions and samples in the terminal.", "reading:ShowCommand"),
         "view": Listed("View runs in the browser.", "reading:ViewCommand"),
-        "export": Listed("Export a run as training data, a table or another tool's files.", "finished:ExportCommand"),
+        "export": Listed("Export a run as training data, a table or for another tool.", "finished:ExportCommand"),
     },
     "Decide": {
         "compare": Listed("Show which run is better, and how certain that is.", "deciding:CompareCommand"),
         "gate": Listed("Check a model against accuracy floors, with few samples.", "deciding:GateCommand"),
         "race": Listed("Sample candidates in rounds until it is clear which is better.", "run:RaceCommand"),
-        "plan": Listed("Plan how many samples detect a difference, and at what cost.", "deciding:PlanCommand"),
+        "plan": Listed("Plan how many samples a comparison needs, and their cost.", "deciding:PlanCommand"),
         "verify": Listed("Check whether a run agrees with published scores.", "deciding:VerifyCommand"),
     },
     "More": {

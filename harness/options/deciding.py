@@ -39,7 +39,7 @@ class CompareCommand(CompareOptions, CommandOptions):
     shows a difference is at most 5%. This holds for a single comparison; to compare repeatedly as runs grow, use
     `harness race`.
 
-    Exit code with --margin: 0 if no run is worse by the margin or more, 4 if a run is, 1 if there are too few samples
+    Exit code with --margin: 0 if no run is worse by the margin or more, 4 if any run is, 1 if there are too few samples
     to tell or a score has no counterpart.
 
     \b
@@ -81,8 +81,8 @@ class GateCommand(CommandOptions):
     runs: Annotated[tuple[Path, ...], Option(argument=True, metavar="[RUN]...")] = ()
     """Existing scored runs."""
     out: Annotated[Path | None, Option(metavar="FOLDER")] = None
-    """Folder of the gate; an unfinished gate in it resumes. Default: the first RUN's, or results/gate-NAME/ plus the
-    time (in CI, the commit).
+    """Folder of the gate; an unfinished gate in this folder is resumed. Default: that of the first RUN, or a folder
+    in results/gate-NAME/ named after the time (in CI, the commit).
     """
     dry_run: Annotated[bool, Option()] = False
     """Simulate the gate's cost and power without sending requests. The exit code is 1 if the power is below the
@@ -101,7 +101,7 @@ class VerifyOptions(Options):
     model: Annotated[str | None, Option(chars=1)] = None
     """The model's published name, if the run uses a different name or none."""
     published: Annotated[Path | None, Option()] = None
-    """YAML file (or folder of files) with the scores to compare with. Default: the published scores included in the
+    """YAML file (or folder of files) with the scores to compare against. Default: the published scores included in the
     harness.
     """
 

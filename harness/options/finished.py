@@ -52,8 +52,8 @@ class ReportCommand(ReportOptions, CommandOptions):
     """Print one table for RUNS, with a column per benchmark, and write it as Markdown, CSV, LaTeX and HTML.
 
     A run is a run folder, a sweep's folder (all its runs), or another tool's outputs graded by `harness score`. Files
-    are written to --out. By default this is the run folder or, for several runs, the parent folder of the first run.
-    The exit code is 1 if no run is scored.
+    are written to --out. The default of --out is the run folder or, for several runs, the parent folder of the first
+    run. The exit code is 1 if no run is scored.
 
     \b
     harness report results/base
@@ -105,7 +105,7 @@ class ExportOptions(Options):
     name.
     """
     prompt: Annotated[str | None, Option()] = None
-    """Prompt to wrap the questions in when --solution-key is used. Default: the card's prompt."""
+    """Prompt template for the questions when --solution-key is used. Default: the card's prompt."""
     i_know: Annotated[bool, Option()] = False
     """Allow exporting benchmarks as training data, and questions whose authors ask that they not be published."""
 
@@ -140,16 +140,16 @@ class AuditOptions(Options):
     out: Annotated[Path | None, Option()] = None
     """Write the samples that need a verdict to this file, as JSON Lines."""
     verdicts: Annotated[Path | None, Option()] = None
-    """Read the verdicts from this file, which `out` wrote and a person filled in."""
+    """Read the verdicts from this file, written by `out` and then filled in by a person."""
 
 
 class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
     """Grade samples of the scored RUN by hand, without seeing the grader's verdicts, and print the resulting accuracy.
 
-    A score's interval does not account for the grader's errors. An audit measures them: it draws random samples from
-    the correct ones and from the rest, or only from samples that a judge decided. You can stop at any sample and resume
-    later. Your verdicts are stored as corrections. The score stays the same; the audited accuracy is printed
-    separately, with an interval that accounts for the grader's errors.
+    A score's interval does not account for the grader's errors. An audit estimates these errors from randomly drawn
+    samples that you grade: some from those marked correct and some from the rest, or only samples that a judge
+    decided. You can stop at any sample and resume later. Your verdicts are stored as corrections. The score stays the
+    same; the audited accuracy is printed separately, with an interval that accounts for the grader's errors.
 
     \b
     harness audit results/r1
@@ -162,7 +162,9 @@ class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
     run: Annotated[Path | None, Option(argument=True)] = None
     """The scored run."""
     labels: Annotated[Path | None, Option()] = None
-    """Measure the judge given by `judge` on this file of answers labeled by a person. Takes no RUN (docs/judge.md)."""
+    """Measure the accuracy of `judge` on this file of answers that a person has labeled. Do not specify RUN with it
+    (docs/judge.md).
+    """
 
 
 TOOLS = Kind("str | Sequence[Mapping[str, Any]]", read_tools, str | list[dict[str, Any]])
@@ -179,7 +181,7 @@ class GradeOptions(Options):
     absolute_tolerance: Annotated[float, Option(least=0)] = 0.0
     """Largest accepted difference from the reference."""
     round_to_reference: Annotated[bool, Option()] = False
-    """Accept a number that equals the reference when rounded to as many digits."""
+    """Accept a number that equals the reference after rounding to the reference's number of digits."""
     choices: Annotated[tuple[str, ...], Option(flag="choice")] = ()
     """Text of one option of a multiple-choice question. Repeat for each option, in order."""
     tools: Annotated[Any, Option(metavar="JSON", kind=TOOLS)] = ()

@@ -61,8 +61,8 @@ class JudgeOptions(WhichServer, without=("serve",)):
 
     @property
     def jurors(self) -> list[JudgeOptions]:
-        """The additional judges. Each uses these options, but its own server if it names one; the API key is then not
-        sent to that server.
+        """The additional judges. Each uses these options, except for the server if it names one; the API key is then
+        not sent to that server.
         """
         jurors = []
         for name in self.jury:

@@ -33,13 +33,13 @@ class ProbeRules(Options):
     api: Annotated[ApiName, Option()] = "chat"
     """API for the function call checks. All other checks use chat and completions."""
     context: Annotated[int | None, Option(metavar="TOKENS", least=1024)] = None
-    """Longest prompt to try, including template and reply. Default: the reported context, up to 8,192 tokens or 20 s of
-    prefill.
+    """Maximum length to test, in tokens, including chat template and reply. Default: the reported context, up to 8,192
+    tokens or 20 s of prefill.
     """
     timeout: Annotated[float, Option(metavar="SECONDS", above=0)] = 120.0
     """Maximum wait for a whole reply, or for the first token of a stream. Default: 120 s."""
     quick: Annotated[bool, Option()] = False
-    """Run only the checks that take a few short requests."""
+    """Run only the checks that need just a few short requests."""
     seed: Annotated[int | None, Option()] = None
     """Seed of the probe. Set it to repeat an earlier probe. Default: random."""
 
@@ -83,8 +83,9 @@ class ProbeCommand(ProbeOptions, CommandOptions):
     what was sent, what came back, why it matters for a score, and how to fix it. With --replies, check whether a copy
     is still equivalent to its base model.
 
-    Exit code: 0 if nothing would spoil a score, 4 if something would, 2 if there is no result, because the server or
-    the reference is unreachable or stopped responding, no check ran, or --replies cannot tell.
+    Exit code: 0 if no check found a problem that would invalidate a score, 4 if one did, 2 if there is no result,
+    because the server or the reference is unreachable or stopped responding, no check ran, or --replies is
+    inconclusive.
 
     \b
     harness probe http://127.0.0.1:8000

@@ -43,7 +43,7 @@ class ShowCommand(CommandOptions):
     cut: Annotated[bool, Option()] = False
     """Show samples that were truncated by max_tokens."""
     near_miss: Annotated[bool, Option()] = False
-    r"""Show wrong samples that came close: the right answer in another \boxed{}, form or unit, or not rounded."""
+    r"""Show near misses: the correct answer, but in a different \boxed{}, form or unit, or not rounded."""
     anomaly: Annotated[bool, Option()] = False
     """Show samples that look broken: repetition, garbled or empty text."""
     disputed: Annotated[bool, Option()] = False

@@ -57,8 +57,8 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS)] = ()
     """NAME, NAME:SAMPLES, or a card's file."""
     samples: Annotated[float | None, Option(under=ASKED, least=1, most=MAX_SAMPLES)] = None
-    """Samples per question. 1.25 means two for a quarter of the questions; `aime24:64` sets one benchmark's. Default:
-    the card's.
+    """Samples per question. 1.25 means two samples for a quarter of the questions; `aime24:64` sets the number for one
+    benchmark. Default: the card's.
 
     Samples of each question; an error if every benchmark names its own number.
     """
@@ -149,14 +149,16 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     # where it is stored, and how it continues
     out: Annotated[Path | None, Option(under=RESUMING)] = None
-    """Run folder. Default: results/MODEL. Another tool's unfinished output FILE is resumed in FILE.run."""
+    """Run folder. Default: results/MODEL. An unfinished output FILE of another tool is resumed in the run folder
+    FILE.run.
+    """
     accept_server_change: Annotated[bool, Option(under=RESUMING)] = False
     """Resume even if the server now reports a different model, chat template or quantization."""
     canary: Annotated[bool, Option(under=RESUMING)] = True
     """Do not stop when the first samples are all empty, identical or truncated."""
     fingerprint: Annotated[bool | None, Option(under=RESUMING)] = None
-    """Check that each server replies to eight fixed prompts as at the start of the run. Default: automatic
-    (docs/provenance.md).
+    """Check that each server gives the same replies to eight fixed prompts as at the start of the run. Default:
+    automatic (docs/provenance.md).
     """
 
     @property
@@ -247,8 +249,8 @@ class RunFlags(RunOptions, CommandOptions):
 
 
 class RunCommand(RunFlags, JudgeFlag):
-    """Sample completions for BENCHMARK[,BENCHMARK...] into a run folder. BENCHMARK is NAME, NAME:SAMPLES, the file of a
-    card, or hf://datasets/OWNER/NAME if that repository contains an eval.yaml.
+    """Sample completions for BENCHMARK[,BENCHMARK...] into a run folder. BENCHMARK is NAME, NAME:SAMPLES, a card file,
+    or hf://datasets/OWNER/NAME if that repository contains an eval.yaml.
 
     Run the same command again to request only missing samples, or increase --samples to extend the run. Then score it
     with `harness score RUN_FOLDER`. A --judge is first tried on two answers; if it does not respond, nothing is
@@ -333,7 +335,7 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     dry_run: Annotated[bool, Option()] = False
     """Show the servers, the cells and their maximum number of tokens, without starting servers or sending requests."""
     follow: Annotated[float | None, Option(metavar="MINUTES", above=0)] = None
-    """Run and score each checkpoint as it appears. Stop after MINUTES without a new one."""
+    """Run and score each checkpoint as it appears. Stop if no new checkpoint appears for MINUTES."""
     k: Annotated[int | None, Option(metavar="K", least=1)] = None
     """Value of k for pass@k in the tables, for all benchmarks. Default: the file's value."""
     track: Annotated[tuple[str, ...], Option(metavar="TOOL")] = ()

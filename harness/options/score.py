@@ -22,7 +22,7 @@ class OutputsOptions(Options):
     answer_key: Annotated[str | None, Option(under=OUTPUTS)] = None
     """Column of FILE with the reference answer. Not needed with `benchmark`."""
     question_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Column of FILE with the question. Rows with the same question are samples of it."""
+    """Column of FILE with the question. Rows with the same question count as samples of that question."""
     id_key: Annotated[str | None, Option(under=OUTPUTS)] = None
     """Column of FILE with the question ID. If set, rows without a question are matched to `benchmark` by ID. Default:
     `id`.
@@ -32,13 +32,13 @@ class OutputsOptions(Options):
     verdict_key: Annotated[str | None, Option(under=OUTPUTS)] = None
     """Take verdicts from this field of FILE instead of grading: a column, metric, scorer or reward (docs/moving.md)."""
     errors: Annotated[Literal["missing", "wrong"] | None, Option(under=OUTPUTS)] = None
-    """How to count attempts in FILE that have no verdict. Default: missing, but wrong for swe_bench."""
+    """How to count attempts in FILE that have no verdict. Default: wrong for swe_bench, otherwise missing."""
     tool: Annotated[str | None, Option(under=OUTPUTS, flag="from", kind=TOOL)] = None
     """Tool that wrote FILE, such as lm_eval, inspect, evalscope, opencompass, sglang or nemo_skills (docs/moving.md).
     """
     benchmark: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Benchmark, or file of questions, that FILE answers. Rows are matched by question text and graded against its
-    references.
+    """Benchmark, or file of questions, to which FILE contains the answers. Rows are matched by question text and graded
+    against the benchmark's reference answers.
     """
     written_by: Annotated[str | None, Option(under=OUTPUTS, metavar="MODEL")] = None
     """Published name of the model that wrote FILE, used to look up published scores. Default: the model named in FILE,

@@ -40,8 +40,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The observation of one check."""
 
     outcome: Outcome
-    """sound: no fault; spoils: a score from this server would be wrong, or belong to another model or setting; warns:
-    worth knowing, but a score stays valid; untested: the server does not show what the check needs.
+    """sound: no fault; spoils: a score from this server would be wrong, or would describe a different model or setting;
+    warns: a problem that does not invalidate scores; untested: the server does not provide what the check needs.
     """
     sent: str
     """Description of the request."""

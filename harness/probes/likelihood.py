@@ -71,9 +71,9 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     mean: float
     """Mean difference, in nats per token."""
     low: float | None = None
-    """Lower end of the 95% interval; None if all tokens come from one cluster of questions."""
+    """Lower endpoint of the 95% interval; None if all tokens come from one cluster of questions."""
     high: float | None = None
-    """Upper end of the 95% interval; None if all tokens come from one cluster of questions."""
+    """Upper endpoint of the 95% interval; None if all tokens come from one cluster of questions."""
     error: float | None = None
     """Standard error of the mean; None if all tokens come from one cluster of questions."""
     freedom: int = 0
@@ -129,7 +129,7 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     gap: Gap
     """Mean log-likelihood difference over all tokens."""
     divergence: Gap
-    """Mean Kullback-Leibler divergence over all tokens; covers 0 tokens if it is unknown."""
+    """Mean Kullback-Leibler divergence over all tokens; if it is unknown, it covers 0 tokens."""
     noise: Gap
     """Mean log-likelihood difference between two readings by the base model itself."""
     opening: Gap

@@ -66,12 +66,12 @@ class ExpectedPoints(msgspec.Struct, frozen=True, kw_only=True):
     points: float
     """Expected difference, in points."""
     low: float
-    """Lower end of the 95% interval, in points."""
+    """Lower endpoint of the 95% interval, in points."""
     high: float
-    """Upper end of the 95% interval, in points."""
+    """Upper endpoint of the 95% interval, in points."""
     times: float
-    """Number of samples needed to detect a difference this large (80% power), as a multiple of the samples of those
-    pairs; at most 1,000.
+    """Number of samples needed to detect a difference this large (80% power), as a multiple of the number of samples in
+    the known pairs; at most 1,000.
     """
 
     def __str__(self) -> str:

@@ -110,7 +110,7 @@ class ReplyReading(SampleRecord, frozen=True, kw_only=True):
     tops: list[dict[str, float]]
     """For each position, token ID → log-probability of the most likely tokens, in nats."""
     whole: bool = False
-    """Whether this is the whole reply."""
+    """Whether the reading covers the whole reply."""
 
 
 def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place, int]:

@@ -69,7 +69,7 @@ class Report:
     """A report on scored runs. In the table of paired comparisons, the baseline of a benchmark is the first run that
     includes it.
 
-    For repeat, title and cautions, see `harness.reports.report.report`.
+    For the fields `repeat`, `title` and `cautions`, see `harness.reports.report.report`.
     """
 
     runs: tuple[ScoredRun, ...]

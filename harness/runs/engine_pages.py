@@ -33,7 +33,7 @@ class EnginePage(msgspec.Struct, frozen=True, omit_defaults=True):
     models: dict[str, dict[str, Series]] = {}
     """Model, as named by the page (empty if it names none) → quantity → series."""
     started: str = ""
-    """Values that identify a start of the server, to be compared only with each other."""
+    """Values that identify one start of the server; compare them only with each other."""
     why: str = ""
     """Why there are no metrics; otherwise empty."""
 

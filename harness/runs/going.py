@@ -41,7 +41,7 @@ class OnDisk:
     benchmarks: tuple[Stored, ...]
     """Samples by benchmark."""
     holder: Holder | None
-    """The process that writes the run; None if no process does."""
+    """The process that is writing to the run; None if there is none."""
     session: tuple[dict[str, Any], ...]
     """Log entries `session_started` and `session_ended` of the last session, if found near the end of the log."""
 

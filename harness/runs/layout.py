@@ -186,10 +186,10 @@ MAX_HOLDER_BYTES = 4096
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that holds a run."""
+    """The process that has locked a run."""
 
     host: str
-    """Host name of its machine."""
+    """Host name of the machine on which the process runs."""
     pid: int
     """Process ID."""
     started: str

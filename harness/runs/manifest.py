@@ -214,8 +214,8 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One benchmark of a run."""
 
     identity: dict[str, Any]
-    """Settings that make its samples comparable (model, api, sampling, max_tokens, seed, digests of prompts and data,
-    thinking switch, …).
+    """Settings that must be equal for samples to be comparable (model, api, sampling, max_tokens, seed, digests of
+    prompts and data, thinking switch, …).
     """
     plan: Plan
     """Questions and number of samples that are planned."""
@@ -224,8 +224,8 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
     The latest values are stored.
     """
     options: dict[str, Any] | None = None
-    """Options that the user gave in the latest session, by name, without API keys, addresses and values in other
-    fields. It is None if none were recorded (outputs of another tool, or an earlier version).
+    """Options that the user gave in the latest session, by name. API keys, addresses and values stored in other
+    fields are left out. It is None if no options were recorded (outputs of another tool, or an earlier version).
     """
 
     @property

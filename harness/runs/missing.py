@@ -94,7 +94,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The questions of a run and the planned number of samples."""
 
     samples: int | float
-    """Samples per question. With 1.25, a quarter of the questions (selected by ID) have two."""
+    """Samples per question. With 1.25, a quarter of the questions (selected by ID) have two samples."""
     question_ids: list[str] | None = None
     """IDs of the selected questions, in order; None selects all."""
 

@@ -30,7 +30,7 @@ REMEDY = "Correct the line, or remove it."
 
 
 class Override(SampleRecord, frozen=True, kw_only=True):
-    """A person's verdict on one sample. The last line for a sample counts."""
+    """A person's verdict on one sample. If a sample has several lines, the last one counts."""
 
     verdict: VerdictName | None
     """The verdict; None withdraws the earlier one."""

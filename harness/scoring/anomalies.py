@@ -75,9 +75,9 @@ class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
     n_samples: int
     """Number of samples examined."""
     n_any: int
-    """Number of samples with at least one sign."""
+    """Number of samples with at least one sign of broken text."""
     by_sign: dict[str, int] = {}
-    """Sign → number of samples; only signs that occur."""
+    """Sign → number of samples with this sign; signs that do not occur are left out."""
 
     @property
     def sentence(self) -> str:
@@ -206,11 +206,11 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
     n_equal: int
     """Samples with the same text as another sample of their question."""
     n_excess: int
-    """Number of such samples in excess of what independent sampling explains."""
+    """Number of such samples beyond the number expected from independent sampling."""
     n_questions: int
-    """Number of questions with such samples."""
+    """Number of questions with duplicate samples."""
     independent: float
-    """Fraction of samples that count as independent draws, averaged over questions; 1 without copies."""
+    """Fraction of samples that count as independent draws, averaged over questions; 1 if there are no duplicates."""
 
     @property
     def many(self) -> bool:

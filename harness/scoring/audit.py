@@ -80,8 +80,8 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     n_differing: int
     """Number of samples in `n_both` on which the rules and the judge disagree."""
     settings: dict[str, Any] = {}
-    """The judge's options by name, without API keys. `base_url` lists the addresses that responded. Empty in scores of
-    earlier versions.
+    """The judge's options by name, without API keys. `base_url` lists the addresses that responded. Empty in scores
+    from earlier versions.
     """
     key_variable: str | msgspec.UnsetType = msgspec.UNSET
     """Environment variable specified for the judge's API key; absent if none was specified."""
@@ -135,11 +135,13 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     of_judge: bool = False
     """Whether the audited verdicts were given by a judge."""
     n_undecided: int = 0
-    """Number of samples outside the population that both grader and person left undecided. They count as wrong."""
+    """Number of samples outside the audited population that both the grader and the person left undecided. They count
+    as wrong.
+    """
     accuracy_undecided_right: float | None = None
     """Accuracy if these undecided samples were correct, as a fraction; None if there are none."""
     n_decided: int = 0
-    """Number of samples outside the population that the grader left undecided and the person decided."""
+    """Number of samples outside the audited population that the grader left undecided and the person decided."""
     by_points: bool | msgspec.UnsetType = msgspec.UNSET
     """True if the judge gave points; `n_accepted` then counts samples to which it gave more points than the person.
     Otherwise absent.

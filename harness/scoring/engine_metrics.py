@@ -340,15 +340,15 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     error: float | None
     """Standard error for other questions of this kind, with questions as clusters; None for a single question."""
     low: float | None
-    """Lower end of the 95% interval; None for a single question."""
+    """Lower endpoint of the 95% interval; None for a single question."""
     high: float | None
-    """Upper end of the 95% interval; None for a single question."""
+    """Upper endpoint of the 95% interval; None for a single question."""
     steps: int
     """Number of steps."""
     n_questions: int
     """Number of questions."""
     by_question: dict[str, tuple[float, float]] | msgspec.UnsetType = msgspec.UNSET
-    """Question → its tokens and steps; absent in scores of earlier versions."""
+    """Question → its tokens and steps; absent in scores from earlier versions."""
 
 
 def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Speculation | None:
@@ -384,9 +384,9 @@ class Change(msgspec.Struct, frozen=True):
     value: float
     """The ratio or difference."""
     low: float
-    """Lower end of the 95% interval for other questions of this kind."""
+    """Lower endpoint of the 95% interval for other questions of this kind."""
     high: float
-    """Upper end of the 95% interval for other questions of this kind."""
+    """Upper endpoint of the 95% interval for other questions of this kind."""
 
 
 def paired_ratio(before: Array, after: Array) -> Change | None:

@@ -87,9 +87,9 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     """The judge that was used to score a benchmark, even if it decided no sample."""
 
     name: str
-    """Names of the model and its prompt, as in the `grader` of samples that it decided."""
+    """Names of the model and its prompt, as in the `grader` field of samples that the judge decided."""
     settings: dict[str, Any]
-    """Options that decide verdicts, by name."""
+    """Options that affect verdicts, by name."""
     ended: bool
     """Whether the judge has processed all answers in its scope."""
     mute: bool = False

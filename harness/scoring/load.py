@@ -25,14 +25,14 @@ BLOCKS = range(4, 7)
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """A rate with its 95% interval over time."""
+    """A rate and its 95% confidence interval, estimated from its variation over time."""
 
     value: float
     """The rate."""
     low: float | None = None
-    """Lower end; None if the time at full load is too short for an interval."""
+    """Lower endpoint of the interval; None if the time at full load is too short for an interval."""
     high: float | None = None
-    """Upper end; None in the same case."""
+    """Upper endpoint of the interval; None in the same case."""
 
 
 class Percentiles(msgspec.Struct, frozen=True):
@@ -64,13 +64,13 @@ class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
     tokens_per_s: Rate
     """Output tokens per second of all requests."""
     user_tokens_per_s: Rate | None
-    """Median over requests of the tokens per second after the first token, without counting hidden reasoning."""
+    """Median over requests of the tokens per second after the first token, excluding hidden reasoning."""
     first_token: Percentiles | None
     """Time from the request to its first token."""
     gap: Percentiles | None
     """Mean time per token after the first token of a request."""
     total: Percentiles | None
-    """Time from the request to its end."""
+    """Time from the request to the end of its reply."""
 
 
 def load_point(samples: Iterable[Sample], concurrency: int) -> LoadPoint | None:

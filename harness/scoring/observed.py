@@ -325,7 +325,7 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lost: int
     """Number of samples whose reply contains a call that the server did not parse."""
     cut_by_steps: int
-    """Number of samples that ran out of steps."""
+    """Number of samples that reached the step limit."""
     steps: int
     """Number of steps of all samples."""
     calls: int
@@ -468,7 +468,7 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     99th percentile. It is None if unknown.
     """
     kernel_stamps: float
-    """Fraction of samples that were timed by the kernel."""
+    """Fraction of samples whose times are based on kernel timestamps."""
 
 
 def speed(observed: Observed, rows: Rows) -> Speed | None:
@@ -526,7 +526,7 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     n_samples: int
     """Number of samples from this endpoint."""
     accuracy: Estimate
-    """Fraction correct, with an interval for the same questions, each asked as often."""
+    """Fraction correct, with an interval for the same questions, each asked the same number of times."""
     expected_accuracy: float
     """Expected fraction correct if this endpoint were as good on each question as all endpoints together."""
     truncated: float

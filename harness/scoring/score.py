@@ -122,7 +122,7 @@ class ScoreWarning(msgspec.Struct, frozen=True):
     kind: WarningKind
     """Subject of the warning."""
     text: str
-    """The sentence that is shown."""
+    """Text of the warning."""
 
 
 def warned(kind: WarningKind, sentences: Iterable[str | None]) -> list[ScoreWarning]:
@@ -142,7 +142,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """Fraction correct, or fraction of the points if a judge gives points; None if there are no samples."""
     sampling_error: float | None
     """Standard error if the same questions were asked again; None if no question has two samples, or if many samples
-    are duplicates. The intervals are not simply multiples of it.
+    are duplicates. The intervals are not simply multiples of this standard error.
     """
     question_error: float | None
     """Standard error for other questions of this kind, including the sampling error; None if all questions are in one
@@ -211,16 +211,16 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     measures: dict[str, Estimate] = {}
     """Other metrics that the benchmark's authors report, by name (`harness.scoring.measures`)."""
     points_of: float | msgspec.UnsetType = msgspec.UNSET
-    """Maximum points of an answer (the largest, if questions differ), if a judge gives points; otherwise absent. The
-    accuracy is then the mean fraction of each question's maximum.
+    """Maximum points for an answer (the highest, if it differs between questions); absent unless a judge gives points.
+    The accuracy is then the mean of the points, each as a fraction of its question's maximum.
     """
     right_from: float | msgspec.UnsetType = msgspec.UNSET
     """Minimum points for `n_correct`, `pass_at`, `pass_hat` and `maj_at` to count a sample as correct. If absent, a
-    sample needs all points, and `pass_at` is empty.
+    sample must get all points to count as correct, and `pass_at` is empty.
     """
     twins: TwinDrop | None = None
-    """Drop in accuracy from the original questions to these; None unless these are twins of a benchmark in the same
-    run.
+    """Drop in accuracy from the original questions to this benchmark; None unless its questions are twins of another
+    benchmark's questions in the same run.
     """
     budgets: dict[int, BudgetScore] = {}
     """Token limit → accuracy if longer replies counted as wrong; empty if the tokens of any sample are unknown."""
@@ -241,11 +241,12 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     breakdowns: dict[str, dict[str, GroupScore]] = {}
     """Metadata field → value → score."""
     anomalies: Anomalies | None = None
-    """Samples whose text is apparently broken."""
+    """Samples whose text appears to be broken."""
     hidden_limit: HiddenLimit | None = None
     """A limit that is suggested by the lengths of replies but not reported by the server; None if there is none."""
     early_cut: EarlyCut | None = None
-    """A limit below max_tokens at which the server truncates replies, as it reports; None if there is none."""
+    """A limit below max_tokens at which the server truncates replies and reports that it does; None if there is none.
+    """
     copies: Copies | None = None
     """Samples with the same text. If there are many, `sampling_error` is None and sampling intervals are upper bounds.
     """
@@ -256,7 +257,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     graders: tuple[str, ...] = ()
     """Names and versions of the graders, sorted."""
     verifier_errors: tuple[str, ...] = ()
-    """Failures of the benchmark's own verifier to return a verdict, one sentence each. The affected samples are
+    """Cases in which the benchmark's own verifier returned no verdict, one sentence each. The affected samples are
     undecided, or were decided by a judge.
     """
     near_misses: dict[NearMiss, int] = {}

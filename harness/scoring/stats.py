@@ -119,7 +119,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     question: Interval | None = None
     """95% interval for other questions of this kind; None if all questions are in one cluster."""
     at_most: bool = False
-    """Whether `sampling` is an upper bound, because few or duplicated samples do not show how much answers vary."""
+    """Whether `sampling` is an upper bound because there are too few distinct samples to show how much answers vary."""
     unit: Literal["tokens"] | msgspec.UnsetType = msgspec.UNSET
     """Unit of `value`; absent if it is a fraction."""
 

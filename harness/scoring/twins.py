@@ -41,9 +41,10 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
     n_twins: int
     """Number of twins of these original questions."""
     n_unpaired: int
-    """Number of twins and original questions without a partner."""
+    """Number of twins and original questions without a counterpart."""
     n_missing: int
-    """Number of planned samples that are missing on either side. Intervals and p-values allow for any verdict on them.
+    """Number of planned samples that are missing on either side. Intervals and p-values allow for any verdict on
+    the missing samples.
     """
     original_accuracy: float
     """Accuracy on the original questions, as a fraction."""

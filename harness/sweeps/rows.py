@@ -32,9 +32,9 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     accuracy: float | None
     """Accuracy, as in `scores.json`."""
     sampling_low: float | None
-    """Lower end of the 95% interval of the accuracy for the same questions."""
+    """Lower endpoint of the 95% interval of the accuracy for the same questions."""
     sampling_high: float | None
-    """Upper end of the same interval."""
+    """Upper endpoint of the same interval."""
     sampling_error: float | None
     """Standard error of the accuracy for the same questions."""
     question_error: float | None
@@ -42,9 +42,9 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     pass_at_k: float | None
     """pass@k."""
     pass_at_k_low: float | None
-    """Lower end of the 95% interval of pass@k for the same questions."""
+    """Lower endpoint of the 95% interval of pass@k for the same questions."""
     pass_at_k_high: float | None
-    """Upper end of the same interval."""
+    """Upper endpoint of the same interval."""
     k: int | None
     """Value of k for `pass_at_k`."""
     mean_tokens: float | None
@@ -56,21 +56,21 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     difference: float | None
     """Accuracy minus the accuracy of the base cell."""
     difference_low: float | None
-    """Lower end of the 95% interval of the difference for the same questions."""
+    """Lower endpoint of the 95% interval of the difference for the same questions."""
     difference_high: float | None
-    """Upper end of the same interval."""
+    """Upper endpoint of the same interval."""
     p: float | None
     """p-value of the difference, adjusted by Holm's method over the whole sweep."""
     reported: float | None
-    """Published pass@1 of the model with the most similar settings."""
+    """Published pass@1 of the model, measured with the most similar settings."""
     standing: str | None
     """Whether the cell agrees with published scores."""
     gap: float | None = None
     """Mean log-likelihood difference from the base, in nats per token."""
     question_low: float | None
-    """Lower end of the 95% interval of the accuracy for new questions."""
+    """Lower endpoint of the 95% interval of the accuracy for new questions."""
     question_high: float | None
-    """Upper end of the same interval."""
+    """Upper endpoint of the same interval."""
     reason: str
     """Why the cell failed or samples are missing; otherwise empty."""
     warnings: str
@@ -97,22 +97,22 @@ class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
     mean: float | None
     """Mean accuracy; None if a benchmark has no score."""
     sampling_low: float | None
-    """Lower end of the 95% interval for the same questions; None if planned samples are missing."""
+    """Lower endpoint of the 95% interval for the same questions; None if planned samples are missing."""
     sampling_high: float | None
-    """Upper end of the same interval."""
+    """Upper endpoint of the same interval."""
     question_low: float | None
-    """Lower end of the 95% interval for new questions; None if planned samples are missing."""
+    """Lower endpoint of the 95% interval for new questions; None if planned samples are missing."""
     question_high: float | None
-    """Upper end of the same interval."""
+    """Upper endpoint of the same interval."""
     difference: float | None
-    """Mean minus the mean of the base."""
+    """Mean accuracy minus the mean accuracy of the base."""
     difference_low: float | None
-    """Lower end of the 95% interval of the difference for the same questions."""
+    """Lower endpoint of the 95% interval of the difference for the same questions."""
     difference_high: float | None
-    """Upper end of the same interval."""
+    """Upper endpoint of the same interval."""
     p: float | None
     """p-value of the difference, adjusted by Holm's method over the whole sweep."""
     reported: float | None
-    """Published mean over the same settings of a single benchmark."""
+    """Mean of the scores that were published for these settings of a single benchmark."""
     missing: str
     """Benchmarks without a complete score, joined into one text."""

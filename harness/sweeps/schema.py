@@ -51,11 +51,11 @@ class Suite(Part, use_attribute_docstrings=True):
     """Title of the suite."""
     source: Annotated[str, HTTPS] | None = None
     """Address of the publication that the suite reproduces. Scores published there (in results/published/) are shown
-    next to the cells, before all others.
+    next to the cells, before all other published scores.
     """
     aggregate: Literal["mean"] = "mean"
-    """How to average: the mean of the benchmarks' accuracies, each counted once. A published mean over settings, such
-    as temperatures, is shown next to it.
+    """How to average: the mean of the benchmarks' accuracies, with each benchmark counted once. A published mean over
+    settings, such as temperatures, is shown next to it.
     """
     mean_of: Annotated[list[str], Field(min_length=1)] | None = None
     """Names of the benchmarks in the mean. Default: all."""
@@ -140,7 +140,7 @@ SPELT = {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
 def _server_fields() -> dict[str, Any]:
     """Name → type of the fields of a server's spec; the name of a flag is accepted for a field's name."""
     fields: dict[str, Any] = {
-        "engine": _described(Literal[tuple(ENGINES)], "Engine to start. Leave it out to start no server."),
+        "engine": _described(Literal[tuple(ENGINES)], "Engine to start. Omit it if no server is to be started."),
         "model": _described(str, "Model to serve. Default: the cell's model."),
         "extra_flags": _described(Texts, "Flags that are passed to the engine unchanged."),
     }
@@ -216,7 +216,7 @@ def sweep_model() -> type[BaseModel]:
             _some(Count), "Numbers of requests in flight. Each cell is run once with each, for a load curve."
         ),
         "gpus": _described(Count, "Number of GPUs per server. Only needed if the sweep does not start the servers."),
-        "benchmarks": _described(_some(benchmarks), "Benchmarks to run. Required unless the extended file has some."),
+        "benchmarks": _described(_some(benchmarks), "Benchmarks to run. Required unless the extended file lists some."),
         "except": _described(
             list[dict[Axis, str | list[str]]],
             "Cells to leave out. Each item names entries of some axes and excludes all cells with these entries.",
@@ -224,7 +224,9 @@ def sweep_model() -> type[BaseModel]:
         "score": _part("Score", None, _fields(GradingOptions)),
         "judge": _part("Judge", None, _fields(JudgeOptions, JUDGE_OWN)),
         "table": TableOptions,
-        "likelihood": _part("Likelihood", "Checks how likely each copy finds its base's replies.", _reading_fields()),
+        "likelihood": _part(
+            "Likelihood", "Check how likely the base's replies are under each copy.", _reading_fields()
+        ),
     }
     doc = (
         "All combinations of models × servers × prompts × sampling × benchmarks. An omitted axis has one default entry."

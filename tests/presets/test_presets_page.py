@@ -10,13 +10,14 @@ from harness.presets.preset import Preset, Sourced, SourcedSampling
 from server_launchers.engines import table as engines
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "presets.md"
+READ = {"page": "checked", "quoted": "checked in a quotation", "no": "not checked"}
 BEGIN, END = "<!-- tables made from harness/presets/files -->", "<!-- /tables -->"
 
 
 def source(fact: Sourced | SourcedSampling) -> str:
     """Where a fact stands, and how it was read."""
     linked = re.sub(r"(https?://[^ ,;)]+)", r"<\1>", fact.source)
-    return f"{linked}: {fact.read}"
+    return f"Source ({READ[fact.read]}): {linked}"
 
 
 def label(names: str) -> str:
@@ -35,16 +36,16 @@ def section(preset: Preset) -> list[str]:
         ranges = ", ".join(f"{name} {least:g} to {most:g}" for name, (least, most) in sampling.range.items())
         allowed = f"; no warning for {ranges}" if ranges else ""
         whose = "" if sampling.card else ", not from a model card"
-        lines.append(f"- sampling{whose}: {sent}{allowed} ({source(sampling)})")
+        lines.append(f"- sampling{whose}: {sent}{allowed}. {source(sampling)}")
     if (context := preset.context) is not None:
-        lines.append(f"- context: {context.tokens:,} ({source(context)})")
+        lines.append(f"- context: {context.tokens:,}. {source(context)}")
     if (parser := preset.reasoning_parser) is not None:
         rest = "".join(
             f"; {label(engine)} {f'calls it {name}' if name else 'has none'}" for engine, name in parser.but.items()
         )
-        lines.append(f"- reasoning parser: {parser.name}{rest} ({source(parser)})")
+        lines.append(f"- reasoning parser: {parser.name}{rest}. {source(parser)}")
     for advice in preset.advice:
-        lines.append(f"- {advice.rule.replace('_', ' ')}: {advice.text} ({source(advice)})")
+        lines.append(f"- {advice.rule.replace('_', ' ')}: {advice.text}. {source(advice)}")
     return [*lines, ""]
 
 

@@ -28,7 +28,7 @@ class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a session of a run."""
+    """The result of one session of a run."""
 
     run: str
     """Folder of the run."""
@@ -37,7 +37,7 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     """Exit code of the command."""
     complete: bool
-    """Whether no sample is missing."""
+    """Whether all planned samples are present."""
     samples: SampleCounts
     """Sample counts."""
     new_tokens: int
@@ -51,9 +51,9 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str
     """Why the session ended early; empty otherwise."""
     target_reached: str
-    """A sentence if the target of `--target-error` was reached; otherwise empty."""
+    """A message that the target of `--target-error` was reached; empty if it was not."""
     target_missed: str
-    """A sentence if the target of `--target-error` was not reached; otherwise empty."""
+    """A message that the target of `--target-error` was not reached; empty if it was, or without a target."""
 
 
 class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     """Exit code of the command."""
     complete: bool
-    """Whether no cell failed or is incomplete."""
+    """Whether all cells are complete and none failed."""
     cells: list[CellRow]
     """Rows of `table.csv`."""
     means: list[MeanRow]

@@ -147,9 +147,11 @@ class Cause:
     count: int
     """Number of samples that are missing for this reason."""
     example: str
-    """Message of one such failure, safe to print."""
+    """Error message from one such failure, safe to print."""
     attempts: tuple[int, int] = (0, 0)
-    """Smallest and largest number of requests for any of these samples; 0 for a sample that was not given up."""
+    """Smallest and largest number of requests made for any of these samples; a sample that was not given up counts as
+    0.
+    """
 
     def __str__(self) -> str:
         fewest, most = self.attempts

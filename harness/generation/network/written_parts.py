@@ -54,9 +54,9 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt_ids: Sequence[int] = ()
     """Token IDs of the prompt; empty if the server did not report them."""
     seams: tuple[Seam, ...] = ()
-    """Places of earlier interruptions."""
+    """Points at which earlier interruptions occurred."""
     failures: float = 0.0
-    """Number of requests that failed to continue it by even one token, as counted by
+    """Number of requests that did not add even one token to it, as counted by
     `harness.generation.network.written_parts`.
     """
 
