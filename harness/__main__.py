@@ -81,7 +81,7 @@ def _refuse_little_memory() -> None:
     for kind, flag in ((resource.RLIMIT_AS, "-v"), (resource.RLIMIT_DATA, "-d")):
         if 0 <= resource.getrlimit(kind)[0] < _LEAST_MEMORY:  # no limit is a negative number
             least = f"raise it to at least 512 MiB (ulimit {flag} {_LEAST_MEMORY // 1024})"
-            sys.stderr.write(f"harness: the limit of memory is too low: {least}.\n")
+            sys.stderr.write(f"harness: the memory limit is too low: {least}.\n")
             sys.exit(2)
 
 
@@ -106,8 +106,8 @@ def _not_installed(error: ModuleNotFoundError) -> str:
     own, checkout = shlex.quote(sys.executable), shlex.quote(str(Path(__file__).resolve().parents[1]))
     # The Python of a system may refuse packages (Debian's does); one of a virtual environment takes them.
     return (
-        f"harness: it is not installed for {own}, which lacks the package {error.name}: {own} -m venv venv && "
-        f"venv/bin/python -m pip install {checkout}; then venv/bin/python -m harness\n"
+        f"harness is not installed for {own} (missing package: {error.name}). To install it, run: {own} -m venv venv "
+        f"&& venv/bin/python -m pip install {checkout}; then venv/bin/python -m harness\n"
     )
 
 

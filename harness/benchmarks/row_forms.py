@@ -342,7 +342,7 @@ class MixedChoices(msgspec.Struct):
             return
         answer = letters[options.index(self.answer)] if self.answer in options else self.answer
         if answer not in [*letters]:
-            raise ValueError(f"the answer is none of the {len(options)} options: {quoted(self.answer)}")
+            raise ValueError(f"the answer is not one of the {len(options)} options: {quoted(self.answer)}")
         listed = "\n".join(f"{letter}) {option}" for letter, option in zip(letters, options, strict=False))
         shown = self.question if options == [*letters] else f"{self.question}\n\n{listed}"
         yield {"question": shown, "answer": answer}

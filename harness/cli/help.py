@@ -157,7 +157,7 @@ def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -
     pieces = command.collect_usage_pieces(ctx)
     if isinstance(benchmarks, str) and "BENCHMARKS" in " ".join(pieces):
         listed = visible(",".join([benchmarks, *rest]), 200)
-        return f"unexpected argument {first}: several benchmarks are separated by commas, as in {listed}"
+        return f"unexpected argument {first}: separate several benchmarks with commas, as in {listed}"
     taken = " ".join(piece for piece in pieces if piece != command.options_metavar)
     return f"unexpected argument {first}: `{ctx.command_path}` takes {taken or 'options only'}"
 

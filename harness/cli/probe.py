@@ -61,8 +61,8 @@ def _table(report: ProbeReport) -> None:
     )
     if any(finding.outcome == "untested" and _REJECTED.search(finding.came) for finding in report.findings):
         click.echo(
-            "a field of the probe's own that the server rejects is left out by --drop FIELD, as in a run (where --seed "
-            "none leaves the seed out)"
+            "if the server rejects a field that the probe sends, omit the field with --drop FIELD, as in a run (where "
+            "--seed none omits the seed)"
         )
 
 

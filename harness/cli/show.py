@@ -65,8 +65,8 @@ def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
     names = sorted({visible(column, 60) for question in questions for column in question.metadata})
     there = f"they have {', '.join(names[:SHOWN_LEVELS])}" if names else "they have no metadata"
     raise UsageError(
-        f"no question of this run has {visible(name, 100)!r} in its metadata; {there}. A card keeps a column with "
-        f"`metadata: [{visible(name, 100)}]`."
+        f"no question of this run has {visible(name, 100)!r} in its metadata; {there}. To keep a column "
+        f"as metadata, write in the card `metadata: [{visible(name, 100)}]`."
     )
 
 

@@ -182,7 +182,10 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
             f"{visible(benchmark.name, 60)}  {benchmark.done}/{count_noun(benchmark.total, 'sample')} ({share}){right}"
         )
     if files.holder is not None:
-        yield f"{files.holder} is using the run but reports no progress: it is starting, ending or of another version"
+        yield (
+            f"{files.holder} is using the run but reports no progress: it is starting, shutting down, or from a "
+            "different version of the harness"
+        )
     for event in files.session:
         when = visible(str(event.get("time", "")), 40)
         if event.get("event") == "session_started":

@@ -51,9 +51,9 @@ def lines_again(manifest: Manifest, run: str, scores: Sequence[Score]) -> list[s
     if modules := ",".join(sorted({module for _, module in _own_graders(scores)})):
         before = [f'export {TRUST_VARIABLE}={shlex.quote(modules)} PYTHONPATH="$PWD${{PYTHONPATH:+:$PYTHONPATH}}"']
     if any(judge.get("prompt") == RUBRIC_FILE for judge in judges):
-        before.append(f"# make {RUBRIC_FILE} of the rubric's text, which the page of the report shows")
+        before.append(f"# create {RUBRIC_FILE} from the rubric text, which the HTML report shows")
     if any(HIDDEN in command for command in commands):
-        before.append(f"# put your own values in the places of {HIDDEN}: no key is recorded")
+        before.append(f"# replace each {HIDDEN} with your own value: keys are not recorded")
     return [*before, *commands]
 
 

@@ -178,8 +178,8 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
     judged = any(path.is_file() for path in (folder.path / "judge").rglob("*"))
     if judged or any(each.overrides.exists() for each in benchmarks):
         raise StoreError(
-            f"{shown} has verdicts of a person or a judge on an earlier version of the file: move it away, or give "
-            f"a new folder with `out`"
+            f"{shown} contains verdicts from a person or judge for an earlier version of the file; move that folder "
+            "elsewhere, or specify a new one with `out`"
         )
     # The manifest is removed first: files that are half replaced must not be read with it.
     _remove(folder, [folder.manifest, *(benchmark.path for benchmark in benchmarks)])

@@ -573,7 +573,9 @@ def remedy_of(errors: Errors, policy: Policy, watched: Watched, n_questions: int
         ways.append(f"the mean of {n} RUNs")
     least = z * math.sqrt(whole) + errors.gap
     ways.append(
-        f"a loss of {count_points(in_percent(least))}" if least > loss else "another run, because this one was unlucky"
+        f"a loss of {count_points(in_percent(least))}"
+        if least > loss
+        else "another run, because this one deviated by chance"
     )
     first, *others = sorted(parts, key=lambda name: -parts[name])
     rest = ", ".join(f"{name} {in_percent(math.sqrt(parts[name]))}" for name in others if parts[name])

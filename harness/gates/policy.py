@@ -55,7 +55,7 @@ class MetricLine(Part):
         if sum(each is not None for each in (self.floor, self.ceiling, self.baseline)) != 1:
             raise ValueError("expected a floor, a ceiling or a baseline")
         if (self.loss is None) != (self.baseline is None) or self.share in (0, 1):
-            raise ValueError("a baseline needs a loss, such as `5%`; a floor or a ceiling has none")
+            raise ValueError("a baseline requires a maximum loss, such as `5%`; a floor or ceiling does not take one")
         return self
 
     @property

@@ -79,7 +79,7 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
             loss = watched.loss_of(reference.value)
             if reference.value < loss:
                 has = f"the accuracy of {name} in {watched.baseline}: {in_percent(reference.value)}"
-                raise UsageError(f"a loss of {in_percent(loss)} points is more than {has}")
+                raise UsageError(f"a loss of {in_percent(loss)} points exceeds {has}")
             if reference.samples < 1.5 * len(compared):  # most questions have one sample
                 raise UsageError(
                     f"{name} in the baseline {watched.baseline} has {reference.samples / len(compared):.3g} samples "

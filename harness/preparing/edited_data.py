@@ -65,7 +65,7 @@ def _resumed(
     begun = f"{visible(new.data_file or new.name)} has changed since this run began"
     taken = {*ids}.intersection(new.questions[at].question_id for at in fresh)
     if taken or not known:
-        what = f"{quoted(min(taken))} is now another question or answer" if taken else "no question is unchanged"
+        what = f"{quoted(min(taken))} now has a different question or answer" if taken else "no question is unchanged"
         refusal = StoreError(f"{begun}: {what}. Use another run folder, or restore the original rows{listed}")
         refusal.other_settings = f"{begun}{listed}"
         raise refusal

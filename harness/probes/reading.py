@@ -458,7 +458,7 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
         look=look,
         quick=False,
         tokens=sum(replies.drawn.values()),
-        why="If the model assigns replies another likelihood than its base does, it samples from another distribution.",
+        why="If the model and its base assign replies different likelihoods, their sampling distributions differ.",
         mend="A gap is not a loss of accuracy; see `harness compare`. Precision, cache, attention and weights "
         "affect all tokens; a template affects the first, sparse attention and RoPE scaling the late tokens.",
     )

@@ -223,9 +223,9 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
         if not self.many:
             return ""
         return (
-            f"{self.n_excess} of {count_noun(self.n_samples, 'sample')} repeat another reply to their question word "
-            "for word, more than chance explains: the server ignores seeds, caches replies or uses temperature 0, or "
-            "the model repeats itself, for example one word in a loop. Copies count as one sample, so the sampling "
+            f"{self.n_excess} of {count_noun(self.n_samples, 'sample')} repeat another reply to the same question word "
+            "for word, more than chance can explain: the server ignores seeds, caches replies or uses temperature 0, "
+            "or the model repeats itself, for example one word in a loop. Copies count as one sample, so the sampling "
             "interval is only an upper limit (at most)"
         )
 

@@ -89,7 +89,8 @@ def unequal_clusters(items: Sequence[QuestionTally]) -> str | None:
     label = cluster_of(items[int(np.argmax(clusters == sizes.argmax()))].question)
     return (
         f"{largest} of {len(items)} questions are in one group ({visible(label, MAX_LABEL_CHARS)}). The question "
-        f"interval is wide because the {len(sizes)} groups are worth only {effective:.1f} groups of equal size"
+        f"interval is wide because the {len(sizes)} groups carry only as much information as {effective:.1f} groups of "
+        "equal size"
     )
 
 

@@ -87,7 +87,8 @@ def _extend(content: dict[str, Any], where_of: Callable[[Keys], str], extending:
     try:
         path = find(str(content["extends"]))
         if path.resolve() in extending:
-            raise UsageError(f"{visible(str(path), 200)} extends itself, maybe through other files; name another")
+            shown = visible(str(path), 200)
+            raise UsageError(f"{shown} extends itself, directly or through other files; extend a different file")
         base = read(path, extending).content
     except UsageError as error:
         raise at_line(where, error) from error

@@ -130,7 +130,7 @@ def load_table(results: Results, star: str) -> Table | None:
         texts += [engine_cell(engine, head) if engine else ABSENT for head in heads]
         verdict = "less accurate" if each.is_worse else "incomplete" if each.result.reason else ""
         rows.append((*texts, verdict or ("yes" if each in best else "")))
-    title = f"Load curve: p50 / p90 / p99 over the requests at full load; 95% intervals over time{star}"
+    title = f"Load curve: p50 / p90 / p99 of the requests at full load; 95% intervals from variation over time{star}"
     return Table(title, tuple(columns), tuple(rows), tuple(notes.texts), frozenset(range(several, len(columns))))
 
 
@@ -212,7 +212,8 @@ def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
     return Plot(
         name="load-curve",
         title="Throughput against speed per user",
-        summary=f"Numbers: requests in flight. Bars: 95% intervals over time. Dashed: the frontier.{hollow}",
+        summary="Numbers: requests in flight. Bars: 95% intervals from variation over time. "
+        f"Dashed: the frontier.{hollow}",
         columns=(*columns, "accuracy", "accuracy_low", "accuracy_high", "frontier", "less_accurate"),
         rows=tuple(rows),
         x=Axis(0, right, [(value, f"{value:,g}") for value in round_values(0, right)], "tokens/s/user", grid=True),

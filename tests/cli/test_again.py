@@ -120,7 +120,7 @@ def test_a_run_whose_options_nobody_recorded_has_no_line() -> None:
 @pytest.mark.parametrize(("key", "n_comments"), [("[hidden]", 1), ("hidden", 0)])
 def test_a_comment_says_where_a_hidden_value_belongs(key: str, n_comments: int) -> None:
     lines = lines_again(manifest(demo={"extra_body": {"api_key": key}}), "run", [])
-    assert ["values in the places of [hidden]" in line for line in lines] == [True] * n_comments + [False] * 2
+    assert ["replace each [hidden] with your own value" in line for line in lines] == [True] * n_comments + [False] * 2
 
 
 CARD = {

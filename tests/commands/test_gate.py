@@ -347,7 +347,7 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
             assert harness(tmp_path, "score", name).code == 0
         policy(tmp_path, server.base_url, benchmark="baseline: worse, loss: 20")
         worse = harness(tmp_path, "gate", "gate.yaml", "--out", "seen")
-        assert (worse.code, "a loss of 20.0 points is more than the accuracy of sums in worse: 0.0" in worse.err) == (
+        assert (worse.code, "a loss of 20.0 points exceeds the accuracy of sums in worse: 0.0" in worse.err) == (
             2,
             True,
         )

@@ -127,12 +127,12 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     [
         ({}, "expected a floor, a ceiling or a baseline"),
         ({"floor": 3, "ceiling": 4}, "expected a floor, a ceiling or a baseline"),
-        ({"floor": 3, "loss": "3%"}, "a floor or a ceiling has none"),
-        ({"baseline": "history"}, "a baseline needs a loss"),
+        ({"floor": 3, "loss": "3%"}, "a floor or ceiling does not take one"),
+        ({"baseline": "history"}, "a baseline requires a maximum loss"),
         ({"baseline": "nowhere", "loss": "3%"}, "nowhere"),
         ({"floor": -1}, "greater than 0"),
         ({"floor": math.inf}, "finite"),
-        ({"baseline": "history", "loss": "99.99999999999999999%"}, "a baseline needs a loss"),
+        ({"baseline": "history", "loss": "99.99999999999999999%"}, "a baseline requires a maximum loss"),
     ],
 )
 def test_a_bad_line_is_one_sentence_before_anything_is_sampled(base: Path, line: Any, words: str) -> None:

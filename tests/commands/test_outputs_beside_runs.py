@@ -397,7 +397,7 @@ def test_a_file_is_read_anew_where_it_or_its_options_changed_unless_verdicts_wou
     todo.write_text(todo.read_text().replace('"verdict":null', '"verdict":"correct"'))
     harness.audit(file, samples=2, verdicts=todo)
     with pytest.raises(
-        harness.HarnessError, match=r"base\.jsonl\.scored has verdicts of a person or a judge on an earlier"
+        harness.HarnessError, match=r"base\.jsonl\.scored contains verdicts from a person or judge for an earlier"
     ):
         harness.score(sums(file, 4), workers=1)
 

@@ -198,7 +198,7 @@ def test_groups_of_very_unequal_size_widen_the_question_interval_with_a_warning(
     (sentence,) = [text for text in one_large.sentences if "group" in text]
     # (12 + 12)² / (12² + 12) = 3.7 of 13
     assert sentence.startswith("12 of 24 questions are in one group (large). The question interval is wide because ")
-    assert "worth only 3.7 groups of equal size" in sentence
+    assert "only as much information as 3.7 groups of equal size" in sentence
     assert not any("group" in text for text in equal.sentences)
     assert one_large.accuracy.question is not None
     assert equal.accuracy.question is not None

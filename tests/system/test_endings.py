@@ -327,7 +327,7 @@ def test_a_limit_of_memory_is_refused_in_one_sentence_or_lets_a_command_end(
         preexec_fn=lambda: resource.setrlimit(kind, limits),
     )
     assert (done.returncode, done.stderr.count("\n")) == (code, code // 2), done.stderr
-    assert ("the limit of memory is too low" in done.stderr) == bool(code)
+    assert ("the memory limit is too low" in done.stderr) == bool(code)
 
 
 @pytest.mark.parametrize(

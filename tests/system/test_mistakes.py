@@ -84,7 +84,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
     ("words", "sentence"),
     [
         ("run dmeo", "Did you mean demo"),
-        ("run ./alg.yaml:8 demo:2", "several benchmarks are separated by commas, as in ./alg.yaml:8,demo:2"),
+        ("run ./alg.yaml:8 demo:2", "separate several benchmarks with commas, as in ./alg.yaml:8,demo:2"),
         ("race demo aime24 --model m", "unexpected argument aime24: `harness race` takes [BENCHMARK]"),
         ("run --data nowhere.jsonl", "nowhere.jsonl"),
         ("run --data set.jsonl --question-key Problems --answer-key answer", "'Problems'"),
@@ -185,7 +185,7 @@ def test_a_checkout_that_is_not_installed_says_how_to_install_it(tmp_path: Path)
         [sys.executable, "-S", "-m", "harness"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "it is not installed for" in done.stderr
+    assert "harness is not installed for" in done.stderr
     python = shlex.quote(sys.executable)
     make = f"{python} -m venv venv && venv/bin/python -m pip install {shlex.quote(str(ROOT))}; then venv/bin/python"
     assert f"{make} -m harness\n" in done.stderr

@@ -206,7 +206,7 @@ def test_samples_are_shown_by_a_column_of_the_questions(tmp_path: Path) -> None:
     assert titles(shown(tmp_path, "a", "--filter", "done=true", "--filter", "单元=第2单元")) == []
     refusals = {
         "单元=3": "no question has 单元=3; the values are 第1单元, 第2单元",
-        "难度=3": "they have done, 单元. A card keeps a column with `metadata: [难度]`.",
+        "难度=3": "they have done, 单元. To keep a column as metadata, write in the card `metadata: [难度]`.",
         "单元": "expected a filter COLUMN=VALUE",
     }
     for text, sentence in refusals.items():

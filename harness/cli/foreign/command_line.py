@@ -91,7 +91,7 @@ class Translation:
         for option in [option for option in self.options if option[0] == SERVE_OPTION]:
             if option[1].partition("=")[0] not in names:
                 self.options.remove(option)
-                self.notes[visible(" ".join(option), 80)] = "No server with this option is started here"
+                self.notes[visible(" ".join(option), 80)] = "This command starts no server that takes this option"
         if engine is None:
             self.options = [option for option in self.options if option[0] != "--serve"]
 
