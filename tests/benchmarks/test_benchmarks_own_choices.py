@@ -118,4 +118,4 @@ def test_columns_that_look_like_options_are_named_where_they_are_left_out(
     heard.warn = lambda sentence: warnings.append(str(sentence))  # type: ignore[method-assign]
     path = write_rows([{"question": "q?", "answer": "A", **columns}])
     questions_of(RunOptions.of(data=str(path)), heard)
-    assert [warning.partition("columns ")[2].partition(";")[0] for warning in warnings] == named
+    assert [warning.partition("columns ")[2].partition(" are not shown")[0] for warning in warnings] == named

@@ -288,10 +288,10 @@ def _stream(delta: str, reason: str) -> bytes:
         ('{"content":"4"}', "stop", ""),
         ('{"content":"4"}', "EOS", ""),
         ('{"content":"4"}', "MAX_TOKENS", ""),
-        ('{"content":"4"}', "SAFETY", "its finish reason is that of a filter or a refusal: SAFETY"),
-        ('{"content":"4"}', "repetition", "its finish reason is a word that is not known: repetition"),
+        ('{"content":"4"}', "SAFETY", "its finish reason is a filter or a refusal: SAFETY"),
+        ('{"content":"4"}', "repetition", "its finish reason is unknown: repetition"),
         ('{"reasoning_content":"4"}', "length", ""),
-        ('{"reasoning_content":"4"}', "stop", "its text is empty and its reasoning is not, though it ended by itself"),
+        ('{"reasoning_content":"4"}', "stop", "it has reasoning but no text, although it ended normally"),
         ('{"reasoning_content":"4","refusal":"no"}', "stop", "refusal, it has no text, and no limit cut it: a refusal"),
     ],
 )

@@ -336,7 +336,7 @@ def test_the_schema_accuracy_is_compared_with_published_servers(
     (vllm,) = (each for each in verified["comparisons"] if each["published"]["server"] == "vLLM")
     assert vllm["verdict"] == on_vllm
     printed = command(tmp_path, "verify", "k2_vendor_verifier.jsonl", "--model", model).out
-    assert f"  schema accuracy on vLLM {100 * vllm['published']['value']:.2f} % by" in printed
+    assert f"  schema accuracy on vLLM {100 * vllm['published']['value']:.2f}% by" in printed
     assert f"({vllm['published']['replies']:,} replies with calls): " in printed
 
 

@@ -141,7 +141,7 @@ def test_samples_without_usage_count_with_the_most_that_they_can_cost(tmp_path: 
     assert len(text.encode()) * 6 <= spent.prompt_tokens <= sum(map(len, bodies)) + 6 * TEMPLATE_TOKENS
     assert (spent.completion_tokens, spent.n_unstated) == (6 * 30, 6)
     assert re.match(
-        r"at most 0\.00\d\d USD for at most [\d,]+ tokens in, 180 out; 6 requests without stated ",
+        r"at most 0\.00\d\d USD for at most [\d,]+ tokens in, 180 out; 6 requests without reported ",
         spent.sentence(PRICES),
     )
 

@@ -254,7 +254,7 @@ def test_a_forecast_of_unknown_usage_counts_a_token_a_sample() -> None:
     ("least_s", "most_s", "concurrency", "expected"),
     [
         (240.0, 250.0, 4, "  time: about 4 min with 4 requests in flight"),
-        (240.0, 300.0, 1, "  time: 4 min to 5 min with 1 request in flight (shorter time: "),
+        (240.0, 300.0, 1, "  time: 4 min to 5 min with 1 request in flight (shorter if "),
     ],
 )
 def test_a_forecast_gives_one_time_where_both_read_the_same(

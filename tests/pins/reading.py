@@ -89,11 +89,15 @@ def raced(value: Any) -> dict[str, Any]:
 
 
 def cards(rows: Any) -> dict[str, Any]:
-    """The size of the demo; whether each shipped card is listed, with the size that its file states."""
-    listed = {row["benchmark"]: (row["questions"], row["samples"]) for row in rows}
+    """The fields, the size of the demo, and whether each shipped card is listed with the size that its file states."""
+    listed = {row["benchmark"]: (row.get("questions"), row.get("samples")) for row in rows}
     files = {path.stem: yaml.safe_load(path.read_bytes()) for path in (CHECKOUT / "datasets").glob("*.yaml")}
     stated = {name: (card.get("questions"), card.get("samples", 1)) for name, card in files.items()}
-    return {"demo": listed["demo"], "as their files state": listed == stated}
+    return {
+        "fields": " ".join(sorted({*rows[0]})),
+        "demo": listed.get("demo"),
+        "as their files state": listed == stated,
+    }
 
 
 def swept(value: Any) -> dict[str, Any]:

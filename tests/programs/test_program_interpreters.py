@@ -180,7 +180,7 @@ def test_the_option_says_the_limits_and_refuses_all_else() -> None:
     assert recorded({"tool": tool.identity}) == (PYTHON.settings(steps=8, seconds=10),)
     assert (tool_of(None), tool_of("none"), recorded({})) == (None, None, ())
     for text in ("", "perl", "python,8", "python,steps=0", "python,steps=1e3", "python,second=1", "python;steps=1"):
-        with pytest.raises(ValueError, match="expected"):
+        with pytest.raises(ValueError, match=r"expected|unknown setting|must be"):
             tool_of(text)
     assert [PYTHON.read(text)["code"] for text in ('{"code": "1"}', "print(1)")] == ["1", "print(1)"]
     for text in ("", " ", "{", '{"code": 1}', '{"kode": "1"}', '{"code":"print(6*7)"'):

@@ -23,8 +23,8 @@ from server_launchers.spec import ServerSpec
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        *((f"{site}Qwen/Qwen3-8B", "name of the hub") for site in ("hf://", "https://huggingface.co/", "hf.co/")),
-        *((name, "name of the hub") for name in ("a/b@v1", "a/b:Q4_K_M", "a/b/c", "my model", "ollama://a", "a/b?x=1")),
+        *((f"{site}Qwen/Qwen3-8B", "Hub name") for site in ("hf://", "https://huggingface.co/", "hf.co/")),
+        *((name, "Hub name") for name in ("a/b@v1", "a/b:Q4_K_M", "a/b/c", "my model", "ollama://a", "a/b?x=1")),
         *((name, "") for name in ("a/b", "gpt2", "a-1/b_2.5", "./my model", "/x y", "~/m", "s3://bucket/m")),
     ],
 )

@@ -264,7 +264,11 @@ NO_COMPLETION = r"has responded without a completion for 5 s \(start_timeout\): 
         ("crashes", {}, r"signal 11 "),
         ("", {"extra_flags": ("/nonexistent/server",)}, "/nonexistent/server is not installed; correct the name"),
         ("", {"extra_flags": ("--api-key=s3cret-key",)}, "^--api-key=HIDDEN is not installed"),  # its program forgotten
-        ("", {"engine": "llama_cpp", "api_key_env": "NOT_SET"}, r"variable NOT_SET \(api_key_env\) is not set or"),
+        (
+            "",
+            {"engine": "llama_cpp", "api_key_env": "NOT_SET"},
+            r"NOT_SET \(api_key_env\) is missing or empty",
+        ),
         ("", {"engine": "vllm", "api_key_env": "EMPTY"}, r"variable EMPTY \(api_key_env\) is missing or empty"),
     ],
 )

@@ -87,6 +87,6 @@ def test_an_unwritable_cache_and_an_unknown_model_are_one_sentence(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "file"))
-    for name, message in (("tiny", r"cannot store tiny in .*HARNESS_CACHE"), ("tinny", "known are tiny")):
+    for name, message in (("tiny", r"cannot store tiny in .*HARNESS_CACHE"), ("tinny", "known models: tiny")):
         with pytest.raises(DownloadError, match=message):
             weights.fetch(name)

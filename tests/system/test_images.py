@@ -148,12 +148,12 @@ def test_other_images_are_refused_and_lost_ones_are_stored_again(data: Path, tmp
         (tmp_path / f"{name[:8]}.bin").write_bytes(shown(0)[0])
         (folder.images / name).unlink()
         (folder.images / name).write_bytes(picture(18))
-        with pytest.raises(harness.HarnessError, match=f"{name} was changed: remove it"):
+        with pytest.raises(harness.HarnessError, match=f"{name} was changed; delete it"):
             harness.run(out=tmp_path / "run", **asked(data, server, samples=4))
         # So does one of the cache, by its path; once removed, it is stored again.
         (folder.images / name).unlink()
         (shared_folder().path / name).write_bytes(picture(18))
-        with pytest.raises(harness.HarnessError, match=f"cache/images/{name} was changed: remove it"):
+        with pytest.raises(harness.HarnessError, match=f"cache/images/{name} was changed; delete it"):
             harness.run(out=tmp_path / "run", **asked(data, server, samples=4))
         (shared_folder().path / name).unlink()
         assert harness.run(out=tmp_path / "run", **asked(data, server, samples=4)).complete
