@@ -273,7 +273,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
         column = _require_column(numbered, columns.answer, "the answer")
         reading = next(name for name, differs in readings.items() if differs)
         raise UsageError(
-            f"{numbered.where}: the answer column {column!r} gives the right option as a number, and no row shows "
+            f"{numbered.where}: the answer column {column!r} gives the correct option as a number, and no row shows "
             f"whether that number counts from 0 or {reading}: write letters instead (A for the first option)"
         )
     if missing and card.address is not None:
@@ -613,7 +613,7 @@ def _read_program(card: Card, row: Row, text: str) -> tuple[str, str]:
     """
     programs = plugins.extension("answer", card.rules.grader)
     if programs is None or card.program is None:
-        raise UsageError(f"the card {card.name!r} asks for programs, but the extension that runs them is not installed")
+        raise UsageError(f"the card {card.name!r} requires programs, but the extension that runs them is not installed")
     try:
         question_text, reference = programs.read(card.program.model_dump(), text, row.value)
     except ValueError as error:

@@ -362,7 +362,9 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> l
     if problem is None:
         if not (card.editions or card.answers_checksum):
             return []
-        return [f"{visible(source.origin)} is an edition that the card does not list (rows {rows_digest})"]
+        return [
+            f"{visible(source.origin)} is an edition that the card does not list (checksum of its rows: {rows_digest})"
+        ]
     if card.given_data is None:
         raise UsageError(
             f"{visible(source.origin)} has {problem}; {source.remedy or 'fetch the data again'}, or write a card "
@@ -532,7 +534,7 @@ def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None])
     parsed = Shard.parse(shard)
     parts = [part(whole, parsed) for whole in sets]
     for empty in (share for share in parts if not share.questions):
-        note(f"{empty.name} has fewer questions ({len(empty.selection)}) than shards, so this shard has none of it")
+        note(f"{empty.name} has fewer questions ({len(empty.selection)}) than shards, so this shard has none of them")
     if asking := [share for share in parts if share.questions]:
         return asking
     raise UsageError("there are fewer questions than shards: use fewer shards", field="shard", value=shard)

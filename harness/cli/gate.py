@@ -101,6 +101,6 @@ def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, b
                 f"  a power of {power:g}% is not reached; it would be with {each.mend}; with all samples: {each.limit}"
             )
     for sentence, finds in lines:
-        click.echo(f"{visible(sentence)}{'' if finds else f'; its loss is detected in less than {power:g}%'}")
+        click.echo(f"{visible(sentence)}{'' if finds else f'; its loss is detected in less than {power:g}% of cases'}")
     found = all(finds for _, finds in lines) and not any(each.mend for each in benchmarks)
     return EXIT_COMPLETE if found else EXIT_INCOMPLETE

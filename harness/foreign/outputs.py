@@ -251,8 +251,8 @@ def _pairs(
             index = numbers.give(question_id, response.index, row.where)
             if row.is_judged and response.index not in (None, index):
                 raise UsageError(
-                    f"{row.where}: sample {response.index} of {visible(question_id, 100)!r} has the number of an "
-                    f"earlier sample, or a number that is not below {MAX_INDEX:,}"
+                    f"{row.where}: sample {response.index} of {visible(question_id, 100)!r} repeats the number of "
+                    f"an earlier sample, or its number is not below {MAX_INDEX:,}"
                 )
             yield question, _sample(question, index, response, row.where.removeprefix(folder))
 

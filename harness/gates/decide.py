@@ -271,7 +271,7 @@ def decide(
         check = msgspec.structs.replace(check, key=key)
         if check.state in DECIDED and nights and deviation_of(policy, [*nights, check]).odd[-1]:
             apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
-            why = f"{check.why}; outlier, {apart} points from the previous run, ignored for the deviation of runs"
+            why = f"{check.why}; outlier, {apart} points from the previous run, ignored in the deviation between runs"
             check = msgspec.structs.replace(check, odd=True, why=why)
         if nights and 100 * check.deviation > EXCESS * max(policy.run_deviation, 0.1):
             more = f"runs differ by about {in_percent(check.deviation)} points, which is more than run_deviation: "
@@ -580,7 +580,7 @@ def remedy_of(errors: Errors, policy: Policy, watched: Watched, n_questions: int
     first, *others = sorted(parts, key=lambda name: -parts[name])
     rest = ", ".join(f"{name} {in_percent(math.sqrt(parts[name]))}" for name in others if parts[name])
     return (
-        f"largest error: {first} by {in_percent(math.sqrt(parts[first]))} points ({rest}); to reduce it, use: {ways[0]}"
+        f"largest error: {first}, {in_percent(math.sqrt(parts[first]))} points ({rest}); to reduce it, use: {ways[0]}"
     )
 
 

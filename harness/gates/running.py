@@ -291,7 +291,7 @@ def _ids_to_sample(
     for each, written in zip(sets, policy.benchmarks, strict=True):
         if each.name not in policy.benchmarks:
             raise UsageError(
-                f"the benchmark {visible(written, 200)} of the policy is called {each.name}: use that name"
+                f"the benchmark {visible(written, 200)} in the policy is called {each.name}: use that name"
             )
         question_ids = set(each.ids)
         if each.name in baselines:

@@ -164,7 +164,7 @@ def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator
             if not all(question.prompt_digest in stored for question in of.questions):
                 if of.without_card:
                     yield (
-                        f"{visible(of.name, 80)} becomes another benchmark of the run in "
+                        f"{visible(of.name, 80)} becomes a separate benchmark of the run in "
                         f"{visible(str(folder.path))}, which has samples of {visible(name, 80)}; use another "
                         "folder (`out`) to keep them separate"
                     )

@@ -128,7 +128,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
         )
     names = [card.name for card, _ in numbered]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"a benchmark is named twice: {', '.join(twice)}; name each once")
+        raise UsageError(f"a benchmark is listed twice: {', '.join(twice)}; list each one once")
     return numbered
 
 
@@ -162,7 +162,7 @@ def _with_data(options: RunOptions, data: str, named: list[tuple[str, float | No
         ), None
     if len(named) > 1:
         raise UsageError(
-            f"the file contains the questions of one benchmark, but {len(named)} are named; name at most one",
+            f"the file contains the questions of one benchmark, but {len(named)} benchmarks are given; give one",
             field="data",
         )
     keys = ("question_key", "answer_key", "id_key", "choices_key")

@@ -105,7 +105,7 @@ def _under_load(subject: Subject) -> Seen:
     if counts["same"] < MIN_SAME * len(pairs):
         if doubt := subject.doubt_of_repeats(requests):
             return untested(sent, f"{came}; {doubt}")
-        return warns(sent, f"{came}; {counts['strange']} begin differently, as replies of another model would")
+        return warns(sent, f"{came}; {counts['strange']} begin differently, as replies from a different model would")
     return sound(sent, came)
 
 

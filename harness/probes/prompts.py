@@ -463,7 +463,7 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
         elif shift.hides_none(elsewhere):
             reached.setdefault(depth, False)
     if not all(reached.values()):
-        return reached, "other words there change no log-probability by more than a repeat does"
+        return reached, "changing the words there moves no log-probability by more than a repeat does"
     if len(reached) < len(DEPTHS):
         unseen = ", ".join(depth for depth in DEPTHS if depth not in reached)
         return reached, f"repeats differ too much to show whether words at its {unseen} have an effect"

@@ -138,7 +138,7 @@ def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[
     reason = (
         "with one sample per question, or with copies among the samples, it is only an upper limit"
         if estimate.at_most
-        else "few samples per question hardly show how much the answers vary"
+        else "a few samples per question do not show well how much the answers vary"
     )
     more = "" if imported else ". To narrow it, take more samples per question"
     return (

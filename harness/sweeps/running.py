@@ -313,7 +313,7 @@ class _Cells:
         stamped = reading_stamp(self._sweep, cell)
         lack = lacks_reading(prepared.server_info.each[0].facts.host.get("engine"))
         if reference is None and not _has_read(self._sweep, base):
-            lack = f"the server of {base} has not read these replies"
+            lack = f"the server of {base} has not computed the log-probabilities of these replies"
         if lack:
             return {"likelihood": None, "unread": lack, "read": stamped}
         try:

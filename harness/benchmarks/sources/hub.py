@@ -68,7 +68,7 @@ def from_url(url: str, split: str | None) -> HubSource:
     if revision and not _REVISION.fullmatch(revision):
         raise UsageError(f"the revision {visible(revision)!r} in {visible(url)} must be a commit of 40 hex digits")
     if file and split:
-        raise UsageError(f"{visible(url)} is a single file; remove the split {visible(split)!r}")
+        raise UsageError(f"{visible(url)} is a single file, which has no splits; remove the split {visible(split)!r}")
     return HubSource(kind="hub", id=name, revision=revision, split=split or "train", files=(file,) if file else ())
 
 
