@@ -262,5 +262,5 @@ def test_help_says_what_an_option_means_to_the_verb() -> None:
         for command in DECLARED
     }
     assert "Maximum samples per question for each candidate" in helps["race"]["samples"]
-    assert "`aime24:64` sets one benchmark's" in helps["run"]["samples"]
+    assert "`aime24:64` sets the number" in helps["run"]["samples"]
     assert len({helps[command]["out"] for command in ("run", "race", "sweep", "score")}) == 4
