@@ -207,7 +207,7 @@ def test_the_page_counts_the_shipped_scores_and_those_that_were_held_against_the
     page = " ".join((CHECKOUT / "docs/deciding.md").read_text("utf-8").split())
     assert f"There are {sum(scores):,} scores in {len(files)} files. {quoted} of them are quoted" in page
     judged = sum(n for n, text in zip(scores, files, strict=True) if "\n  judge: " in text)
-    assert f"all but {judged} of judged benchmarks were compared with stored copies of their sources" in page
+    assert f"all but {judged} scores of judged benchmarks were compared with stored copies of their sources" in page
 
 
 OWN_MODELS = {
