@@ -400,7 +400,7 @@ def test_the_cells_of_two_steps_have_a_line_for_the_mean_over_their_benchmarks(t
         (tmp_path / f"cells/{name}.json").touch()
     done = harness(tmp_path, "compare", *names)
     assert done.out.count("mean of 2 benchmarks: ck-step_20 ") == 1
-    assert "counts alike" not in done.out, "both have 30 questions"
+    assert "has the same weight" not in done.out, "both have 30 questions"
     # Wrong twin: one benchmark of the later step is left out.
     assert "mean of" not in harness(tmp_path, "compare", *names[:3]).out
 

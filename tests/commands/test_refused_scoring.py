@@ -77,7 +77,7 @@ def test_a_refused_grader_leaves_all_benchmarks_and_all_runs_as_they_were(tmp_pa
     # Each order of benchmarks by one of the doors, and the run that can be scored before one that cannot.
     refused = [harness(tmp_path, "score", *words) for words in (["runs/mixed-0"], ["runs/right", "runs/mixed-1"])]
     assert [result.code for result in refused] == [2, 2]
-    assert all(GRADERS[grader][1] in result.err and "judged before" not in result.err for result in refused)
+    assert all(GRADERS[grader][1] in result.err and "graded by the judge" not in result.err for result in refused)
     with pytest.raises(HarnessError, match=GRADERS[grader][1]):
         reasoning_harness.score(runs / "mixed-0")
     assert files(runs) == before
