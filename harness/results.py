@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The result of `harness.run`: the run, and how its last session ended. It is accepted wherever the path of a run
-    is.
+    """The result of `harness.run`: the run, and how its last session ended. It can be passed wherever the path of a run
+    is accepted.
 
     outcome: metrics of the session (finished and missing samples, causes of failures, tokens, seconds) and, if there is
     a target error, whether it was reached. warnings: warnings to show with the run's scores.
@@ -166,7 +166,7 @@ class Swept:
 
     @property
     def disagreeing(self) -> list[str]:
-        """Names of the cells whose scores do not agree with the published scores of their model."""
+        """Names of the cells whose scores disagree with published scores of their model."""
         return [cell_result.cell.name for cell_result in self.ended.disagreeing]
 
     @property

@@ -216,7 +216,7 @@ def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """One benchmark of a run compared with published scores of its model."""
+    """A comparison of a run's score on one benchmark with published scores of its model."""
 
     benchmark: str
     """Name of the benchmark."""

@@ -72,8 +72,8 @@ class Key(NamedTuple):
 
 
 class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The rules for comparing an answer with its reference, from the card. They are stored with each question, because
-    grading never reads the card.
+    """The rules for comparing an answer with its reference, from the card. The rules are stored with each question,
+    because grading never reads the card.
     """
 
     grader: str = "rules"
@@ -95,7 +95,7 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     whole_reply: bool = False
     """Whether the verifier gets the whole reply after its reasoning, instead of the extracted answer."""
     form: Form | None = None
-    """Form in which the answer must be written; None accepts any."""
+    """Form in which the answer must be written; None accepts any form."""
     conventions: dict[str, bool] = {}
     """Convention in `docs/grading.md` → whether this benchmark turns it on or off."""
     judge: str = ""
@@ -417,7 +417,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     provider: str | msgspec.UnsetType = msgspec.UNSET
     """Provider behind a router, as reported; absent if none is reported."""
     steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Requests of a sample with a tool; absent without a tool."""
+    """Requests made for a sample with a tool; absent if there is no tool."""
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
     """Tool calls that make up the answer; absent if the question offers no tools."""
     verdict: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
@@ -478,7 +478,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     completion_tokens: int | None = None
     """Completion tokens of the sample; None if not reported."""
     anomalies: tuple[str, ...] = ()
-    """Signs that the text or the reasoning is broken. No verdict depends on them."""
+    """Signs that the text or the reasoning is broken. They do not affect the verdict."""
     basis: str = ""
     """Short digest of the references and the rules. If the question's digest differs, the sample is regraded."""
     reply_checksum: Annotated[int, msgspec.Meta(ge=0)] | None = None

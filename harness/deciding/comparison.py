@@ -72,7 +72,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     run has only one sample per question, or duplicated samples.
     """
     p_sampling: float
-    """p-value for the same questions, asked again in both runs."""
+    """p-value for the same questions if both runs were repeated."""
     p_question: float | None
     """p-value for other questions of this kind; None for a single question or cluster."""
     sampling_error: float
@@ -82,9 +82,11 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     difference is detectable.
     """
     detection_variance: float
-    """Variance of the difference if both runs are equally good, from which `smallest` computes `detectable`."""
+    """Variance of the difference if both runs are equally good. The function `smallest` uses it to compute
+    `detectable`.
+    """
     detection_growth: float
-    """Increase of this variance per unit of true difference, used in the same computation."""
+    """Increase in this variance per unit of true difference, used in the same computation."""
     missing_shift: float
     """Largest possible effect of missing samples on the difference, as a fraction; included in `detectable`."""
     better: int
@@ -334,13 +336,13 @@ class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
     difference: Estimate
     """Difference of the accuracies, as a fraction; without an interval for other questions."""
     p_sampling: float
-    """p-value for the same questions, asked again in both runs."""
+    """p-value for the same questions if both runs were repeated."""
     detection_variance: float
-    """Variance of the difference if both runs are equally good, from which `smallest` computes the minimum detectable
-    difference.
+    """Variance of the difference if both runs are equally good. The function `smallest` uses it to compute the minimum
+    detectable difference.
     """
     detection_growth: float
-    """Increase of this variance per unit of true difference, used in the same computation."""
+    """Increase in this variance per unit of true difference, used in the same computation."""
 
     def smallest(self, n_tests: int = 1) -> float | None:
         """The minimum detectable difference of the means (80% power), if every benchmark differs by it; None if it is

@@ -44,7 +44,7 @@ class Source:
     engine: str = ""
     """Engine that served the model."""
     note: str = ""
-    """A remark on the source."""
+    """Remark on the source."""
 
     @property
     def named(self) -> str:
@@ -107,11 +107,11 @@ class PublishedScore:
     """Whether the source reports the settings of this number; if false, they are inferred from elsewhere in the source.
     """
     note: str = ""
-    """A remark on the number."""
+    """Remark on the number."""
     server: str = ""
     """Provider or engine that served the model; empty for the authors' own service, or if unknown."""
     replies: int | None = None
-    """Number of replies with calls, on which a schema accuracy is based."""
+    """Number of replies with calls on which the schema accuracy is based."""
     settings: Settings
     """Settings of the file, overridden by settings of the row."""
     source: Source

@@ -34,7 +34,7 @@ judges could turn what it says.
 
 
 class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the run is worse than its baseline by a margin or more, on the same questions."""
+    """Whether the run is worse than its baseline by at least a margin, on the same questions."""
 
     margin: float
     """The margin, as a fraction."""
@@ -52,7 +52,9 @@ class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The comparison of a run with its baseline by the mean over their shared benchmarks, for the same questions."""
+    """The comparison of a run with its baseline, based on the mean over their shared benchmarks, for the same
+    questions.
+    """
 
     compared: MeanComparison
     """Difference between the run and the baseline (run minus baseline)."""
@@ -80,8 +82,8 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     """Warnings to show with the comparison."""
     sides: tuple[str, str] | None = None
-    """Names under which run and baseline are averaged over benchmarks, such as the sweep cells that differ only in the
-    benchmark; None if their own names are used.
+    """Names under which the results of the run and the baseline are averaged over benchmarks, such as the sweep cells
+    that differ only in the benchmark; None if their own names are used.
     """
     imported: bool = False
     """Whether samples of the run or the baseline come from another tool's file, so that `harness run` cannot add more.

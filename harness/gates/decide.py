@@ -83,7 +83,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     variance: float
     """Variance of the sampling error."""
     deviation: float
-    """Standard deviation between runs beyond sampling, as a fraction."""
+    """Standard deviation between runs in excess of sampling error, as a fraction."""
     known_runs: int
     """Number of earlier runs from which `deviation` was estimated."""
     why: str
@@ -132,7 +132,7 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     sampled: str = ""
     """When the run started (UTC, ISO 8601); empty without a run."""
     forgotten: bool = False
-    """Whether this run is ignored when estimating the deviation between runs (`--forget`)."""
+    """Whether `--forget` excludes this run when the deviation between runs is estimated."""
     metrics: tuple[MetricCheck, ...] = msgspec.field(default=(), name="figures")
     """Decisions on metrics; undecided if sampling stopped before all samples were taken."""
 

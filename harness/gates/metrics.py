@@ -76,7 +76,7 @@ class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """The reason, in one readable line."""
     waits: bool = False
-    """Whether the history still has too few runs to decide. The metric then does not affect the verdict."""
+    """Whether the history still has too few runs to decide. In that case, the metric does not affect the verdict."""
 
     @property
     def label(self) -> str:

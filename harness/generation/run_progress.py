@@ -238,11 +238,11 @@ class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The calls of a tool."""
 
     running: int
-    """Number of running calls."""
+    """Number of calls in progress."""
     waiting: int
     """Number of waiting calls."""
     waits_for: str
-    """Resource that the calls are waiting for: "processors" or "memory"."""
+    """Resource that the waiting calls need: "processors" or "memory"."""
     interpreters: int
     """Number of open interpreters: one per sample that has made a call. They are suspended between calls."""
     memory: int
@@ -298,4 +298,4 @@ class Progress(Tally, kw_only=True):
     patience_s: float | None = None
     """Seconds until the session gives up because no endpoint responds; None if one responds."""
     tool: ToolProgress | None = None
-    """Tool calls; None without a tool."""
+    """Calls of the tool; None if the run has no tool."""

@@ -54,7 +54,7 @@ GROUPS = {
         "report": Listed("Print a table of runs, and write Markdown and HTML.", "finished:ReportCommand"),
         "show": Listed("Read a run's questions and samples in the terminal.", "reading:ShowCommand"),
         "view": Listed("View runs in the browser.", "reading:ViewCommand"),
-        "export": Listed("Export a run as training data, a table or for another tool.", "finished:ExportCommand"),
+        "export": Listed("Export a run for training, as a table or for another tool.", "finished:ExportCommand"),
     },
     "Decide": {
         "compare": Listed("Show which run is better, and how certain that is.", "deciding:CompareCommand"),

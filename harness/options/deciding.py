@@ -26,7 +26,7 @@ class CompareOptions(Margin):
     """The baseline of a comparison, and the loss that matters."""
 
     baseline: Annotated[Path | None, Option()] = None
-    """Run that all others are compared with. Default: for each benchmark, the first run that includes it."""
+    """Run with which all others are compared. Default: for each benchmark, the first run that includes it."""
 
 
 class CompareCommand(CompareOptions, CommandOptions):
@@ -36,7 +36,7 @@ class CompareCommand(CompareOptions, CommandOptions):
     For each benchmark, one line says whether a run is better on the same questions, and another whether it would be
     better on new questions of the same kind. If the runs share several benchmarks, the last line compares their means.
     p-values are adjusted for the number of lines (Holm's method): for two equally good runs, the chance that any line
-    shows a difference is at most 5%. This holds for a single comparison; to compare repeatedly as runs grow, use
+    shows a difference is at most 5%. This holds for a single comparison; to compare runs repeatedly as they grow, use
     `harness race`.
 
     Exit code with --margin: 0 if no run is worse by the margin or more, 4 if any run is, 1 if there are too few samples
@@ -55,12 +55,12 @@ class CompareCommand(CompareOptions, CommandOptions):
     runs: Annotated[tuple[Path, ...], Option(argument=True)]
     """Scored runs."""
     show_samples: Annotated[bool, Option(flag="samples")] = False
-    """Instead, list what differs between two runs: accuracy per question, verdicts and settings."""
+    """List the differences between two runs instead: accuracy per question, verdicts and settings."""
     as_json: Annotated[bool, prints("a list of the decisions", "list[harness.deciding.verdicts:Decision]")] = False
 
 
 class GateCommand(CommandOptions):
-    """Check a model against the floors in POLICY, a YAML file, with a bounded false-alarm rate.
+    """Check a model against the accuracy floors in the YAML file POLICY, with a bounded false-alarm rate.
 
     Without RUN, the benchmarks are sampled in rounds until each is decided or its sample limit is reached. With RUN,
     existing scored runs are checked. The gate writes gate.json, gate.md, gate.xml (JUnit) and gate.html (history of
@@ -145,7 +145,7 @@ class PlanOptions(PlanBasis):
     """The options of a plan: its basis, and the difference to find or the margin to show."""
 
     detect: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """True difference to detect. Not needed if you specify a number of samples."""
+    """True difference to detect, in points. Not needed if you specify a number of samples."""
 
     @property
     def is_margin(self) -> bool:

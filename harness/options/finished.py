@@ -24,7 +24,7 @@ class MergeOptions(Options):
 
 
 class MergeCommand(MergeOptions, CommandOptions):
-    """Merge RUNS, the folders of one run that was sampled on several machines, into a single run folder.
+    """Merge RUNS (the folders of one run that was sampled on several machines) into a single run folder.
 
     Shards in the same folder do not need merging: `harness score` joins them. Duplicate samples are merged into one. A
     folder with different settings is rejected, and the differences are listed. Run the same command again to add new
@@ -136,7 +136,7 @@ class AuditOptions(Options):
     benchmark: Annotated[str | None, Option()] = None
     """Audit only this benchmark. Default: all."""
     who: Annotated[str | None, Option(chars=1)] = None
-    """Name stored with the verdicts. Default: your user name."""
+    """Your name, which is stored with the verdicts. Default: your user name."""
     out: Annotated[Path | None, Option()] = None
     """Write the samples that need a verdict to this file, as JSON Lines."""
     verdicts: Annotated[Path | None, Option()] = None

@@ -61,8 +61,8 @@ class JudgeOptions(WhichServer, without=("serve",)):
 
     @property
     def jurors(self) -> list[JudgeOptions]:
-        """The additional judges. Each uses these options, except for the server if it names one; the API key is then
-        not sent to that server.
+        """The additional judges. Each uses these options. If one names its own server, that server is used, and the API
+        key is not sent to it.
         """
         jurors = []
         for name in self.jury:

@@ -17,8 +17,8 @@ class ProbeRules(Options):
     """Which checks a probe makes, and which replies it reads."""
 
     replies: Annotated[Path | None, Option(metavar="RUN")] = None
-    """Only check whether the base model's replies in this run are as likely on this server as on the base (vLLM,
-    SGLang).
+    """Only check whether the base model's replies in this run are as likely on this server as on the base model's
+    (vLLM, SGLang).
     """
     reference: Annotated[str | None, Option(metavar="URL[#MODEL]|NAME")] = None
     """Server of the base model, for `replies`. Needed only once per run, because its values are stored in the run."""
@@ -41,7 +41,7 @@ class ProbeRules(Options):
     quick: Annotated[bool, Option()] = False
     """Run only the checks that need just a few short requests."""
     seed: Annotated[int | None, Option()] = None
-    """Seed of the probe. Set it to repeat an earlier probe. Default: random."""
+    """Seed of the probe. Use an earlier probe's seed to repeat it. Default: random."""
 
     def _check(self) -> None:
         """Raise `UsageError` if an option of `replies` stands alone, or if no quick check is left."""

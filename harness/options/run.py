@@ -304,8 +304,8 @@ class RaceCommand(RunFlags, RaceRules):
 
 
 class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
-    """Run and score every combination in FILE: models × servers × prompts × sampling × benchmarks. Instead of FILE you
-    can name a SUITE (see --list), which needs a model and a server.
+    """Run and score every combination listed in FILE: models × servers × prompts × sampling × benchmarks. Instead of
+    FILE you can name a SUITE (see --list), which needs a model and a server.
 
     Each combination is a cell. Each server is started once, runs all its cells, and is then stopped. Run the same
     command again to resume. If a cell fails, the others continue and the exit code is 1. Options given here override

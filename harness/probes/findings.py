@@ -44,9 +44,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     warns: a problem that does not invalidate scores; untested: the server does not provide what the check needs.
     """
     sent: str
-    """Description of the request."""
+    """Description of what was sent to the server."""
     came: str
-    """Description of the reply."""
+    """Description of what the server replied."""
     p: float | None = None
     """Probability that a healthy server produces a result at least this unusual; None if the check is not a statistical
     test.

@@ -43,7 +43,7 @@ class Override(SampleRecord, frozen=True, kw_only=True):
     why: str
     """The reason."""
     points: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET
-    """Points given by the person, and maximum points, if a judge gives points; otherwise absent."""
+    """Points given by the person, and maximum points; absent unless a judge gives points."""
     schema: int = SCHEMA_VERSION
     """Version of this format."""
 

@@ -69,7 +69,7 @@ MISSED_ERRORS = 1.5
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """What a score without an audit reveals about the errors of its judge model."""
+    """What is known about the errors of a score's judge model without an audit."""
 
     n_judged: int
     """Number of samples whose verdict comes from the judge."""
@@ -139,7 +139,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     as wrong.
     """
     accuracy_undecided_right: float | None = None
-    """Accuracy if these undecided samples were correct, as a fraction; None if there are none."""
+    """Accuracy if these undecided samples counted as correct, as a fraction; None if there are none."""
     n_decided: int = 0
     """Number of samples outside the audited population that the grader left undecided and the person decided."""
     by_points: bool | msgspec.UnsetType = msgspec.UNSET

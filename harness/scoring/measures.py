@@ -239,9 +239,9 @@ class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
     mean: Estimate
     """Mean number of tokens per sample."""
     p50: float
-    """Median: the smallest number that 50% of the samples do not exceed."""
+    """Median: the smallest number that at least 50% of the samples do not exceed."""
     p99: float
-    """99th percentile: the smallest number that 99% of the samples do not exceed."""
+    """99th percentile: the smallest number that at least 99% of the samples do not exceed."""
 
 
 class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):

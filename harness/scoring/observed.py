@@ -398,7 +398,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     completion_tokens: int
     """Completion tokens of the `n_stated` samples."""
     reasoning_tokens: int
-    """Reasoning tokens among these completion tokens, where reported."""
+    """Number of these completion tokens that are reasoning, where reported."""
 
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
@@ -450,8 +450,8 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     first_token_p99: float
     """99th percentile of the time from the request to the first token, in seconds."""
     gap_p50: float | None
-    """Median time between token events, in seconds: the median over samples of each sample's median. It is None if it
-    is too short compared with the client's lag, or if the lag is unknown.
+    """Median time between token events, in seconds: the median over samples of each sample's median. It is None if the
+    time is too short compared with the client's lag, or if the lag is unknown.
     """
     gap_p99: float | None
     """99th percentile of the time between token events, in seconds: the median over samples of each sample's 99th

@@ -120,7 +120,7 @@ class ScoreWarning(msgspec.Struct, frozen=True):
     """A warning of a score."""
 
     kind: WarningKind
-    """Subject of the warning."""
+    """Topic of the warning."""
     text: str
     """Text of the warning."""
 
@@ -153,7 +153,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     n_samples: int
     """Number of samples that the score covers."""
     n_missing: int
-    """Number of planned samples without a grade."""
+    """Number of planned samples that have no grade."""
     n_truncated: int | None
     """Number of samples truncated by max_tokens; None if another tool's file does not say."""
     n_undecided: int
@@ -167,7 +167,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     mean_completion_tokens: float | None
     """Mean completion tokens per sample, over samples for which the server reported them; None if there are none."""
     bounds: Bounds
-    """Accuracy if all missing and undecided samples were wrong, and if all were correct."""
+    """Accuracy if all missing and undecided samples were wrong, and accuracy if all were correct."""
     partial: bool = False
     """Whether the score covers incomplete rounds, which biases the accuracy toward samples that finished first."""
     rounds: int | float
@@ -231,7 +231,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload | None = None
     """Load on the servers, in requests and tokens."""
     tool: ToolUse | msgspec.UnsetType = msgspec.UNSET
-    """How the samples used the tool that was offered; absent without a tool."""
+    """How the samples used the tool; absent if no tool was offered."""
     engine: EngineMetrics | msgspec.UnsetType = msgspec.UNSET
     """The engine's metrics over the whole run; absent if no server has a metrics page."""
     speculation: Speculation | msgspec.UnsetType = msgspec.UNSET
@@ -251,9 +251,9 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """Samples with the same text. If there are many, `sampling_error` is None and sampling intervals are upper bounds.
     """
     judge_errors: JudgeErrors | None = None
-    """Information about the errors of the judge; None without a judge."""
+    """Information about the errors of the judge; None if no judge was used."""
     judging: Judging | None = None
-    """The judge of this score, even if it decided no sample; None without a judge."""
+    """The judge of this score, even if it decided no sample; None if no judge was used."""
     graders: tuple[str, ...] = ()
     """Names and versions of the graders, sorted."""
     verifier_errors: tuple[str, ...] = ()
@@ -261,7 +261,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     undecided, or were decided by a judge.
     """
     near_misses: dict[NearMiss, int] = {}
-    """Kind of near miss → number of wrong answers."""
+    """Kind of near miss → number of wrong answers of this kind."""
     warnings: tuple[ScoreWarning, ...] = ()
     """Warnings to show with the score."""
     schema: int = SCORES_SCHEMA

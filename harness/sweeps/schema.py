@@ -184,7 +184,7 @@ def sweep_model() -> type[BaseModel]:
         "model",
         run_fields | {"server": server},
     )
-    own_program = _described(Texts, "Command line of your own server, to use instead of engine.")
+    own_program = _described(Texts, "Command line of your own server, used instead of `engine`.")
     servers = _entry(
         "ServerVariant",
         "A server to start for each model. Without engine, no server is started. run: options of runs on this server.",

@@ -169,7 +169,11 @@ def test_a_proxy_is_recorded_without_its_password(questions: Path, monkeypatch: 
     ("model", "given", "warned"),
     [
         ("openai/gpt-oss-20b", {}, ("temperature 1 (not 0.6), top_p 1 (not 0.95)", "no effort is set")),
-        ("deepseek-ai/DeepSeek-V3.2", {}, ("no thinking: the model thinks only if its chat template is set to",)),
+        (
+            "deepseek-ai/DeepSeek-V3.2",
+            {},
+            ("no thinking: the model thinks only if its chat template enables thinking",),
+        ),
         ("deepseek-ai/DeepSeek-V3.2", {"extra_body": {"chat_template_kwargs": {"thinking": True}}}, ()),
     ],
 )

@@ -101,7 +101,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     """Folder of the run."""
     state: Literal["running", "paused", "ending", "silent", "ended"]
-    """State of the run; `silent` if a process holds the run but does not respond."""
+    """State of the run; `silent` if a process has locked the run but does not respond."""
     progress: Progress | None
     """Progress reported by the running process; None if no process responds."""
     files: OnDisk | None

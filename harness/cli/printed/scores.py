@@ -23,7 +23,7 @@ class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     """Exit code of the command."""
     decided: bool
-    """Whether every verdict is clear."""
+    """Whether every candidate has a clear verdict."""
     standings: dict[str, RaceStanding]
     """Candidate (except the baseline) → its comparison with the baseline."""
     samples: dict[str, int]
