@@ -65,7 +65,7 @@ class ServerSpec(Options):
     host: Annotated[str, Option()] = "127.0.0.1"
     """Address to listen on. Default: 127.0.0.1."""
     port: Annotated[int, Option(least=0, most=65535)] = 0
-    """Port to listen on. Default: 0, which picks a free port.
+    """Port to listen on. The default, 0, picks a free port.
 
     The port of replica 0; replica i listens on port + i.
     """
@@ -84,16 +84,16 @@ class ServerSpec(Options):
     dp_mode: Annotated[Literal["client", "engine", "router"], Option()] = "client"
     """How requests are distributed over replicas: by this client over N servers, by the engine, or by a router."""
     devices: Annotated[tuple[str, ...] | None, Option(metavar="LIST", kind=COMMAS)] = None
-    """Accelerators to use, such as 0,1,2,3. Default: all.
+    """Indices of the accelerators to use, such as 0,1,2,3. Default: all.
 
     Devices as the engine's visible-devices variable names them; None asks the system.
     """
     device: Annotated[Literal["cuda", "npu", "cpu"] | None, Option()] = None
     """Type of device. Default: chosen by the engine."""
     nodes: Annotated[int, Option(least=1)] = 1
-    """Number of machines that serve one model together. Run the command on each, with its own --node-rank."""
+    """Number of machines that serve one model together. Run the command on each machine, with its own --node-rank."""
     node_rank: Annotated[int, Option(least=0)] = 0
-    """Rank of this machine among the nodes, counted from 0."""
+    """Rank of this node, counted from 0."""
     head_address: Annotated[str | None, Option()] = None
     """Address of node 0, reachable from the other nodes."""
     head_port: Annotated[int, Option(least=1, most=65535)] = 29500

@@ -96,7 +96,7 @@ VARIABLES = {
     "cards.",
     "HARNESS_GRADERS": "Modules from which verifiers may be called, separated by commas.",
     "HARNESS_SERVER_KEY": "API key that a server started by the harness requires from clients. "
-    "The harness sets it for the engine.",
+    "The harness passes it to the engine.",
     "OPENAI_BASE_URL": "Server URL to use if no option specifies one.",
     "OPENAI_API_KEY": "API key for `openai` and for servers that do not belong to a known provider. "
     "Other providers have their own variables.",

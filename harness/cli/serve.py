@@ -103,8 +103,8 @@ _OURS = (
         ["--register"],
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Write the server's address to FILE (*.url) while it is ready; `harness run --base-url FOLDER` follows "
-        "the files in a folder.",
+        help="Write the server's address to FILE (*.url) while it is ready; `harness run --base-url FOLDER` uses "
+        "the servers whose files are in FOLDER.",
     ),
 )
 """Flags of every engine's command, besides those that describe the server."""

@@ -216,7 +216,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...] = ()
     """The chat messages (api "chat")."""
     prompt: str = ""
-    """The text (api "completions")."""
+    """The prompt, as text (api "completions")."""
     references: tuple[str, ...]
     """All reference answers as texts. An answer that equals any of them is correct."""
     kind: AnswerKind

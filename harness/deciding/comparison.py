@@ -74,7 +74,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     p_sampling: float
     """p-value for the same questions if both runs were repeated."""
     p_question: float | None
-    """p-value for other questions of this kind; None for a single question or cluster."""
+    """p-value for other questions of this kind; None if there is only one question or cluster."""
     sampling_error: float
     """Standard error of the difference if both runs were equally good."""
     detectable: float | None

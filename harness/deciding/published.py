@@ -86,11 +86,11 @@ class PublishedScore:
     unit: float = 0.001
     """Place value of the last printed digit, as a fraction; 0 if the source prints all digits."""
     run_deviation: float | None
-    """Standard deviation of one run's accuracy over the `samples` runs, as a fraction. A few runs estimate it poorly,
-    so it is only used to check whether `samples` is plausible.
+    """Standard deviation of one run's accuracy over the `samples` runs, as a fraction. A few runs are not enough to
+    estimate it well, so it is used only to check whether `samples` is plausible.
     """
     standard_error: float | None = None
-    """Error reported by the source, as a fraction. Sources report different kinds of errors, so it is only used to
+    """Error reported by the source, as a fraction. Sources report different kinds of errors, so it is used only to
     check whether `samples` is plausible.
     """
     mean_tokens: float | None = None

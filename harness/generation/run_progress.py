@@ -201,7 +201,7 @@ class EndpointProgress(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     """Number of failed requests in this session."""
     why: str = ""
-    """Latest failure, as worded by the server; empty if the state is "open"."""
+    """Latest failure, in the server's words; empty if the state is "open"."""
     wait_s: float = 0.0
     """Seconds until the next request is sent to this endpoint."""
 
@@ -252,7 +252,7 @@ class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(Tally, kw_only=True):
-    """A snapshot of a session's state and counts. It is replaced as a whole and never modified.
+    """A snapshot of a session's state and counts. The snapshot is replaced as a whole and never modified.
 
     Wide: it is all that a display and `harness status` show of a session.
     """

@@ -238,7 +238,7 @@ class Verdict(_Explained):
 
     @property
     def correct(self) -> bool:
-        """Whether the response gives the reference answer."""
+        """Whether the response contains the reference answer as its answer."""
         return self.outcome == "correct"
 
     def __bool__(self) -> bool:

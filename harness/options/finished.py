@@ -18,7 +18,7 @@ class MergeOptions(Options):
     """The folder that run folders are joined into."""
 
     out: Annotated[Path, Option()]
-    """Folder for the merged run. If it exists, new samples are added to it."""
+    """Folder for the merged run. If this folder exists, new samples are added to it."""
     accept_server_change: Annotated[bool, Option()] = False
     """Merge even if the servers reported different models, chat templates or quantization."""
 
@@ -197,9 +197,10 @@ class GradeOptions(Options):
 class GradeCommand(GradeOptions, CommandOptions):
     """Grade RESPONSE (`-` reads standard input) against REFERENCE, and print the rule that decided.
 
-    The last line is the verdict that `harness score` would store for this response. With --kind program, REFERENCE
-    contains tests as JSON, which the program in RESPONSE must pass in a sandbox. With --kind calls, REFERENCE contains
-    the accepted function calls as JSON, and RESPONSE is a list of {"name", "arguments"} (docs/grading.md).
+    The last line printed is the verdict that `harness score` would store for this response. With --kind program,
+    REFERENCE contains tests as JSON, which the program in RESPONSE must pass in a sandbox. With --kind calls,
+    REFERENCE contains the accepted function calls as JSON, and RESPONSE is a list of {"name", "arguments"}
+    (docs/grading.md).
 
     \b
     harness grade '1/2' 'So the answer is \\boxed{0.5}.'

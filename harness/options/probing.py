@@ -29,7 +29,7 @@ class ProbeRules(Options):
     margin: Annotated[float, Option(metavar="NATS", above=0, most=10)] = 0.01
     """For `replies`: the smallest log-likelihood difference that matters, in nats per token. Default: 0.01."""
     checks: Annotated[tuple[str, ...], Option(metavar="NAME[,NAME...]", kind=COMMAS)] = ()
-    """Run only these checks or groups of checks. Default: all."""
+    """Names of the checks, or groups of checks, to run. Default: all."""
     api: Annotated[ApiName, Option()] = "chat"
     """API for the function call checks. All other checks use chat and completions."""
     context: Annotated[int | None, Option(metavar="TOKENS", least=1024)] = None

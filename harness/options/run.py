@@ -295,9 +295,11 @@ class RaceCommand(RunFlags, RaceRules):
     benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS, metavar="[BENCHMARK]")] = ()
     """NAME, NAME:SAMPLES, or a card's file."""
     candidates: Annotated[tuple[str, ...], Option(flag="candidate", metavar="'NAME KEY=VALUE …'")] = ()
-    """A candidate's name and run options (as in Python). Repeatable; the first one is the baseline."""
+    """Name of a candidate and its run options, which are written as in Python. Repeatable; the first one is the
+    baseline.
+    """
     samples: Annotated[int | None, Option(under=ASKED, least=1)] = None
-    """Maximum samples per question for each candidate. Default: the card's."""
+    """Maximum number of samples per question for each candidate. Default: the card's."""
     out: Annotated[Path | None, Option(under=RESUMING)] = None
     """Folder for all runs of the race. Default: races/BENCHMARK."""
     as_json: Annotated[bool, prints("the result", "harness.cli.printed.scores:RaceEnd")] = False

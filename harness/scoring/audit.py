@@ -78,7 +78,7 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     n_both: int
     """Number of samples that both the rules and the judge decided."""
     n_differing: int
-    """Number of samples in `n_both` on which the rules and the judge disagree."""
+    """Number of these samples on which the rules and the judge disagree."""
     settings: dict[str, Any] = {}
     """The judge's options by name, without API keys. `base_url` lists the addresses that responded. Empty in scores
     from earlier versions.

@@ -338,11 +338,12 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     length: float
     """Tokens divided by steps."""
     error: float | None
-    """Standard error for other questions of this kind, with questions as clusters; None for a single question."""
+    """Standard error for other questions of this kind, with questions as clusters; None if there is only one question.
+    """
     low: float | None
-    """Lower endpoint of the 95% interval; None for a single question."""
+    """Lower endpoint of the 95% interval; None if there is only one question."""
     high: float | None
-    """Upper endpoint of the 95% interval; None for a single question."""
+    """Upper endpoint of the 95% interval; None if there is only one question."""
     steps: int
     """Number of steps."""
     n_questions: int

@@ -117,7 +117,7 @@ WarningKind = Literal[
 
 
 class ScoreWarning(msgspec.Struct, frozen=True):
-    """A warning of a score."""
+    """A warning about a score."""
 
     kind: WarningKind
     """Topic of the warning."""
@@ -157,7 +157,9 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     n_truncated: int | None
     """Number of samples truncated by max_tokens; None if another tool's file does not say."""
     n_undecided: int
-    """Number of samples that no rule could decide, or whose grading ran out of time or memory. They count as wrong."""
+    """Number of samples that no rule could decide, or whose grading ran out of time or memory. These samples count as
+    wrong.
+    """
     pass_at: dict[int, Estimate]
     """k → probability that at least one of k samples is correct (pass@k)."""
     pass_hat: dict[int, Estimate] = {}
@@ -248,7 +250,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     """A limit below max_tokens at which the server truncates replies and reports that it does; None if there is none.
     """
     copies: Copies | None = None
-    """Samples with the same text. If there are many, `sampling_error` is None and sampling intervals are upper bounds.
+    """Samples with the same text. If there are many such samples, `sampling_error` is None and sampling intervals are
+    upper bounds.
     """
     judge_errors: JudgeErrors | None = None
     """Information about the errors of the judge; None if no judge was used."""

@@ -10,7 +10,7 @@ Methodology 24:193):
 | estimate | interval | N | s² | τ | factor |
 | --- | --- | --- | --- | --- | --- |
 | accuracy | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 | 1.96 |
-| accuracy; a share a of the questions has one sample | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 · (1 + 10a) · N/M | 1.96 |
+| accuracy, if a share a of the questions has one sample | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 · (1 + 10a) · N/M | 1.96 |
 | any mean | new questions | Q | sd² / Q | ½ | t, Q − 1 |
 | any mean, questions in clusters | new clusters | G = (Σ m)² / Σ m² | jackknife over clusters | ½ | t, G − 1 |
 | pass@k, pass^k, maj@k; k ≤ n/2 | same questions | Q n/k, at least Q | jackknife over samples | ½ | 1.96 |

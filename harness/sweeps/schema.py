@@ -213,7 +213,8 @@ def sweep_model() -> type[BaseModel]:
         "repeat": _described(Count, "Number of runs per cell, with the seeds 1, 2, …"),
         "samples": _described(_some(Count), "Numbers of samples per question. Each cell is run once with each number."),
         "concurrency": _described(
-            _some(Count), "Numbers of requests in flight. Each cell is run once with each, for a load curve."
+            _some(Count),
+            "Numbers of requests in flight. Each cell is run once with each number, to measure a load curve.",
         ),
         "gpus": _described(Count, "Number of GPUs per server. Only needed if the sweep does not start the servers."),
         "benchmarks": _described(_some(benchmarks), "Benchmarks to run. Required unless the extended file lists some."),
