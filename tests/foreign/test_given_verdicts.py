@@ -220,7 +220,7 @@ DAMAGED: list[tuple[str, Any, Mapping[str, str], str]] = [
     ("t.json", {**SWE, "error_ids": "b"}, {}, "error_ids must be a list of ids"),
     ("t.json", {**SWE, "resolved_ids": [None, "a"]}, {}, r"resolved_ids\[0\] has no task id"),
     ("t.json", {**SWE, "total_instances": 500}, {}, "total_instances is 500, but the lists contain 2 instances"),
-    ("t.json", {"simulations": [SIMULATION, SIMULATION]}, {}, r"simulations\[1\]: sample 0 of 'a' has the number"),
+    ("t.json", {"simulations": [SIMULATION, SIMULATION]}, {}, r"simulations\[1\]: sample 0 of 'a' repeats the number"),
     ("t.json", {"simulations": []}, {}, "contains no finished sample"),
     ("t.json", {"simulations": [{"id": "a"}]}, {}, r"simulations\[0\] is not a tau2-bench simulation"),
     ("t.json", {"simulations": [{**SIMULATION, "trial": "x"}]}, {}, "'trial' must be a whole number ≥ 0"),
