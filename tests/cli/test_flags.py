@@ -261,6 +261,6 @@ def test_help_says_what_an_option_means_to_the_verb() -> None:
         command: {one.name: shown(one) for one in command_of(command).params if isinstance(one, click.Option)}
         for command in DECLARED
     }
-    assert "Maximum samples per question for each candidate" in helps["race"]["samples"]
+    assert "Maximum number of samples per question for each candidate" in helps["race"]["samples"]
     assert "`aime24:64` sets the number" in helps["run"]["samples"]
     assert len({helps[command]["out"] for command in ("run", "race", "sweep", "score")}) == 4

@@ -53,7 +53,7 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     target_reached: str
     """A message that the target of `--target-error` was reached; empty if it was not."""
     target_missed: str
-    """A message that the target of `--target-error` was not reached; empty if it was, or without a target."""
+    """A message that the target of `--target-error` was not reached; empty if it was reached or is not set."""
 
 
 class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
