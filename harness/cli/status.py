@@ -183,7 +183,7 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
         )
     if files.holder is not None:
         yield (
-            f"{files.holder} is using the run but reports no progress: it is starting, shutting down, or from a "
+            f"{files.holder} is using the run but reports no progress: it is starting up, shutting down, or running a "
             "different version of the harness"
         )
     for event in files.session:

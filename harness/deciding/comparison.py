@@ -72,7 +72,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     run has only one sample per question, or duplicated samples.
     """
     p_sampling: float
-    """p-value for the same questions if both runs were repeated."""
+    """p-value of the difference for these same questions: it accounts only for repeating both runs."""
     p_question: float | None
     """p-value for other questions of this kind; None if there is only one question or cluster."""
     sampling_error: float
@@ -336,7 +336,7 @@ class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
     difference: Estimate
     """Difference of the accuracies, as a fraction; without an interval for other questions."""
     p_sampling: float
-    """p-value for the same questions if both runs were repeated."""
+    """p-value of the difference for these same questions: it accounts only for repeating both runs."""
     detection_variance: float
     """Variance of the difference if both runs are equally good. The function `smallest` uses it to compute the minimum
     detectable difference.

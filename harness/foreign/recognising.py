@@ -216,7 +216,7 @@ class Beginning:
         """How many replies the run takes, and what becomes of the others."""
         left = (
             (self.n_empty, "empty or failed, to be requested again"),
-            (self.n_other, "for questions outside the plan"),
+            (self.n_other, "ignored, because their questions or sample numbers are not in the plan"),
         )
         others = "".join(f"; {n} {what}" for n, what in left if n)
         return (

@@ -65,7 +65,7 @@ class ScoreOptions(GradingOptions, OutputsOptions):
     track: Annotated[tuple[str, ...], Option(under=OUTPUT, metavar="TOOL")] = ()
     """Send the scores to wandb, mlflow, trackio or a plug-in's tracker (docs/exports.md). Repeatable."""
     step: Annotated[int | None, Option(under=OUTPUT, least=0)] = None
-    """Send the scores as step N of the tracker run in `series`."""
+    """Step number under which the scores are sent to the tracker run named by `series`."""
     series: Annotated[str | None, Option(under=OUTPUT, metavar="NAME")] = None
     """Name of the tracker run that collects all steps. Default: the name of RUN's parent folder."""
     on: Annotated[str | None, Option(under=GRADING, metavar="ray[://HOST:PORT]")] = None

@@ -117,7 +117,7 @@ def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
             yield (
                 f"{visible(question_set.name, 80)}: the answers of {len(sentences)} of {n_questions} are sentences. "
                 "The rules accept only a reply that repeats the answer, and leave all other replies undecided. A judge "
-                "can decide these replies; specify one when you run or score (`judge`)"
+                "can grade these replies; specify one when you run or score (`judge`)"
             )
 
 

@@ -246,8 +246,8 @@ def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str,
     z, p, n = min(tests, key=lambda test: test[1])
     p = min(1.0, PARTS_OF_LOOK * p)
     came = (
-        f"{n} of {len(tokens)} tokens after the first are {abs(z):.1f} standard deviations "
-        f"{'more' if z < 0 else 'less'} likely than the server's own log-probabilities say"
+        f"taken together, {n} of {len(tokens)} tokens after the first are {'more' if z < 0 else 'less'} likely than "
+        f"the server's own log-probabilities imply, by {abs(z):.1f} standard deviations"
     )
     if p < ODD:
         return p, came, f"the samples are unusual (p = {p:.2g} at this look) but prove no fault; probe again"

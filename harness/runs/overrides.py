@@ -165,8 +165,8 @@ class Corrected(NamedTuple):
             f"; {count_noun(n_open, 'sample')} {are(n_open)} still undecided and {counts} as wrong" if n_open else ""
         )
         return (
-            f"{self.counts_in_words}: the accuracy is {_percent(corrected)} with these verdicts{still}, "
-            f"{_percent(accuracy)} as graded"
+            f"{self.counts_in_words}: the accuracy is {_percent(corrected)} with these verdicts and "
+            f"{_percent(accuracy)} with the grader's{still}"
         )
 
 

@@ -326,9 +326,8 @@ class _Cells:
             if finding.likelihood is not UNSET:
                 return {"likelihood": finding.likelihood, "unread": "", "read": stamped}
             why = finding.came
-            if finding.sent != NOT_MADE and not why.startswith(
-                "no response"
-            ):  # The server has refused: it would again.
+            # The server has refused: it would again.
+            if finding.sent != NOT_MADE and not why.startswith("no response"):
                 return {"likelihood": None, "unread": why, "read": stamped}
         sentence = "its server has not read its base's replies; run the same command to retry"
         self._watcher.warn(f"{cell.name}: {sentence}: {why}")

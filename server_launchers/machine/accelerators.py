@@ -92,8 +92,8 @@ def slices(
     if len(pool) < needed:
         raise LaunchError(
             f"{replicas} x {per_replica} = {needed} devices are needed (replicas x devices per replica), "
-            f"there are {len(pool)} ({', '.join(pool) or 'none'}); lower `tp`, `pp` or `dp`, choose others with "
-            "`devices`, or set `device=cpu` for a program that needs none"
+            f"but only {len(pool)} are available ({', '.join(pool) or 'none'}); lower `tp`, `pp` or `dp`, choose "
+            "others with `devices`, or set `device=cpu` for a program that needs none"
         )
     return [tuple(pool[index * per_replica : (index + 1) * per_replica]) for index in range(replicas)]
 

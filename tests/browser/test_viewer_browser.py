@@ -277,7 +277,7 @@ def test_a_verdict_is_corrected_by_hand_and_never_silently(browser: Browser, vie
     browser.open(viewer, "/run/hand/demo")
     note = browser.wait(lambda: [element.text for element in browser.all(".note") if "by hand" in element.text])
     words = "1 sample judged by hand, 1 of them differently from the grader"
-    assert f"{words}: the accuracy is 50.00% with these verdicts, 33.33% as graded" in note[0]
+    assert f"{words}: the accuracy is 50.00% with these verdicts and 33.33% with the grader's" in note[0]
     browser.open(viewer)
     browser.wait(lambda: words in browser.text())
 

@@ -232,7 +232,7 @@ def test_any_model_is_either_spelt_or_refused_in_a_sentence(name: str, model: st
             "gpt-9",
             "top_k",
             "high",
-            "openai: gpt-9 may reject or ignore thinking=high; it is sent (no value is known)",
+            "openai: gpt-9 may reject or ignore thinking=high; sending it anyway (no value is known)",
         ),
         ("groq", "qwen/qwen3-32b", "seed", None, ""),
     ],

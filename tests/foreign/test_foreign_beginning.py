@@ -59,7 +59,7 @@ def test_the_replies_of_the_file_are_kept_and_only_the_rest_is_asked(tmp_path: P
         assert "start this run" not in "".join(again), seed
         empty, other = sum(not row["gen"][0] for row in rows), with_text.total() - taken
         assert said.startswith(f"{taken} sample"), seed
-        assert (f"{empty} empty" in said, f"{other} for questions" in said) == (empty > 0, other > 0), (seed, said)
+        assert (f"{empty} empty" in said, f"{other} ignored" in said) == (empty > 0, other > 0), (seed, said)
 
 
 def test_a_file_of_other_questions_is_no_beginning(tmp_path: Path) -> None:

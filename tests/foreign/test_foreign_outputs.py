@@ -146,7 +146,7 @@ TEN = {"gen": "x", "answer": 1}
     [
         (TEN, {"response_key": "gne"}, r"no column 'gne' for the response; .* Did you mean gen"),
         ({"gen": "x", "truth": 1}, {"response_key": "gen"}, r"no known column for the reference\. It .* answer_key"),
-        ({"text": "x", "answer": 1}, {}, r"no known column for the response\. It has .* with response_key"),
+        ({"text": "x", "answer": 1}, {}, r"no known column for the response\. It has .*use response_key to"),
         (TEN | {"gen": 5}, {}, "the column 'gen' must be text or a list of texts, found 5"),
         (TEN | {"gen": {"usage": 3}}, {}, "must be text or a list of texts, found {'usage': 3}"),
         (TEN | {"gen": []}, {}, "the column 'gen' is an empty list"),
@@ -372,7 +372,7 @@ def test_a_column_of_replies_is_no_reference() -> None:
     assert (row.responses[0].text, row.states_reference) == ("5", False)
     for cells, message in (
         ({"no": "1", "answer": "5"}, r"response_key=answer if answer contains the replies"),
-        ({"no": "1", "name": "5"}, r"the response with response_key, or its verdict column with verdict_key$"),
+        ({"no": "1", "name": "5"}, r"column for the response, or its verdict column with verdict_key$"),
     ):
         with pytest.raises(UsageError, match=message):
             next(iter(formats.by_columns([Row("t.csv:2", cells)], formats.Keys(), questions=CARD)))

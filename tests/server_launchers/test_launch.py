@@ -369,7 +369,8 @@ def test_an_ascend_environment_is_checked_for_its_pair_and_gets_its_devices(
     with launch.launch(ServerSpec(**base)) as server:
         assert [log.read_text()[0] for log in servers.logs(server.name)] == ["4", "5"]
     with pytest.raises(
-        LaunchError, match=r"1 x 4 = 4 devices are needed \(replicas x devices per replica\), there are 2 \(4, 5\)"
+        LaunchError,
+        match=r"1 x 4 = 4 devices are needed \(replicas x devices per replica\), but only 2 are available \(4, 5\)",
     ):
         launch.launch(ServerSpec(**(base | {"dp": 1, "tp": 4})))
     mismatched = installed_engine(tmp_path / "other", "0.32.0", plugin="0.23.0")

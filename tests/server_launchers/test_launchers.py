@@ -85,7 +85,11 @@ def test_a_spec_becomes_these_words(engine: str, fields: dict[str, Any], words: 
         ("vllm", {"deterministic": True, "engine_version": "0.11.0"}, r"0\.11\.0 has no batch-invariant kernels"),
         ("sglang", {"deterministic": True, "engine_version": "0.4.9"}, r"0\.4\.9 has no deterministic inference"),
         ("command", {"dp": 2, "extra_flags": ("./server",)}, r"need `\{port\}` in the command"),
-        ("vllm", {"tp": 3, "devices": ("0", "1")}, r"1 x 3 = 3 devices are needed .*, there are 2 \(0, 1\)"),
+        (
+            "vllm",
+            {"tp": 3, "devices": ("0", "1")},
+            r"1 x 3 = 3 devices are needed .*, but only 2 are available \(0, 1\)",
+        ),
     ],
 )
 def test_what_no_version_can_start_is_refused(engine: str, fields: dict[str, Any], message: str) -> None:
@@ -274,7 +278,7 @@ def test_a_dry_run_without_the_engine_takes_the_devices_that_are_allowed(
     if begins:
         assert [line.split()[0] for line in replicas.dry_run(described)] == begins
     else:
-        with pytest.raises(LaunchError, match="there are 2"):
+        with pytest.raises(LaunchError, match="only 2 are available"):
             replicas.dry_run(described)
 
 

@@ -344,7 +344,8 @@ class Provider(Part):
         if thinking not in (None, *(levels := self._levels(model, api))):
             known = f"known values: {', '.join(sorted(levels))}" if levels else "no value is known"
             warnings.append(
-                f"{self.name}: {visible(model, 80)} may reject or ignore thinking={thinking}; it is sent ({known})"
+                f"{self.name}: {visible(model, 80)} may reject or ignore thinking={thinking}; sending it anyway "
+                f"({known})"
             )
         return warnings
 

@@ -423,7 +423,7 @@ class Dispatcher:
         does = "sends responses that cannot be read" if failure.unreadable else "refuses"
         if failure.unreadable in ("body", "stream"):  # another API's reply names that API
             whole = failure.unreadable == "stream" and self.settings.spelling.stream
-            stream = "`drop=stream`, which requests unstreamed replies, " if whole else ""
+            stream = "`drop=stream`, which requests non-streamed replies, " if whole else ""
             cure = f"; try {stream}another api, or another server version"
         self.fail(ServerError(f"{endpoint} {does}: {failure.message}{cure}"), repeats=repeats)
 
