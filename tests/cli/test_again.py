@@ -236,6 +236,6 @@ def test_the_variable_of_the_judges_key_is_named() -> None:
     assert judge_lines(score_benchmark(*graded(q1="cw"), 2)) == ["harness score run-again"]
     of_rubric = msgspec.structs.replace(ERRORS, settings={"model": "m", "prompt": "rubric-0c1f"})
     comments = lines_again(manifest(demo={}), "run", [msgspec.structs.replace(score, judge_errors=of_rubric)])[:-2]
-    assert [line.split(" ", 2)[:2] for line in comments] == [["#", "make"]]
+    assert [line.split(" ", 2)[:2] for line in comments] == [["#", "create"]]
     # The variable decides no verdict, so two scores do not differ in it.
     assert grading_settings(with_key) == grading_settings(score)
