@@ -161,12 +161,12 @@ def _command(title: str, command: click.Command) -> str:
 
 def run_folder() -> str:
     """The page of a run folder: every field of every record in its files."""
-    text = "# Files of a run\n\n" + NOTE
+    text = "# Run folder files\n\n" + NOTE
     text += (
-        "Times are in seconds; fractions are between 0 and 1. A `?` marks a field that may be absent.\n\n"
-        "`<benchmark>` is the benchmark's name if this has at most 100 bytes and consists of letters and digits of "
-        "any script (no capital letters) and `. _ + -`. In any other name, unsuitable characters are replaced by "
-        "hyphens, and a digest is appended: `My Exercises` becomes `My-Exercises-c3a6c613`.\n\n"
+        "Times are in seconds, and fractions are between 0 and 1. Fields marked `?` may be absent.\n\n"
+        "`<benchmark>` is the benchmark's name if the name is at most 100 bytes long and contains only letters (no "
+        "capitals) and digits in any script, and `. _ + -`. In any other name, unsupported characters are replaced "
+        "with hyphens and a digest is appended: `My Exercises` becomes `My-Exercises-c3a6c613`.\n\n"
     )
     for file, records in FILES.items():
         text += f"## `{file}`\n\n"
@@ -269,8 +269,8 @@ def json_output() -> str:
     shapes, records = schemas({name: printed_type(prints) for name, prints in printing().items()})
     text = "# What `--json` prints\n\n" + NOTE
     text += (
-        "`harness COMMAND --json-schema` prints the JSON schema of a command's output. All fields are always present, "
-        "except those marked `?`. For rules that apply to all outputs, see [JSON](../json.md).\n\n"
+        "`harness COMMAND --json-schema` prints the JSON schema of a command's output. Every field is always "
+        "present unless it is marked `?`. For rules that apply to all outputs, see [JSON](../json.md).\n\n"
     )
     rows = [(f"`harness {name} --json`", cell(_schema_type(shape))) for name, shape in shapes.items()]
     text += table(("command", "what it prints"), rows)
@@ -335,7 +335,7 @@ def _kind(kind: dict[str, Any]) -> str:
     elif "enum" in kind:
         word = ", ".join(f"`{choice}`" for choice in kind["enum"])
     elif "prefixItems" in kind:
-        word = f"list of {len(kind['prefixItems'])}: {', '.join(map(_schema_type, kind['prefixItems']))}"
+        word = f"[{', '.join(map(_schema_type, kind['prefixItems']))}]"
     elif kind.get("type") == "array":
         word = f"list of {_schema_type(kind['items'])}" if kind.get("items") else "list"
     elif kind.get("type") == "object":

@@ -216,18 +216,18 @@ def _kinds_of(questions: Sequence[QuestionTally]) -> SampleKinds:
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """A comparison of a run's score on one benchmark with published scores of its model."""
+    """A comparison of a run's score on one benchmark with its model's published scores."""
 
     benchmark: str
     """Name of the benchmark."""
     standing: PublishedVerdict
     """The verdict."""
     comparisons: Sequence[PublishedComparison]
-    """Comparisons with published scores, nearest settings first."""
+    """Comparisons with published scores, ordered from the most similar settings to the least."""
     decided_by: Sequence[int] = ()
-    """Positions in `comparisons` of the comparisons that decided the verdict; empty if none could."""
+    """Indexes in `comparisons` of the comparisons that decided the verdict; empty if none could decide it."""
     reason: str = ""
-    """Why scores published under the benchmark's name are not compared; empty if they are."""
+    """Why scores published under the benchmark's name were not compared; empty if they were."""
     judge: str | msgspec.UnsetType = msgspec.UNSET
     """A note that a judge decided some verdicts; absent if none did."""
 

@@ -83,47 +83,47 @@ class PlanSource(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Needed:
     """The number of samples that two runs of a benchmark need to detect a difference, and the difference that a given
-    number of samples detects. If a margin is given, "difference" means the margin, and detecting it means showing that
-    an equally good model is less than the margin worse.
+    number of samples can detect. If a margin is specified, "difference" means the margin, and detecting it means
+    showing that an equally good model is worse by less than the margin.
     """
 
     benchmark: str
     """Name of the benchmark."""
     run: str
-    """Folder of the run that the plan is based on; empty if it is based on published spreads."""
+    """Folder of the run that the plan is based on; empty if the plan is based on published scores."""
     n_questions: int
     """Number of questions."""
     accuracy: float
-    """Accuracy of that run or of the published models, or the accuracy that was given; a fraction."""
+    """Accuracy of that run or of the published models, or the specified accuracy; a fraction."""
     deviation: float
     """Standard deviation of a single sample around its question's probability of being correct, as a fraction."""
     samples: int | None
-    """Samples per question needed for the requested difference. It is None if no difference is requested, or if no
+    """Samples per question needed to detect the requested difference; None if no difference was requested, or if no
     number of samples is enough (see `least_difference`).
     """
     forecast: Forecast | None
-    """Forecast of one new run of `samples` (or `given_samples`, if no difference is requested); None without a run to
-    base it on.
+    """Forecast for one new run with `samples` samples per question (or `given_samples`, if no difference was
+    requested); None if there is no run to base it on.
     """
     concurrency: int
-    """Number of requests in flight that the forecast assumes."""
+    """Number of requests in flight assumed by the forecast."""
     basis: Basis = "run"
-    """Source of the spread: the run, models published on this benchmark, or models published on all benchmarks."""
+    """Source of the spread: the run, published scores on this benchmark, or published scores on all benchmarks."""
     n_published: int = 0
     """Number of published scores that the spread is based on."""
     given_samples: int | None = None
-    """The given number of samples per question; None if not given."""
+    """The specified number of samples per question; None if not specified."""
     smallest_difference: float | None = None
     """Minimum detectable difference with `given_samples` per question (80% power), as a fraction. If it exceeds the
     largest difference possible from `accuracy`, no difference is detectable.
     """
     least_difference: float | None = None
-    """Smallest difference that any number of samples detects, as a fraction; None unless no number is enough for the
-    requested difference.
+    """Smallest difference that any number of samples can detect, as a fraction; None unless no number of samples is
+    enough to detect the requested difference.
     """
     by_samples: Mapping[int, float]
-    """Samples per question → minimum detectable difference, for a number of samples that doubles from entry to entry.
-    Numbers of samples with which no possible difference is detectable are left out.
+    """Samples per question → minimum detectable difference. The number of samples doubles with each entry; numbers that
+    cannot detect any possible difference are omitted.
     """
 
     def largest_possible(self, *, loss: bool) -> float:

@@ -74,7 +74,7 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
     """A length limit that the server seems to apply without reporting it."""
 
     tokens: int
-    """Number of tokens at which the samples stop; no sample is longer."""
+    """Number of tokens at which samples stop; no sample is longer."""
     n_at: int
     """Number of samples that stopped at exactly `tokens` tokens."""
     n_samples: int
@@ -90,12 +90,12 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
-    """A server limit below max_tokens, at which all truncated replies end."""
+    """A server limit below max_tokens at which all truncated replies end."""
 
     tokens: int
     """Number of tokens at which replies are truncated."""
     max_tokens: int
-    """The value of max_tokens that was sent."""
+    """The max_tokens value that was sent."""
     n_at: int
     """Number of replies that were truncated."""
     n_samples: int

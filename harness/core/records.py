@@ -72,34 +72,34 @@ class Key(NamedTuple):
 
 
 class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The rules for comparing an answer with its reference, from the card. The rules are stored with each question,
-    because grading never reads the card.
+    """The card's rules for comparing an answer with its reference. They are stored with each question because grading
+    never reads the card.
     """
 
     grader: str = "rules"
-    """Name of the grader: "rules" (the built-in ones), "package.module:function" (the benchmark's own verifier),
-    "program" (an extension runs the answer) or "given" (another tool's file contains the verdicts).
+    """Name of the grader: "rules" (the built-in rules), "package.module:function" (the benchmark's own verifier),
+    "program" (an extension runs the answer) or "given" (the verdicts come from another tool's file).
     """
     relative_tolerance: float = 0.0
-    """Largest accepted relative distance of a number from the reference; 0 means exact."""
+    """Maximum allowed relative difference between a number and the reference; 0 means an exact match."""
     absolute_tolerance: float = 0.0
-    """Largest accepted absolute distance of a number from the reference; 0 means exact."""
+    """Maximum allowed absolute difference between a number and the reference; 0 means an exact match."""
     round_to_reference: bool = False
-    """Whether a decimal is accepted if it equals the reference after rounding to the reference's number of digits."""
+    """Whether a decimal is accepted if it matches the reference when rounded to the same number of digits."""
     several_boxes: bool = False
-    """Whether the answer consists of all boxed expressions in the last sentence."""
+    """Whether the answer consists of every boxed expression in the last sentence."""
     ordered: bool | None = None
-    """Whether the parts of an answer must be in the reference's order. If None, the order does not matter, except that
-    a different order is undecided if the reference separates its values by semicolons.
+    """Whether the parts of an answer must be in the same order as the reference. If None, order does not matter, except
+    that an answer in a different order is undecided if the reference separates its values with semicolons.
     """
     whole_reply: bool = False
-    """Whether the verifier gets the whole reply after its reasoning, instead of the extracted answer."""
+    """Whether the verifier receives the whole reply (without its reasoning) instead of the extracted answer."""
     form: Form | None = None
-    """Form in which the answer must be written; None accepts any form."""
+    """Form in which the answer must be written; None allows any form."""
     conventions: dict[str, bool] = {}
-    """Convention in `docs/grading.md` → whether this benchmark turns it on or off."""
+    """Convention described in `docs/grading.md` → whether it is on or off for this benchmark."""
     judge: str = ""
-    """Name or file path of the judge form; if empty, the form given to the command is used."""
+    """Name or file path of the judge form; if empty, the form specified on the command line is used."""
     right_from: float | None = None
     """Minimum points for a sample to count as correct; None requires all points."""
 
@@ -160,15 +160,17 @@ class Message(msgspec.Struct, frozen=True):
     """A chat message as it is sent."""
 
     role: str
-    """Role of its author: "system", "user", "assistant" or "tool"."""
+    """Role of the message's author: "system", "user", "assistant" or "tool"."""
     content: str
-    """Text of the message."""
+    """Message text."""
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
     """Calls in an earlier reply; absent if there are none."""
     call_id: str | msgspec.UnsetType = msgspec.UNSET
     """ID of the call whose result this tool message contains; absent in other messages."""
     breaks: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Positions in `content` of the line breaks between its parts, if it is sent as a list; absent for plain text."""
+    """If the content is sent as a list, the positions in `content` of the line breaks between its parts; absent for
+    plain text.
+    """
     images: tuple[ImagePart, ...] | msgspec.UnsetType = msgspec.UNSET
     """Images in the message, in order; absent if there are none."""
 
@@ -205,8 +207,8 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A question as it is sent, with its reference answers: a line of `questions.jsonl`. Either `messages` or `prompt`
-    is empty.
+    """A question as it is sent, with its reference answers; one line of `questions.jsonl`. Either `messages` or
+    `prompt` is empty.
     """
 
     benchmark: str
@@ -216,27 +218,27 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...] = ()
     """The chat messages (api "chat")."""
     prompt: str = ""
-    """The prompt, as text (api "completions")."""
+    """The prompt text (api "completions")."""
     references: tuple[str, ...]
-    """All reference answers as texts. An answer that equals any of them is correct."""
+    """All reference answers, as strings. An answer that matches any of them is correct."""
     kind: AnswerKind
-    """Kind of answer, which decides how it is compared."""
+    """Kind of answer, which determines how it is compared."""
     rules: GradeRules = GradeRules()
     """Rules for comparing an answer with its reference."""
     choices: tuple[str, ...] = ()
-    """Texts of the options in the order shown, letter A first; empty unless the question is multiple choice."""
+    """Option texts in the order shown, starting with A; empty unless the question is multiple choice."""
     metadata: dict[str, Any] = {}
-    """Metadata, such as level and subject, by which scores can be broken down."""
+    """Metadata by which scores can be broken down, such as level and subject."""
     row_digest: str
-    """SHA-256 of the row in the dataset."""
+    """SHA-256 of the dataset row."""
     prompt_digest: str
-    """SHA-256 of the messages or of the prompt."""
+    """SHA-256 of the messages or prompt."""
     rubric: str | msgspec.UnsetType = msgspec.UNSET
-    """The row's rubric for a judge; absent if there is none."""
+    """The row's rubric for a judge; absent if it has none."""
     tools: tuple[OfferedTool, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Tools that the question offers; absent if its answer is not a call."""
+    """Tools offered with the question; absent if the answer is not a function call."""
     calling: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    """The row's `tool_choice` and `parallel_tool_calls`, as in the chat API; absent if there are none."""
+    """The row's `tool_choice` and `parallel_tool_calls`, as in the chat API; absent if the row has neither."""
     schema: int = SCHEMA_VERSION
     """Version of this format."""
 
@@ -260,48 +262,50 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Token counts, as reported by the server; None if it did not report them."""
+    """Token counts, as reported by the server; None if not reported."""
 
     prompt_tokens: int | None = None
-    """Tokens of the prompt."""
+    """Prompt tokens."""
     completion_tokens: int | None = None
-    """Tokens of the completion, including reasoning."""
+    """Completion tokens, including reasoning."""
     reasoning_tokens: int | None = None
-    """Reasoning tokens among the completion tokens."""
+    """Number of completion tokens that are reasoning."""
     cached_tokens: int | None = None
-    """Prompt tokens that came from the cache."""
+    """Prompt tokens served from the cache."""
     spec_tokens: int | msgspec.UnsetType = msgspec.UNSET
-    """Tokens from steps with speculative decoding; absent if the reply does not count them."""
+    """Tokens generated by speculative decoding steps; absent if not reported."""
     spec_steps: int | msgspec.UnsetType = msgspec.UNSET
-    """Steps with speculative decoding; absent if the reply does not count them."""
+    """Number of speculative decoding steps; absent if not reported."""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """When a sample's request was sent and how long its reply took, in seconds."""
 
     started: float
-    """When the request was sent, as Unix time."""
+    """Unix time at which the request was sent."""
     queued: float | None = None
     """Time between planning the sample and sending its request, in seconds; None if not measured."""
     first_token: float | None = None
-    """Time from the request to the first token, in seconds; None without tokens."""
+    """Time from the request to the first token, in seconds; None if there were no tokens."""
     last_token: float | None = None
-    """Time from the request to the last token, in seconds; None without tokens."""
+    """Time from the request to the last token, in seconds; None if there were no tokens."""
     total: float
     """Time from the request to the end of the reply, in seconds."""
     gap_p50: float | None = None
-    """Median time between consecutive token events, in seconds; None for fewer than two events."""
+    """Median time between consecutive token events, in seconds; None if there were fewer than two events."""
     gap_p99: float | None = None
-    """99th percentile of the time between consecutive token events, in seconds; None for fewer than two events."""
+    """99th percentile of the time between consecutive token events, in seconds; None if there were fewer than two
+    events.
+    """
     events: int = 0
-    """Number of events with tokens."""
+    """Number of token events."""
     clock: Literal["kernel", "user"] = "user"
-    """Clock of these times: "kernel" (receive timestamps of the socket) or "user" (the client's clock when the bytes
-    were read).
+    """Clock used for these times: "kernel" (the socket's receive timestamps) or "user" (the client's clock when the
+    bytes were read).
     """
     lag: float | None = None
-    """Time from the arrival of bytes until they were read (99th percentile over the session), in seconds; None if not
-    measured.
+    """Time between the arrival of bytes and when they were read (99th percentile over the session), in seconds; None if
+    not measured.
     """
 
 
@@ -311,12 +315,12 @@ class Seam(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
     """Number of completion tokens before this point."""
     text: int
-    """Number of characters of the text before this point."""
+    """Number of text characters before this point."""
     reasoning: int
-    """Number of characters of the reasoning before this point."""
+    """Number of reasoning characters before this point."""
     exact: bool
-    """Whether the continuation started from the same token IDs, with the same log-probabilities as before. If false,
-    the text was tokenized again, or the log-probabilities differ.
+    """Whether the continuation started from the same token IDs, with the same log-probabilities. If false, the text was
+    tokenized again, or the log-probabilities differ.
     """
     difference: float | None = None
     """Mean absolute difference between the old and new log-probabilities of the compared tokens, in nats; None if
@@ -380,49 +384,50 @@ class SampleStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sample(SampleRecord, frozen=True, kw_only=True):
-    """A finished completion: a line of `samples.jsonl`, which is never rewritten. The journal adds a checksum to each
-    line (see `harness.runs.journal`). With a tool, text, reasoning and finish_reason are those of the last step.
+    """A finished completion; one line of `samples.jsonl`, which is never rewritten. The journal adds a checksum to each
+    line (see `harness.runs.journal`). If the sample used a tool, text, reasoning and finish_reason come from its last
+    step.
     """
 
     text: str | None
-    """Text, as sent by the server; None if it sent null."""
+    """Text, as sent by the server; None if the server sent null."""
     reasoning: str | None
-    """Reasoning, as sent by the server; None if it sent null."""
+    """Reasoning, as sent by the server; None if the server sent null."""
     finish_reason: str
-    """Why the reply ended, as sent ("stop", "length", …), or "unknown" if another tool's file does not say."""
+    """Why the reply ended, as sent ("stop", "length", …), or "unknown" if another tool's file does not report it."""
     usage: Usage = Usage()
-    """Token counts. They include all parts of a continued sample, and all steps of a sample with a tool."""
+    """Token counts. They include all parts of a continued sample and all steps of a sample with a tool."""
     timing: Timing
-    """Times of the last request; with a tool, from the first request to the last byte."""
+    """Timing of the last request; for a sample with a tool, the timing spans the first request to the last byte."""
     endpoint: str
-    """URL of the endpoint, or `file:PATH` for a sample of another tool."""
+    """Endpoint URL, or `file:PATH` for a sample imported from another tool."""
     server_model: str | None = None
-    """Name of the model, as reported by the server."""
+    """Model name, as reported by the server."""
     fingerprint: str | None = None
     """System fingerprint, as reported by the server."""
     request_id: str | None = None
-    """ID of the request, as reported by the server."""
+    """Request ID, as reported by the server."""
     seed: int | None = None
     """Seed that was sent; None if none was sent."""
     attempts: int = 1
-    """Number of requests made for this sample, including the successful one; with a tool, 1 plus the number of requests
-    beyond one per step.
+    """Number of requests made for this sample, including the successful one; for a sample with a tool, 1 plus the
+    number of requests in excess of one per step.
     """
     prompt_digest: str = ""
-    """SHA-256 of the messages or of the prompt."""
+    """SHA-256 of the messages or prompt."""
     refusal: str | msgspec.UnsetType = msgspec.UNSET
-    """Text of a refusal that is sent separately from the text; absent if there is none."""
+    """Text of a refusal that was sent separately from the main text; absent if there is none."""
     salvaged_at: tuple[Seam, ...] = ()
     """Points at which the sample was interrupted and continued, in order."""
     provider: str | msgspec.UnsetType = msgspec.UNSET
-    """Provider behind a router, as reported; absent if none is reported."""
+    """Provider behind a router, as reported by the server; absent if not reported."""
     steps: tuple[SampleStep, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Requests made for a sample with a tool; absent if there is no tool."""
+    """The sample's requests, if it has a tool; absent otherwise."""
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Tool calls that make up the answer; absent if the question offers no tools."""
+    """Tool calls that make up the answer; absent if no tools were offered with the question."""
     verdict: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
-    """Fraction of the task that another tool's file counts as correct (1 for correct, 0 for wrong); absent if the
-    harness grades the reply. A sample with a verdict may have no text.
+    """Verdict from another tool's file, as the fraction of the task that is correct (1 for correct, 0 for wrong);
+    absent if the harness grades the reply. A sample with a verdict might have no text.
     """
     schema: int = SCHEMA_VERSION
     """Version of this format."""
@@ -455,50 +460,51 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
 
 
 class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
-    """The verdict on one sample: a line of `grades.jsonl`. The file adds a checksum to each line."""
+    """The verdict on one sample; one line of `grades.jsonl`. A checksum is added to each line."""
 
     verdict: VerdictName
     """The verdict."""
     extracted: str | None
     """The answer, as written in the text; None if there is none."""
     rule: str
-    """Rule that decided ("numeric", "structural", …)."""
+    """Rule that decided the verdict ("numeric", "structural", …)."""
     grader: str
     """Name and version of the grader."""
     vote: str | None = None
-    """Canonical form of the answer, used by maj@k to count equal answers; None if this sample does not vote."""
+    """Canonical form of the answer, which maj@k uses to count matching answers; None if this sample has no vote."""
     span: tuple[int, int] | None = None
-    """Start and end of the answer in `text`, in characters; None without an answer."""
+    """Start and end of the answer in `text`, in characters; None if there is no answer."""
     unextracted: bool = False
-    """Whether the text contains the correct answer without giving it as the answer."""
+    """Whether the text contains the correct answer but does not present it as the answer."""
     near_miss: NearMiss | None = None
-    """How a wrong answer is nearly correct; None if it is not a near miss."""
+    """Why a wrong answer counts as a near miss; None if it does not."""
     truncated: bool | None = False
-    """Whether the reply was truncated by max_tokens; None if another tool's file does not say."""
+    """Whether max_tokens truncated the reply; None if another tool's file does not report it."""
     completion_tokens: int | None = None
-    """Completion tokens of the sample; None if not reported."""
+    """The sample's completion tokens; None if not reported."""
     anomalies: tuple[str, ...] = ()
-    """Signs that the text or the reasoning is broken. They do not affect the verdict."""
+    """Signs that the text or reasoning is broken. They do not affect the verdict."""
     basis: str = ""
-    """Short digest of the references and the rules. If the question's digest differs, the sample is regraded."""
+    """Short digest of the references and rules. If it no longer matches the question's digest, the sample is regraded.
+    """
     reply_checksum: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """Checksum of the sample's text and reasoning. If the sample's checksum differs, it is regraded. It is None if the
-    harness version that graded the sample stored no checksum.
+    """Checksum of the sample's text and reasoning. If it no longer matches the sample, the sample is regraded. None if
+    the harness version that graded the sample did not store checksums.
     """
     parts: tuple[Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=1)]] | msgspec.UnsetType = (
         msgspec.UNSET
     )
-    """Number of correct parts in the answer, and number of parts that the question asks for, such as cells of a table;
-    absent if the grader reports none.
+    """Number of correct parts in the answer, and number of parts that the question asks for (for example, table cells);
+    absent if the grader reports no parts.
     """
     points: tuple[float, Annotated[float, msgspec.Meta(gt=0)]] | msgspec.UnsetType = msgspec.UNSET
-    """Points given by a judge, and maximum points. The first number is negative if a rubric deducts more points than it
-    gives. Absent without points.
+    """Points awarded by a judge, and maximum points. The first number is negative if the rubric deducts more points
+    than it awards. Absent if the grade has no points.
     """
     confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
-    """Confidence expressed in the reply, as read by a judge; a fraction. Absent if none is expressed."""
+    """Confidence expressed in the reply, as extracted by a judge (a fraction); absent if the reply expresses none."""
     call_signs: tuple[CallSign, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Signs that describe the calls in the reply; absent if the question does not ask for calls."""
+    """Findings about the calls in the reply; absent if the question does not ask for calls."""
 
     @property
     def counted(self) -> float:

@@ -54,35 +54,36 @@ def if_possible(difference: float, accuracy: float) -> float | None:
 
 
 class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The difference between two runs (first minus second) over the questions in both."""
+    """The difference between two runs (first minus second) over the questions that they share."""
 
     benchmark: str
     """Name of the benchmark."""
     n_questions: int
     """Number of questions in both runs."""
     n_missing: int
-    """Number of planned samples that are missing in either run. Intervals and p-values allow for any verdict on them.
+    """Number of planned samples missing from either run. Intervals and p-values account for every possible verdict on
+    these samples.
     """
     first_accuracy: float
     """Accuracy of the first run, as a fraction."""
     second_accuracy: float
     """Accuracy of the second run, as a fraction."""
     difference: Estimate
-    """Mean over questions of the difference in the fraction correct. Its interval is an upper bound (`at_most`) if a
-    run has only one sample per question, or duplicated samples.
+    """Difference in the fraction correct, averaged over questions. Its interval is an upper bound (`at_most`) if either
+    run has only one sample per question or has duplicate samples.
     """
     p_sampling: float
-    """p-value of the difference for these same questions: it accounts only for repeating both runs."""
+    """p-value of the difference on these questions; it accounts only for the randomness of repeating both runs."""
     p_question: float | None
     """p-value for other questions of this kind; None if there is only one question or cluster."""
     sampling_error: float
-    """Standard error of the difference if both runs were equally good."""
+    """Standard error of the difference, assuming that both runs are equally good."""
     detectable: float | None
     """Minimum detectable difference (80% power, same questions, one test), as a fraction; None if no possible
     difference is detectable.
     """
     detection_variance: float
-    """Variance of the difference if both runs are equally good. The function `smallest` uses it to compute
+    """Variance of the difference, assuming that both runs are equally good. The `smallest` function uses it to compute
     `detectable`.
     """
     detection_growth: float
@@ -94,11 +95,11 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     worse: int
     """Number of questions on which the first run is worse."""
     recovery: Estimate | None = None
-    """Accuracy of the first run as a fraction of the second run's, with both intervals; None if the second may be 0, or
-    if some samples have negative points.
+    """The first run's accuracy as a fraction of the second run's, with both intervals; None if the second run's
+    accuracy could be 0, or if some samples have negative points.
     """
     trigger: TriggerAgreement | msgspec.UnsetType = msgspec.UNSET
-    """Whether the first run calls functions when the second does; absent if no question asks for calls."""
+    """How often the two runs agree on whether to call functions; absent if no question asks for calls."""
 
     def smallest(self, n_tests: int = 1) -> float | None:
         """The minimum detectable difference (80% power); None if it is larger than the second run's accuracy allows.
@@ -334,12 +335,12 @@ class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
     second_accuracy: float
     """Accuracy of the second run, as a fraction."""
     difference: Estimate
-    """Difference of the accuracies, as a fraction; without an interval for other questions."""
+    """Difference in accuracy, as a fraction; it has no interval for other questions."""
     p_sampling: float
-    """p-value of the difference for these same questions: it accounts only for repeating both runs."""
+    """p-value of the difference on these questions; it accounts only for the randomness of repeating both runs."""
     detection_variance: float
-    """Variance of the difference if both runs are equally good. The function `smallest` uses it to compute the minimum
-    detectable difference.
+    """Variance of the difference, assuming that both runs are equally good. The `smallest` function uses it to compute
+    the minimum detectable difference.
     """
     detection_growth: float
     """Increase in this variance per unit of true difference, used in the same computation."""

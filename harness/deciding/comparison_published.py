@@ -79,12 +79,12 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     published: PublishedScore
     """The published score."""
     ours: float | None
-    """The run's score, as a fraction; None if there is none."""
+    """The run's score, as a fraction; None if it has none."""
     difference: float | None
     """The run's score minus the published score, as a fraction; None if the run has no score."""
     error: float | None
-    """Standard error of the difference if both scores belong to the same model, as a fraction; None if the published
-    number of samples is unknown.
+    """Standard error of the difference, assuming that both scores belong to the same model, as a fraction; None if the
+    published number of samples is unknown.
     """
     p: float | None
     """Two-sided p-value; None if the published number of samples is unknown."""
@@ -95,7 +95,7 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """Why the verdict is "cannot say"; otherwise empty."""
     differing: dict[str, tuple[Any, Any]]
-    """Setting → the run's value and the published value, for settings that the source reports."""
+    """Setting → the run's value and the published value, for settings that differ and that the source reports."""
 
     @property
     def same_settings(self) -> bool:

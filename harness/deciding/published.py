@@ -38,13 +38,13 @@ class Source:
     """The source of published scores."""
 
     title: str
-    """Title of the source."""
+    """The source's title."""
     url: str
-    """Address of the source; empty if it has none."""
+    """The source's URL; empty if it has none."""
     engine: str = ""
     """Engine that served the model."""
     note: str = ""
-    """Remark on the source."""
+    """A remark about the source."""
 
     @property
     def named(self) -> str:
@@ -74,7 +74,7 @@ class PublishedScore:
     benchmark: str
     """Name of the benchmark."""
     metric: str
-    """Name of the metric: "pass@1" (also what papers call avg@n, and a mean of points), "pass@k", "maj@k", "F1" or
+    """Name of the metric: "pass@1" (including what papers call avg@n, and means of points), "pass@k", "maj@k", "F1" or
     "schema accuracy".
     """
     value: float
@@ -86,34 +86,35 @@ class PublishedScore:
     unit: float = 0.001
     """Place value of the last printed digit, as a fraction; 0 if the source prints all digits."""
     run_deviation: float | None
-    """Standard deviation of one run's accuracy over the `samples` runs, as a fraction. A few runs are not enough to
-    estimate it well, so it is used only to check whether `samples` is plausible.
+    """Standard deviation of a single run's accuracy across the `samples` runs, as a fraction. It is based on too few
+    runs to be precise, so it is used only to check whether `samples` is plausible.
     """
     standard_error: float | None = None
-    """Error reported by the source, as a fraction. Sources report different kinds of errors, so it is used only to
-    check whether `samples` is plausible.
+    """Error reported by the source, as a fraction. Sources report different kinds of error, so it is used only to check
+    whether `samples` is plausible.
     """
     mean_tokens: float | None = None
     """Mean number of tokens per reply."""
     previous: str = ""
-    """Score of the previous state of the art that the source prints next to this score, in %, as printed."""
+    """Previous state-of-the-art score that the source lists next to this score (in %, as printed)."""
     training_samples: str = ""
-    """Number of training samples of the model, as printed."""
+    """Number of samples that the model was trained on, as printed."""
     by: Literal["authors", "others"] = "others"
-    """Who measured the number: "authors" of the model, or "others". A source can contain numbers from both."""
+    """Who measured the number: "authors" (the model's authors) or "others". A source can contain numbers from both."""
     quoted: bool = False
     """Whether the source quotes this number from another source; `by` then refers to the quoted source."""
     stated: bool = True
-    """Whether the source reports the settings of this number; if false, they are inferred from elsewhere in the source.
+    """Whether the source reports the settings for this number; if false, they were inferred from elsewhere in the
+    source.
     """
     note: str = ""
-    """Remark on the number."""
+    """A remark about the number."""
     server: str = ""
     """Provider or engine that served the model; empty for the authors' own service, or if unknown."""
     replies: int | None = None
     """Number of replies with calls on which the schema accuracy is based."""
     settings: Settings
-    """Settings of the file, overridden by settings of the row."""
+    """The file's settings, overridden by the row's settings."""
     source: Source
     """Where the number was published."""
 

@@ -49,18 +49,18 @@ RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
 
 
 class RaceStanding(msgspec.Struct, frozen=True):
-    """The comparison of a candidate with the baseline after some complete rounds."""
+    """The comparison of a candidate with the baseline after a number of complete rounds."""
 
     rounds: int
-    """Number of rounds that both have completed."""
+    """Number of rounds completed by both."""
     difference: float
-    """Accuracy of the candidate minus accuracy of the baseline, as a fraction."""
+    """The candidate's accuracy minus the baseline's accuracy, as a fraction."""
     interval: Interval
-    """Intersection of the intervals of all comparisons so far, which is valid no matter how often you compare."""
+    """Intersection of the intervals of all comparisons so far. It remains valid no matter how often you compare."""
     verdict: RaceVerdict
     """The verdict so far."""
     called: int = 0
-    """Number of rounds after which the verdict was first reached; 0 if it was not reached."""
+    """Number of rounds after which the verdict was first reached; 0 if no verdict was reached."""
     withheld: str = ""
     """Why `verdict` is "undecided" although a verdict was reached; otherwise empty."""
 

@@ -39,35 +39,31 @@ class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
     margin: float
     """The margin, as a fraction."""
     verdict: MarginVerdict
-    """"not worse" or "worse" if p is below 5%, depending on whether the difference is above or below −margin; otherwise
-    "open".
-    """
+    """If p is below 5%, "not worse" if the difference is above −margin and "worse" if it is below; otherwise "open"."""
     p: float
-    """Two-sided p-value of the test that the true difference is −margin, so each verdict is false in at most 2.5% of
-    cases. Holm's method corrects it over all margins of a report, separately from the other p-values. For a single
-    comparison, p is below 5% if and only if −margin is outside the sampling interval.
+    """Two-sided p-value for the null hypothesis that the true difference is −margin, so each verdict is wrong in at
+    most 2.5% of cases. Holm's method corrects it across all margins in a report, separately from the other p-values.
+    For a single comparison, p is below 5% if and only if −margin is outside the sampling interval.
     """
     n_margins: int = 1
     """Number of margins that are corrected together."""
 
 
 class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The comparison of a run with its baseline, based on the mean over their shared benchmarks, for the same
-    questions.
-    """
+    """The comparison of a run with its baseline on the same questions, by the mean over their shared benchmarks."""
 
     compared: MeanComparison
     """Difference between the run and the baseline (run minus baseline)."""
     verdict: PairedVerdict
-    """Verdict if the same questions were asked again."""
+    """Verdict for repeating the same questions."""
     p_sampling: float
-    """Corrected p-value if the same questions were asked again."""
+    """Corrected p-value for repeating the same questions."""
     detectable: float | None
     """Minimum detectable difference after the correction (80% power), as a fraction; None if no possible difference is
     detectable.
     """
     margin: MarginDecision | None = None
-    """Decision on the margin; None unless a margin is given."""
+    """Decision on the margin; None if no margin was specified."""
 
 
 class RunPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,26 +78,27 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     """Warnings to show with the comparison."""
     sides: tuple[str, str] | None = None
-    """Names under which the results of the run and the baseline are averaged over benchmarks, such as the sweep cells
-    that differ only in the benchmark; None if their own names are used.
+    """Names used for the run and the baseline when results are averaged over benchmarks (for example, over sweep cells
+    that differ only in the benchmark); None if their own names are used.
     """
     imported: bool = False
-    """Whether samples of the run or the baseline come from another tool's file, so that `harness run` cannot add more.
+    """Whether any samples of the run or the baseline come from another tool's file, in which case `harness run` cannot
+    add more.
     """
     n_missing: int = 0
-    """Number of missing samples that repeating the `harness run` commands would add. If it is above 0, complete the
+    """Number of missing samples that rerunning the `harness run` commands would add. If it is above 0, complete the
     runs first.
     """
     judge: JudgeShift | msgspec.UnsetType = msgspec.UNSET
-    """Errors of both runs' judges, as measured by audits. "better" and "worse" must hold despite these errors. Absent
-    without audits.
+    """Errors of both runs' judges, as measured by audits. The verdicts "better" and "worse" must hold despite these
+    errors. Absent without audits.
     """
     tokens: Change | None = None
-    """Ratio of the tokens per reply; None if unknown."""
+    """Ratio of tokens per reply; None if unknown."""
     cut: Change | None = None
     """Difference in the fraction of truncated replies; None if unknown."""
     acceptance: Change | None = None
-    """Ratio of the acceptance lengths of speculative decoding; None if unknown."""
+    """Ratio of speculative decoding acceptance lengths; None if unknown."""
 
     @property
     def of_mean(self) -> tuple[str, str]:
@@ -110,16 +107,16 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(RunPair, frozen=True, kw_only=True):
-    """The verdict on a run compared with its baseline. Holm's method corrects the p-values over all lines of all
-    decisions.
+    """The verdict on a run compared with its baseline. Holm's method corrects the p-values jointly over all lines of
+    all decisions.
     """
 
     verdict: PairedVerdict
-    """Verdict if the same questions were asked again."""
+    """Verdict for repeating the same questions."""
     kind_verdict: PairedVerdict | None
     """Verdict for other questions of this kind; None if unknown."""
     p_sampling: float
-    """Corrected p-value if the same questions were asked again."""
+    """Corrected p-value for repeating the same questions."""
     p_question: float | None
     """Corrected p-value for other questions of this kind; None if unknown."""
     detectable: float | None
@@ -127,11 +124,11 @@ class Decision(RunPair, frozen=True, kw_only=True):
     possible difference is detectable.
     """
     mean: MeanDecision | None = None
-    """Decision on the mean over all benchmarks shared by this run and its baseline. The value is the same for each of
-    these benchmarks. It is None if there is only one shared benchmark, or if a counted round is incomplete.
+    """Decision on the mean over all benchmarks shared by this run and its baseline, repeated for each of these
+    benchmarks; None if they share only one benchmark, or if a counted round is incomplete.
     """
     margin: MarginDecision | None = None
-    """Decision on the margin; None unless a margin is given."""
+    """Decision on the margin; None if no margin was specified."""
 
 
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:

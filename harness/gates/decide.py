@@ -65,41 +65,44 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     tier: str
     """Tier: "critical", "supporting" or "advisory"; only critical benchmarks can fail the gate."""
     state: State
-    """pass, fail or undecided: result of the samples. waived: failed, but a waiver is in force. missing: samples are
-    missing. truncated: too many replies were truncated. canary: the first replies looked wrong. probe: a probe found a
-    fault in the server. stopped: another rule stopped the sampling. same: the build is equivalent to its base, which
-    the policy accepts without sampling.
+    """"pass", "fail" or "undecided" (based on the samples), "waived" (failed, but a waiver is in force), "missing"
+    (samples are missing), "truncated" (too many replies were truncated), "canary" (the first replies looked wrong),
+    "probe" (a probe found a fault in the server), "stopped" (another rule stopped sampling) or "same" (the build is
+    equivalent to its base, which the policy accepts without sampling).
     """
     accuracy: float | None
-    """Accuracy of the run, as a fraction; None if there is none."""
+    """The run's accuracy, as a fraction; None if it has none."""
     reference: float
     """The floor, or the baseline's accuracy, as a fraction."""
     loss: float
     """The loss that the gate must detect, as a fraction."""
     rounds: float
-    """Number of samples per question used for the decision. 0.25 means one sample for a quarter of the questions."""
+    """Number of samples per question used for the decision; 0.25 means one sample for a quarter of the questions."""
     max_rounds: int
     """Maximum number of samples per question that the policy allows."""
     variance: float
     """Variance of the sampling error."""
     deviation: float
-    """Standard deviation between runs in excess of sampling error, as a fraction."""
+    """Standard deviation between runs beyond sampling error, as a fraction."""
     known_runs: int
     """Number of earlier runs from which `deviation` was estimated."""
     why: str
-    """The reason, in one readable line."""
+    """The reason, as one human-readable line."""
     bounds: tuple[float, float] | None = None
-    """Accuracy if all undecided answers were wrong, and if all were correct; None if there are none."""
+    """Accuracy if all undecided answers were wrong, and accuracy if all were correct; None if no answers are undecided.
+    """
     copies: bool = False
-    """Whether some samples are duplicates, which count only once."""
+    """Whether some samples are duplicates. Duplicates count only once."""
     odd: bool = False
-    """Whether the accuracy is an outlier compared with the previous run; `deviation` then ignores it."""
+    """Whether the accuracy is an outlier compared with the previous run, in which case `deviation` ignores it."""
     key: str = ""
-    """Digests of the reference and of model, settings and engine. Only runs with the same key count as earlier runs."""
+    """Digests of the reference and of the model, settings and engine. Only runs with the same key count as earlier
+    runs.
+    """
     closed: bool = False
-    """Whether further samples are unlikely to lead to a decision, so that no more are requested."""
+    """Whether sampling ended because more samples are unlikely to lead to a decision."""
     limits: tuple[float, float] | None = None
-    """Largest accuracy that fails at this stage, and smallest accuracy that passes; None if there was no stage."""
+    """Highest accuracy that fails at this stage, and lowest accuracy that passes; None if there was no stage."""
 
     @property
     def label(self) -> str:
@@ -113,7 +116,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision of a gate: the content of `gate.json` and a line of `history.jsonl`."""
+    """A gate's decision, as stored in `gate.json` and in each line of `history.jsonl`."""
 
     schema: int = 1
     """Version of this format."""
@@ -122,8 +125,8 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     """Names of the run folders."""
     verdict: Literal["pass", "fail", "undecided"]
-    """fail if a critical benchmark or metric fails; pass if the states of all critical ones are pass, same or waived;
-    otherwise undecided.
+    """"fail" if a critical benchmark or metric fails; "pass" if every critical benchmark and metric has the state
+    "pass", "same" or "waived"; otherwise "undecided".
     """
     exit_code: int
     """Exit code of the command."""
@@ -132,9 +135,9 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     sampled: str = ""
     """When the run started (UTC, ISO 8601); empty without a run."""
     forgotten: bool = False
-    """Whether `--forget` excludes this run when the deviation between runs is estimated."""
+    """Whether `--forget` excludes this run from the estimate of the deviation between runs."""
     metrics: tuple[MetricCheck, ...] = msgspec.field(default=(), name="figures")
-    """Decisions on metrics; undecided if sampling stopped before all samples were taken."""
+    """Decisions on metrics; a metric is "undecided" if sampling stopped before all samples were taken."""
 
     @property
     def lines(self) -> tuple[Checked | MetricCheck, ...]:

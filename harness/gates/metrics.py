@@ -68,15 +68,15 @@ class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
     reference: float | None = None
     """The floor, the ceiling, or the baseline's value; None if unknown."""
     findable: float | None = None
-    """Smallest loss that is detected with the required power, as a fraction; None if not yet known."""
+    """Smallest loss that can be detected with the required power, as a fraction; None if not yet known."""
     known_runs: int = 0
     """Number of earlier runs from which `findable` was estimated."""
     key: str = ""
-    """Digest of settings, engine, load and source. Only runs with the same key count as earlier runs."""
+    """Digest of the settings, engine, load and source. Only runs with the same key count as earlier runs."""
     why: str = ""
-    """The reason, in one readable line."""
+    """The reason, as one human-readable line."""
     waits: bool = False
-    """Whether the history still has too few runs to decide. In that case, the metric does not affect the verdict."""
+    """Whether the history has too few runs for a decision, in which case the metric does not affect the verdict."""
 
     @property
     def label(self) -> str:

@@ -22,19 +22,19 @@ class Forecast:
     """A forecast of the tokens, duration and cost of a run."""
 
     n_samples: int
-    """Number of samples of the run."""
+    """Number of samples in the run."""
     tokens: float
-    """Expected number of new tokens."""
+    """Expected number of generated tokens."""
     tokens_error: float
     """Standard error of `tokens`."""
     prompt_tokens: float | None
     """Expected number of prompt tokens; None if no server reported any."""
     least_s: float
-    """Lower bound of the duration, in seconds."""
+    """Lower bound on the duration, in seconds."""
     most_s: float
-    """Upper bound of the duration, in seconds."""
+    """Upper bound on the duration, in seconds."""
     usd: float | None
-    """Expected cost in US dollars; None without prices or reported token counts."""
+    """Expected cost in US dollars; None if no prices were specified or no token counts were reported."""
 
 
 @dataclass(slots=True)

@@ -32,15 +32,15 @@ def tokens_before(sample: Sample) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens billed for a session: as reported in the replies, or otherwise the largest possible number."""
+    """Tokens billed for a session, as reported in the replies; if unreported, the maximum possible number."""
 
     prompt_tokens: int = 0
     """Billed prompt tokens."""
     completion_tokens: int = 0
     """Billed completion tokens."""
     n_unstated: int = 0
-    """Number of requests whose usage is unknown, for example because they failed mid-reply. Each of them counts as the
-    largest possible number of tokens, or as an estimate if max_tokens is not set.
+    """Number of requests whose usage is unknown (for example, because they failed mid-reply). Each one is billed at its
+    maximum possible number of tokens, or at an estimate if max_tokens is not set.
     """
 
     @classmethod
@@ -133,11 +133,11 @@ class Tally(msgspec.Struct, kw_only=True):
     finished: int = 0
     """Number of finished replies in this session."""
     truncated: int = 0
-    """Number of finished replies that were truncated by max_tokens."""
+    """Number of finished replies that max_tokens truncated."""
     continued: int = 0
-    """Number of finished replies that continue a partial reply to an earlier request."""
+    """Number of finished replies that continued a partial reply from an earlier request."""
     kept_tokens: int = 0
-    """Number of tokens in these partial replies."""
+    """Number of tokens in those partial replies."""
     tokens: int = 0
     """Completion tokens of the finished replies, as reported by the server, excluding earlier partial replies."""
     failures: int = 0
@@ -145,11 +145,11 @@ class Tally(msgspec.Struct, kw_only=True):
     retries: int = 0
     """Number of failed requests that were retried."""
     spent: Spent = Spent()
-    """Tokens of the finished samples."""
+    """Tokens billed for finished samples."""
     beside: Spent = Spent()
-    """Tokens used for fingerprints and for requests that did not produce a sample."""
+    """Tokens billed for fingerprint checks and for requests that did not produce a sample."""
     notes: dict[str, int] = msgspec.field(default_factory=dict)
-    """Irregularity in a reply → number of occurrences."""
+    """Reply irregularity → number of occurrences."""
 
     def note(self, note: str, n: int = 1) -> None:
         """Count `n` replies that have this note."""
@@ -172,7 +172,7 @@ class BenchmarkProgress(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Name of the benchmark."""
     done: int
-    """Number of samples on disk, including earlier sessions."""
+    """Number of samples on disk, including those from earlier sessions."""
     total: int
     """Number of planned samples."""
     in_flight: int = 0
@@ -180,7 +180,7 @@ class BenchmarkProgress(msgspec.Struct, frozen=True, kw_only=True):
     retrying: int = 0
     """Number of failed samples that will be retried."""
     given_up: int = 0
-    """Number of samples that are not retried in this session."""
+    """Number of failed samples that will not be retried in this session."""
 
 
 class EndpointProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,8 +189,8 @@ class EndpointProgress(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str
     """Base URL of the endpoint."""
     state: EndpointState
-    """open: receives requests. paused: asked the client to wait. set aside: failed repeatedly and receives only test
-    requests. left: was removed.
+    """"open" (receives requests), "paused" (asked the client to wait), "set aside" (failed repeatedly and receives only
+    test requests) or "left" (was removed).
     """
     in_flight: int
     """Requests in flight."""
@@ -201,7 +201,7 @@ class EndpointProgress(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     """Number of failed requests in this session."""
     why: str = ""
-    """Latest failure, in the server's words; empty if the state is "open"."""
+    """Most recent failure, as worded by the server; empty if the state is "open"."""
     wait_s: float = 0.0
     """Seconds until the next request is sent to this endpoint."""
 
@@ -214,9 +214,9 @@ class FailureProgress(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     """Number of requests."""
     latest: str
-    """Cause of the latest failure."""
+    """Cause of the most recent failure."""
     ago_s: float
-    """Seconds since the latest failure."""
+    """Seconds since the most recent failure."""
 
 
 class OldestInFlight(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,24 +235,24 @@ class OldestInFlight(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of a tool."""
+    """A tool's calls."""
 
     running: int
     """Number of calls in progress."""
     waiting: int
-    """Number of waiting calls."""
+    """Number of calls waiting to start."""
     waits_for: str
-    """Resource that the waiting calls need: "processors" or "memory"."""
+    """Resource that the calls are waiting for: "processors" or "memory"."""
     interpreters: int
-    """Number of open interpreters: one per sample that has made a call. They are suspended between calls."""
+    """Number of open interpreters (one per sample that has made a call). Interpreters are suspended between calls."""
     memory: int
-    """Memory that the interpreters may currently use, in bytes."""
+    """Current memory limit for the interpreters, in bytes."""
     most_memory: int
     """Maximum memory for the interpreters, in bytes."""
 
 
 class Progress(Tally, kw_only=True):
-    """A snapshot of a session's state and counts. The snapshot is replaced as a whole and never modified.
+    """An immutable snapshot of a session's state and counts.
 
     Wide: it is all that a display and `harness status` show of a session.
     """
@@ -260,19 +260,19 @@ class Progress(Tally, kw_only=True):
     elapsed_s: float
     """Seconds since the session started."""
     done: int
-    """Number of samples on disk, including earlier sessions."""
+    """Number of samples on disk, including those from earlier sessions."""
     total: int
-    """Number of planned samples, including earlier sessions."""
+    """Number of planned samples, including those from earlier sessions."""
     in_flight: int
     """Number of samples in flight."""
     waiting: int
     """Number of samples not yet requested."""
     given_up: int
-    """Number of samples that are not retried in this session."""
+    """Number of failed samples that will not be retried in this session."""
     arrived: int
-    """Number of tokens received in this session, including those of failed requests and requests in flight."""
+    """Number of tokens received in this session, including tokens from failed requests and requests still in flight."""
     tokens_per_s: float | None
-    """`arrived` divided by the duration of the session in seconds; None before the first token."""
+    """`arrived` divided by the session's duration in seconds; None before the first token."""
     tokens_per_s_now: float | None
     """Recent tokens per second; None before the first token."""
     benchmarks: tuple[BenchmarkProgress, ...]
@@ -280,22 +280,22 @@ class Progress(Tally, kw_only=True):
     endpoints: tuple[EndpointProgress, ...]
     """State of each endpoint."""
     failed: tuple[FailureProgress, ...] = ()
-    """Failed requests by kind, latest first."""
+    """Failed requests by kind, most recent first."""
     oldest: OldestInFlight | None = None
     """The sample that has been in flight longest; None if there is none."""
     eta: float | None = None
-    """Estimated seconds until the session ends, at the current rate; None while unknown."""
+    """Estimated seconds until the session ends at the current rate; None if unknown."""
     concurrency: int = 0
     """Current maximum number of requests in flight."""
     paused: bool = False
     """Whether the user paused the session."""
     stopping: bool = False
-    """Whether the session is stopping and sends no further requests."""
+    """Whether the session is stopping and no longer sends requests."""
     why: str = ""
     """Reason for stopping; otherwise empty."""
     grace_s: float | None = None
-    """Seconds left for the requests in flight; None if there is no limit."""
+    """Seconds left for requests in flight to finish; None if there is no limit."""
     patience_s: float | None = None
-    """Seconds until the session gives up because no endpoint responds; None if one responds."""
+    """Seconds until the session gives up because no endpoint responds; None if at least one responds."""
     tool: ToolProgress | None = None
-    """Calls of the tool; None if the run has no tool."""
+    """Tool calls; None if the run has no tool."""

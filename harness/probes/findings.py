@@ -40,19 +40,20 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The observation of one check."""
 
     outcome: Outcome
-    """sound: no fault; spoils: a score from this server would be wrong, or would describe a different model or setting;
-    warns: a problem that does not invalidate scores; untested: the server does not provide what the check needs.
+    """"sound" (no problem found), "spoils" (a score from this server would be wrong, or would describe a different
+    model or setting), "warns" (a problem that does not invalidate scores) or "untested" (the server does not provide
+    what the check needs).
     """
     sent: str
     """Description of what was sent to the server."""
     came: str
-    """Description of what the server replied."""
+    """Description of the server's response."""
     p: float | None = None
     """Probability that a healthy server produces a result at least this unusual; None if the check is not a statistical
     test.
     """
     likelihood: Likelihood | msgspec.UnsetType = msgspec.UNSET
-    """Result of the check with `--replies`; absent for other checks."""
+    """Result of the `--replies` check; absent for other checks."""
 
 
 REPLY_TEXT, FINISHED, EMPTY = "reply text", "finished streams", "empty replies"
@@ -105,32 +106,32 @@ class Finding(Seen, frozen=True, kw_only=True):
     mend: str
     """How to fix the problem if the check fails."""
     tokens: int = 0
-    """Number of tokens that the check used, as reported by the server."""
+    """Number of tokens used by the check, as reported by the server."""
 
 
 class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of all checks of one server."""
+    """Results of all checks run against one server."""
 
     address: str
-    """Address of the server."""
+    """Server address."""
     model: str
     """Name of the model."""
     engine: str | None
-    """Engine of the server; None if unknown."""
+    """The server's engine; None if unknown."""
     version: str
-    """Version of the harness."""
+    """Harness version."""
     seed: int
-    """Seed from which the seeds of all requests of the probe are derived."""
+    """Seed from which the seeds of all probe requests are derived."""
     findings: list[Finding]
     """Results of the checks."""
     requests: int
     """Number of requests that the probe sent."""
     tokens: int
-    """Number of tokens that the probe used, as reported in the replies."""
+    """Number of tokens used by the probe, as reported in the replies."""
     seconds: float
     """Duration of the probe, in seconds."""
     ended: str = ""
-    """Why the probe ended early, for example because the server did not respond; otherwise empty."""
+    """Why the probe ended early (for example, because the server did not respond); otherwise empty."""
 
     def count(self, outcome: Outcome) -> int:
         """Number of findings with that outcome."""

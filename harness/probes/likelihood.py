@@ -63,25 +63,25 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     """A mean log-likelihood difference, base minus copy."""
 
     of: str
-    """Tokens or readings that the difference covers, such as "all", a range of positions, or a benchmark."""
+    """Scope of the difference, such as "all" tokens, a range of positions, or a benchmark."""
     tokens: int
     """Number of tokens."""
     questions: int
-    """Number of clusters of questions."""
+    """Number of question clusters."""
     mean: float
     """Mean difference, in nats per token."""
     low: float | None = None
-    """Lower endpoint of the 95% interval; None if all tokens come from one cluster of questions."""
+    """Lower endpoint of the 95% interval; None if all tokens come from one question cluster."""
     high: float | None = None
-    """Upper endpoint of the 95% interval; None if all tokens come from one cluster of questions."""
+    """Upper endpoint of the 95% interval; None if all tokens come from one question cluster."""
     error: float | None = None
-    """Standard error of the mean; None if all tokens come from one cluster of questions."""
+    """Standard error of the mean; None if all tokens come from one question cluster."""
     freedom: int = 0
     """Degrees of freedom of the standard error."""
     size: float = 0.0
     """Mean of the absolute differences, in nats per token."""
     kl: float | None = None
-    """Lower bound of the mean Kullback-Leibler divergence of the copy from the base; None if unknown."""
+    """Lower bound on the copy's mean Kullback-Leibler divergence from the base; None if unknown."""
 
     @property
     def reach(self) -> float:
@@ -112,11 +112,11 @@ class MovedToken(SampleRecord, frozen=True, kw_only=True):
     position: int
     """Position of the token in its reply, counted from 1."""
     base: float
-    """Log-probability given by the base, in nats."""
+    """Log-probability assigned by the base, in nats."""
     copy: float
-    """Log-probability given by the copy, in nats."""
+    """Log-probability assigned by the copy, in nats."""
     token: str = ""
-    """Text of the token."""
+    """The token's text."""
     before: str = ""
     """Text before the token."""
 
@@ -125,15 +125,15 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     """Comparison of the log-probabilities that a base model and its copy assign to the same replies."""
 
     base: str
-    """Server of the base model."""
+    """Server that runs the base model."""
     gap: Gap
     """Mean log-likelihood difference over all tokens."""
     divergence: Gap
-    """Mean Kullback-Leibler divergence over all tokens; if it is unknown, it covers 0 tokens."""
+    """Mean Kullback-Leibler divergence over all tokens; if the divergence is unknown, its `tokens` is 0."""
     noise: Gap
-    """Mean log-likelihood difference between two readings by the base model itself."""
+    """Mean log-likelihood difference between two passes of the base model over the same replies."""
     opening: Gap
-    """Mean log-likelihood difference over the first tokens of the replies."""
+    """Mean log-likelihood difference over the first tokens of each reply."""
     positions: list[Gap]
     """Differences by position in the reply."""
     benchmarks: list[Gap]
@@ -143,13 +143,13 @@ class Likelihood(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     """Whether the copy is equivalent to its base model."""
     margin: float
-    """Largest difference that counts as equivalent, in nats per token."""
+    """Maximum difference that still counts as equivalent, in nats per token."""
     more_tokens: int = 0
-    """Number of further tokens needed for a clear verdict; 0 if the verdict is clear."""
+    """Number of additional tokens needed for a clear verdict; 0 if the verdict is already clear."""
     template: str = ""
     """Evidence that the chat templates differ; empty if there is none."""
     points: list[ExpectedPoints] = []
-    """Expected differences in accuracy, estimated from known pairs of copy and base."""
+    """Expected differences in accuracy, estimated from known copy-base pairs."""
 
     @property
     def reach(self) -> float:

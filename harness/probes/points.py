@@ -42,36 +42,36 @@ MOST_TIMES = 1000
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
-    """A copy whose log-likelihood difference and samples are known."""
+    """A copy whose log-likelihood difference and accuracy difference from its base are both known."""
 
     copy: str
-    """Run of the copy, as a path relative to the parent folder of the base's run."""
+    """Path of the copy's run, relative to the parent folder of the base's run."""
     benchmark: str
     """Name of the benchmark."""
     gap: float
     """Mean log-likelihood difference, in nats per token."""
     points: float
-    """Accuracy of the copy minus accuracy of the base, in points."""
+    """The copy's accuracy minus the base's accuracy, in percentage points."""
     error: float
-    """Sampling error of `points`, in points."""
+    """Sampling error of `points`, in percentage points."""
 
 
 class ExpectedPoints(msgspec.Struct, frozen=True, kw_only=True):
-    """The difference in accuracy to expect from a copy's samples."""
+    """The accuracy difference to expect between a copy and its base."""
 
     benchmark: str
     """Name of the benchmark."""
     pairs: int
-    """Number of known pairs of copy and base."""
+    """Number of known copy-base pairs."""
     points: float
-    """Expected difference, in points."""
+    """Expected difference, in percentage points."""
     low: float
-    """Lower endpoint of the 95% interval, in points."""
+    """Lower endpoint of the 95% interval, in percentage points."""
     high: float
-    """Upper endpoint of the 95% interval, in points."""
+    """Upper endpoint of the 95% interval, in percentage points."""
     times: float
-    """Number of samples needed to detect a difference this large (80% power), as a multiple of the number of samples in
-    the known pairs; at most 1,000.
+    """Number of samples needed to detect a difference this large (80% power), as a multiple of the sample count of the
+    known pairs; capped at 1,000.
     """
 
     def __str__(self) -> str:

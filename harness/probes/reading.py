@@ -97,10 +97,10 @@ Sent = tuple[list[int], list[int]]
 
 
 class ReplyReading(SampleRecord, frozen=True, kw_only=True):
-    """One reading of a reply: a line of a file in `likelihood/`."""
+    """The log-probabilities that one server assigns to a reply; one line of a file in `likelihood/`."""
 
     server: str
-    """Description of the server that read the reply."""
+    """Description of the server that computed the log-probabilities."""
     prompt: list[int]
     """Token IDs of the prompt."""
     ids: list[int]
@@ -108,9 +108,9 @@ class ReplyReading(SampleRecord, frozen=True, kw_only=True):
     logprobs: list[float]
     """Log-probabilities of the reply's tokens, in nats."""
     tops: list[dict[str, float]]
-    """For each position, token ID → log-probability of the most likely tokens, in nats."""
+    """For each position, the most likely tokens: token ID → log-probability, in nats."""
     whole: bool = False
-    """Whether the reading covers the whole reply."""
+    """Whether the log-probabilities cover the whole reply."""
 
 
 def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place, int]:

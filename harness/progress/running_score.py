@@ -19,7 +19,7 @@ MAX_BYTES = 16 * 1024 * 1024
 
 
 class UndecidedBounds(msgspec.Struct, frozen=True):
-    """The range of the accuracy for any verdicts on the undecided samples."""
+    """The range of possible accuracies, depending on the verdicts on the undecided samples."""
 
     low: float
     """Accuracy if all undecided samples were wrong, as a fraction."""
@@ -33,7 +33,7 @@ class RunningEstimate(msgspec.Struct, frozen=True):
     value: float
     """Fraction correct."""
     sampling: tuple[float, float] | None = None
-    """95% interval if the same questions were asked again; None if unknown."""
+    """95% interval for repeating the same questions; None if unknown."""
 
 
 # Not `Score`: importing it would load numpy and more.
@@ -47,7 +47,9 @@ class RunningScore(msgspec.Struct, frozen=True):
     n_undecided: int = 0
     """Number of samples that the grader could not decide."""
     undecided_bounds: UndecidedBounds | None = None
-    """Range of the accuracy for any verdicts on the undecided samples; None if there are none."""
+    """Range of possible accuracies, depending on the verdicts on the undecided samples; None if no samples are
+    undecided.
+    """
 
 
 # Not `Score`: importing it would load numpy and more.

@@ -29,20 +29,20 @@ class EnginePage(msgspec.Struct, frozen=True, omit_defaults=True):
     """One reading of a metrics page."""
 
     engine: str = ""
-    """Prefix of the metric names; empty if there are no metrics (see `why`)."""
+    """Metric name prefix; empty if there are no metrics (see `why`)."""
     models: dict[str, dict[str, Series]] = {}
-    """Model, as named by the page (empty if it names none) → quantity → series."""
+    """Model, as named on the page (empty if not named) → quantity → series."""
     started: str = ""
-    """Values that identify one start of the server; compare them only with each other."""
+    """Identifies one start of the server. Values are meaningful only when compared with each other."""
     why: str = ""
     """Why there are no metrics; otherwise empty."""
 
 
 class EngineReading(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A reading of an endpoint's metrics: a line of `engine.jsonl`."""
+    """A reading of an endpoint's metrics; one line of `engine.jsonl`."""
 
     session: float
-    """When the session started, as Unix time. Lines with the same value belong together."""
+    """Unix time at which the session started. Lines with the same value belong to the same session."""
     time: float
     """Seconds since the session started."""
     endpoint: str
@@ -50,11 +50,11 @@ class EngineReading(msgspec.Struct, frozen=True, omit_defaults=True):
     page: EnginePage
     """The metrics page."""
     in_flight: int = 0
-    """Number of the client's requests in flight."""
+    """Number of client requests in flight."""
     concurrency: int = 0
-    """Maximum number of the client's requests in flight."""
+    """Maximum number of client requests in flight."""
     arrived: int = 0
-    """Number of tokens that the client has received in the session."""
+    """Number of tokens that the client has received so far in the session."""
 
 
 def read_engine_pages(folder: RunFolder) -> Iterator[EngineReading]:

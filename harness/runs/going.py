@@ -22,7 +22,7 @@ LOG_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Numbers of stored and planned samples of one benchmark."""
+    """Stored and planned sample counts for one benchmark."""
 
     name: str
     """Name of the benchmark."""
@@ -34,7 +34,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDisk:
-    """The state of a run on disk."""
+    """A run's state on disk."""
 
     model: str
     """Name of the model."""
@@ -43,7 +43,7 @@ class OnDisk:
     holder: Holder | None
     """The process that is writing to the run; None if there is none."""
     session: tuple[dict[str, Any], ...]
-    """Log entries `session_started` and `session_ended` of the last session, if found near the end of the log."""
+    """The last session's `session_started` and `session_ended` log entries, if found near the end of the log."""
 
 
 def on_disk(folder: RunFolder) -> OnDisk:

@@ -139,12 +139,12 @@ _OPINIONS_REMEDY = "Remove the file; the second grader can be run again."
 
 
 class Opinion(SampleRecord, frozen=True, kw_only=True, gc=False):
-    """One grader's opinion on one sample."""
+    """One grader's opinion of one sample."""
 
     grader: str
     """Name and version of the grader."""
     correct: bool | None
-    """Whether the answer is correct; None if the grader could not tell."""
+    """Whether the answer is correct; None if the grader could not decide."""
     schema: int = SCHEMA_VERSION
     """Version of this format."""
 

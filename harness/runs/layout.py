@@ -189,7 +189,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """The process that has locked a run."""
 
     host: str
-    """Host name of the machine on which the process runs."""
+    """Host name of the machine that the process runs on."""
     pid: int
     """Process ID."""
     started: str

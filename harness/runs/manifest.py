@@ -211,21 +211,21 @@ MAX_IMPORTED_SAMPLES = 10_000_000
 
 
 class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One benchmark of a run."""
+    """One benchmark in a run."""
 
     identity: dict[str, Any]
-    """Settings that must be equal for samples to be comparable (model, api, sampling, max_tokens, seed, digests of
-    prompts and data, thinking switch, …).
+    """Settings that must match for samples to be comparable (model, api, sampling, max_tokens, seed, prompt and data
+    digests, thinking switch, …).
     """
     plan: Plan
-    """Questions and number of samples that are planned."""
+    """Planned questions and number of samples."""
     settings: dict[str, Any] = {}
-    """Settings that may change when a run is resumed (endpoints without secrets, concurrency, the server's context, …).
-    The latest values are stored.
+    """Settings that may change when a run is resumed (endpoints without secrets, concurrency, the server's context
+    length, …). Only the most recent values are stored.
     """
     options: dict[str, Any] | None = None
-    """Options that the user gave in the latest session, by name. API keys, addresses and values stored in other
-    fields are left out. It is None if no options were recorded (outputs of another tool, or an earlier version).
+    """Options that the user specified in the most recent session, by name, excluding API keys, addresses and values
+    stored in other fields. None if no options were recorded (another tool's outputs, or an earlier version).
     """
 
     @property
@@ -262,7 +262,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA_VERSION
     """Version of this format."""
     harness_version: str
-    """Version of the harness that created the run."""
+    """Harness version that created the run."""
     created: str
     """When the run was created (UTC, ISO 8601)."""
     model: str
@@ -270,9 +270,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     benchmarks: dict[str, BenchmarkRecord] = {}
     """Benchmark → its plan and settings."""
     environment: dict[str, Any] = {}
-    """Information about the environment of the sessions."""
+    """Information about the environment in which the sessions ran."""
     provenance: Provenance = Provenance()
-    """Servers that generated the samples, session by session."""
+    """Servers that generated the samples, by session."""
 
     @classmethod
     def load(cls, folder: RunFolder) -> Manifest:

@@ -91,12 +91,12 @@ def n_planned(question_id: str, samples: float) -> int:
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The questions of a run and the planned number of samples."""
+    """The questions in a run and the planned number of samples."""
 
     samples: int | float
     """Samples per question. With 1.25, a quarter of the questions (selected by ID) have two samples."""
     question_ids: list[str] | None = None
-    """IDs of the selected questions, in order; None selects all."""
+    """IDs of the selected questions, in order; None means all questions."""
 
     def total(self, question_ids: Collection[str]) -> int:
         """The expected samples of these questions together."""

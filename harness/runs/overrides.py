@@ -30,20 +30,20 @@ REMEDY = "Correct the line, or remove it."
 
 
 class Override(SampleRecord, frozen=True, kw_only=True):
-    """A person's verdict on one sample. If a sample has several lines, the last one counts."""
+    """A person's verdict on one sample. If a sample has more than one line, the last line counts."""
 
     verdict: VerdictName | None
-    """The verdict; None withdraws the earlier one."""
+    """The verdict; None withdraws an earlier verdict."""
     graded: VerdictName | None
-    """The grader's verdict at that time; None if the sample was not graded yet."""
+    """The grader's verdict at that time; None if the sample had not been graded yet."""
     who: str
-    """Who gave the verdict."""
+    """The person who gave the verdict."""
     when: str
-    """When the verdict was given (UTC, ISO 8601)."""
+    """Time of the verdict (UTC, ISO 8601)."""
     why: str
     """The reason."""
     points: tuple[float, float] | msgspec.UnsetType = msgspec.UNSET
-    """Points given by the person, and maximum points; absent unless a judge gives points."""
+    """Points awarded by the person, and maximum points; absent unless a judge awards points."""
     schema: int = SCHEMA_VERSION
     """Version of this format."""
 

@@ -70,14 +70,14 @@ _GARBLED = re.compile(r"\ufffd|<0x[0-9A-F]{2}>|\u00c3[\u0080-\u00bf]|\u00e2\u20a
 
 
 class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
-    """Samples whose text is apparently broken."""
+    """Samples whose text appears to be broken."""
 
     n_samples: int
     """Number of samples examined."""
     n_any: int
     """Number of samples with at least one sign of broken text."""
     by_sign: dict[str, int] = {}
-    """Sign → number of samples with this sign; signs that do not occur are left out."""
+    """Sign of broken text → number of samples that show it; signs that do not occur are omitted."""
 
     @property
     def sentence(self) -> str:
@@ -206,7 +206,7 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
     n_equal: int
     """Samples with the same text as another sample of their question."""
     n_excess: int
-    """Number of such samples beyond the number expected from independent sampling."""
+    """Number of duplicates in excess of what independent sampling would produce."""
     n_questions: int
     """Number of questions with duplicate samples."""
     independent: float

@@ -69,7 +69,7 @@ MISSED_ERRORS = 1.5
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about the errors of a score's judge model without an audit."""
+    """What is known, without an audit, about the errors of the judge model behind a score."""
 
     n_judged: int
     """Number of samples whose verdict comes from the judge."""
@@ -78,13 +78,13 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     n_both: int
     """Number of samples that both the rules and the judge decided."""
     n_differing: int
-    """Number of these samples on which the rules and the judge disagree."""
+    """Number of those samples on which the rules and the judge disagree."""
     settings: dict[str, Any] = {}
-    """The judge's options by name, without API keys. `base_url` lists the addresses that responded. Empty in scores
+    """The judge's options by name, excluding API keys. `base_url` lists the addresses that responded. Empty in scores
     from earlier versions.
     """
     key_variable: str | msgspec.UnsetType = msgspec.UNSET
-    """Environment variable specified for the judge's API key; absent if none was specified."""
+    """Environment variable that contains the judge's API key; absent if none was specified."""
 
     @property
     def opening(self) -> str:
@@ -107,7 +107,7 @@ class JudgeShift(NamedTuple):
     """The effect of a judge's errors, as measured by audits."""
 
     shift: float
-    """Change in accuracy when the errors are corrected, as a fraction."""
+    """Change in accuracy when the judge's errors are corrected, as a fraction."""
     reach: float
     """Half-width of the 95% interval of this change."""
 
@@ -120,31 +120,31 @@ class JudgeShift(NamedTuple):
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
-    """The accuracy if a person had judged every sample, estimated from audited verdicts."""
+    """An estimate, based on audited verdicts, of the accuracy if a person had judged every sample."""
 
     accuracy: Estimate
     """Estimated accuracy, as a fraction. The intervals include the uncertainty of the audit."""
     n_population: int
     """Number of verdicts from which the audited verdicts were drawn."""
     n_audited: int
-    """Number of verdicts that a person has audited."""
+    """Number of verdicts audited by a person."""
     n_differing: int
     """Number of audited samples on which the person disagrees with the grader."""
     n_accepted: int = 0
     """Number of samples in `n_differing` that the grader marked correct."""
     of_judge: bool = False
-    """Whether the audited verdicts were given by a judge."""
+    """Whether a judge gave the audited verdicts."""
     n_undecided: int = 0
     """Number of samples outside the audited population that both the grader and the person left undecided. They count
     as wrong.
     """
     accuracy_undecided_right: float | None = None
-    """Accuracy if these undecided samples counted as correct, as a fraction; None if there are none."""
+    """Accuracy if these undecided samples counted as correct, as a fraction; None if there are no such samples."""
     n_decided: int = 0
-    """Number of samples outside the audited population that the grader left undecided and the person decided."""
+    """Number of samples outside the audited population that the grader left undecided but the person decided."""
     by_points: bool | msgspec.UnsetType = msgspec.UNSET
-    """True if the judge gave points; `n_accepted` then counts samples to which it gave more points than the person.
-    Otherwise absent.
+    """True if the judge awarded points, in which case `n_accepted` counts samples to which the judge gave more points
+    than the person did; otherwise absent.
     """
 
     def beyond(self, graded: Estimate) -> JudgeShift:

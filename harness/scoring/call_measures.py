@@ -53,18 +53,20 @@ def of_calls(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
 
 
 class TriggerAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a run calls functions when a reference run does, over all pairs of their samples of the same question.
-    The intervals are for other questions of this kind.
+    """How often a run and a reference run agree on whether to call functions, over all pairs of their samples on the
+    same question. The intervals are for other questions of this kind.
     """
 
     precision: Estimate | None
-    """Fraction of the run's replies with a call for which the reference also makes a call; None if neither makes any.
+    """Fraction of the run's replies with a call for which the reference also makes a call; None if the run makes no
+    calls.
     """
     recall: Estimate | None
-    """Fraction of the reference's replies with a call for which the run also makes a call; None if neither makes any.
+    """Fraction of the reference's replies with a call for which the run also makes a call; None if the reference makes
+    no calls.
     """
     f1: Estimate | None
-    """Harmonic mean of precision and recall; None if neither run makes any call."""
+    """Harmonic mean of precision and recall; None if neither run makes any calls."""
 
     @property
     def sentence(self) -> str:

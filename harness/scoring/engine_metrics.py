@@ -46,32 +46,32 @@ Quantities = dict[str, float | None]
 
 
 class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine's metrics over a run. Metrics that are None are unknown; `remarks` give the reason unless they are not
-    on the metrics page.
+    """The engine's metrics over a run. A metric is None if unknown; `remarks` explains why, unless the metrics page
+    does not include the metric.
     """
 
     engine: str
-    """Name of the engine, from the prefix of its metrics. Several names are joined by "+"."""
+    """Engine name, taken from the prefix of its metrics. Multiple names are joined by "+"."""
     tokens: float | None
-    """Number of generated tokens according to the metrics pages; None if readings are missing."""
+    """Number of generated tokens, according to the metrics pages; None if readings are missing."""
     client_tokens: int
-    """Number of generated tokens according to the client."""
+    """Number of generated tokens, as counted by the client."""
     own: bool
-    """Whether both token counts agree, which means that the metrics cover only this run."""
+    """Whether the two token counts agree, which means that the metrics cover only this run."""
     tokens_per_s: float | None
-    """`tokens` divided by the duration of the sessions in seconds."""
+    """`tokens` divided by the total duration of all sessions, in seconds."""
     client_tokens_per_s: float | None
-    """Tokens per second that the client received while nearly all allowed requests were in flight."""
+    """Tokens per second received by the client while it was at or near its maximum number of requests in flight."""
     acceptance_length: float | None
-    """Mean tokens per decoding step, over steps with a draft."""
+    """Mean tokens per decoding step, over steps that used a draft."""
     acceptance_rate: float | None
     """Fraction of draft tokens that were accepted."""
     draft_share: float | None
-    """Steps with a draft, as a fraction of all decoding steps."""
+    """Fraction of decoding steps that used a draft."""
     cache_hit_rate: float | None
-    """Fraction of the prompt tokens found in the prefix cache."""
+    """Fraction of prompt tokens found in the prefix cache."""
     first_token_s: float | None
-    """Mean time to first token over requests, in seconds."""
+    """Mean time to first token, in seconds."""
     gap_s: float | None
     """Mean time between tokens, as measured by the engine, in seconds."""
     preempted: float | None
@@ -81,11 +81,11 @@ class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
     waiting: float | None
     """Mean number of waiting requests, over readings with requests in flight."""
     waiting_share: float | None
-    """Fraction of readings with a waiting request, among readings with requests in flight."""
+    """Fraction of readings with at least one waiting request, among readings with requests in flight."""
     kv_cache: float | None
-    """Largest share of the KV cache in use, over readings with requests in flight."""
+    """Peak fraction of the KV cache in use, over readings with requests in flight."""
     concurrency: int
-    """Maximum number of requests in flight that the client allowed."""
+    """Maximum number of requests that the client allowed in flight."""
     remarks: tuple[str, ...] = ()
     """Explanations of unusual or unknown metrics, one sentence each."""
 
@@ -331,8 +331,8 @@ def _quote(name: str) -> str:
 
 
 class Speculation(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens per step of speculative decoding within one run, over replies that count both. Repeated runs on one server
-    differ by more (see `repeat`).
+    """Tokens per speculative decoding step in one run, over replies that report both counts. Repeated runs on one
+    server vary more than this error suggests (see `repeat`).
     """
 
     length: float
@@ -349,7 +349,7 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     n_questions: int
     """Number of questions."""
     by_question: dict[str, tuple[float, float]] | msgspec.UnsetType = msgspec.UNSET
-    """Question → its tokens and steps; absent in scores from earlier versions."""
+    """Question → its token and step counts; absent in scores from earlier versions."""
 
 
 def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Speculation | None:
@@ -380,7 +380,7 @@ def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Specul
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A ratio or difference of two runs, paired by question."""
+    """A ratio or difference between two runs, paired by question."""
 
     value: float
     """The ratio or difference."""

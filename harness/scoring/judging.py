@@ -43,13 +43,17 @@ class JudgeCost(msgspec.Struct, frozen=True):
     requests: int = 0
     """Number of requests made for these replies, including failed requests."""
     n_stated: int = 0
-    """Number of replies for which the server reported both token counts. Tokens and cost exclude all other replies."""
+    """Number of replies for which the server reported both token counts. The token counts and cost exclude all other
+    replies.
+    """
     prompt_tokens: int = 0
     """Prompt tokens of the `n_stated` replies."""
     completion_tokens: int = 0
     """Completion tokens of the `n_stated` replies."""
     usd: float | None = None
-    """Cost in US dollars at the given prices; None without prices, or if no reply reports its tokens."""
+    """Cost in US dollars at the specified prices; None if no prices were specified, or if no reply reports its token
+    counts.
+    """
 
     @classmethod
     def of(cls, replies: Iterable[Sample], prices: Prices | None) -> JudgeCost:
@@ -84,18 +88,18 @@ class JudgeCost(msgspec.Struct, frozen=True):
 
 
 class Judging(msgspec.Struct, frozen=True, kw_only=True):
-    """The judge that was used to score a benchmark, even if it decided no sample."""
+    """The judge used to score a benchmark, even if it decided no samples."""
 
     name: str
-    """Names of the model and its prompt, as in the `grader` field of samples that the judge decided."""
+    """Names of the judge model and its prompt, as in the `grader` field of samples that it decided."""
     settings: dict[str, Any]
     """Options that affect verdicts, by name."""
     ended: bool
     """Whether the judge has processed all answers in its scope."""
     mute: bool = False
-    """Whether the judge gave no verdict at all."""
+    """Whether the judge gave no verdicts at all."""
     cost: JudgeCost | None = None
-    """Cost of the judge's replies; None in a score stored while the judge was running."""
+    """Cost of the judge's replies; None if the score was stored while the judge was still running."""
 
     def doubt(self, which: str) -> str:
         """A sentence if the score is not yet the judge's; else empty. which: whose judging, such as "the run"."""

@@ -30,9 +30,9 @@ class Rate(msgspec.Struct, frozen=True):
     value: float
     """The rate."""
     low: float | None = None
-    """Lower endpoint of the interval; None if the time at full load is too short for an interval."""
+    """Lower endpoint of the interval; None if the run spent too little time at full load to estimate one."""
     high: float | None = None
-    """Upper endpoint of the interval; None in the same case."""
+    """Upper endpoint of the interval; None under the same condition."""
 
 
 class Percentiles(msgspec.Struct, frozen=True):
@@ -47,28 +47,28 @@ class Percentiles(msgspec.Struct, frozen=True):
 
 
 class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The performance of a server at one load. Times are in seconds, over requests that started at full load."""
+    """A server's performance at one load level. Times are in seconds, for requests that started at full load."""
 
     concurrency: int
     """Maximum number of requests in flight."""
     seconds: float
     """Seconds at full load."""
     share: float
-    """Time at full load, as a fraction of the time with any request in flight."""
+    """Time at full load, as a fraction of the time with at least one request in flight."""
     requests: int
     """Number of requests that started at full load."""
     prompt_tokens: float | None
-    """Mean prompt tokens per request of the run, as counted by the server."""
+    """Mean prompt tokens per request over the whole run, as counted by the server."""
     tokens: float
-    """Mean completion tokens per request of the run, as counted by the server."""
+    """Mean completion tokens per request over the whole run, as counted by the server."""
     tokens_per_s: Rate
-    """Output tokens per second of all requests."""
+    """Output tokens per second across all requests."""
     user_tokens_per_s: Rate | None
-    """Median over requests of the tokens per second after the first token, excluding hidden reasoning."""
+    """Median tokens per second of a request after its first token, excluding hidden reasoning."""
     first_token: Percentiles | None
     """Time from the request to its first token."""
     gap: Percentiles | None
-    """Mean time per token after the first token of a request."""
+    """A request's mean time per token after the first token."""
     total: Percentiles | None
     """Time from the request to the end of its reply."""
 

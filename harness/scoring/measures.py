@@ -232,29 +232,29 @@ MIN_FREEDOM = 2.0
 
 
 class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Statistics of tokens per sample, over samples for which the server reported them."""
+    """Statistics on tokens per sample, over samples for which the server reported a count."""
 
     n: int
-    """Number of samples for which the server reported tokens."""
+    """Number of samples for which the server reported a count."""
     mean: Estimate
     """Mean number of tokens per sample."""
     p50: float
-    """Median: the smallest number that at least 50% of the samples do not exceed."""
+    """Median: the smallest count that at least 50% of samples do not exceed."""
     p99: float
-    """99th percentile: the smallest number that at least 99% of the samples do not exceed."""
+    """99th percentile: the smallest count that at least 99% of samples do not exceed."""
 
 
 class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """Token counts by kind of sample."""
 
     completion: TokenCounts | None
-    """Completion tokens of all samples, including reasoning; None if no server reported them."""
+    """Completion tokens of all samples, including reasoning; None if no server reported any."""
     completion_right: TokenCounts | None
-    """Completion tokens of the correct samples; None if no server reported them."""
+    """Completion tokens of the correct samples; None if no server reported any."""
     completion_wrong: TokenCounts | None
-    """Completion tokens of all other samples; None if no server reported them."""
+    """Completion tokens of all other samples; None if no server reported any."""
     reasoning: TokenCounts | None
-    """Reasoning tokens of all samples; None if no server reported them."""
+    """Reasoning tokens of all samples; None if no server reported any."""
 
 
 class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -263,7 +263,7 @@ class BudgetScore(msgspec.Struct, frozen=True, kw_only=True):
     accuracy: Estimate
     """Accuracy if all replies longer than the limit counted as wrong."""
     cut: float
-    """Fraction of samples that are longer than the limit."""
+    """Fraction of samples longer than the limit."""
 
 
 def token_statistics(

@@ -316,20 +316,20 @@ MAX_LOST_SHARE = 0.02
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the samples used the tool that was offered."""
+    """How the samples used the available tool."""
 
     n_samples: int
     """Number of samples that the score covers."""
     with_call: int
-    """Number of samples that made a call."""
+    """Number of samples that made at least one call."""
     lost: int
-    """Number of samples whose reply contains a call that the server did not parse."""
+    """Number of samples whose reply contains a call that the server failed to parse."""
     cut_by_steps: int
     """Number of samples that reached the step limit."""
     steps: int
-    """Number of steps of all samples."""
+    """Total number of steps across all samples."""
     calls: int
-    """Number of calls of all samples."""
+    """Total number of calls across all samples."""
     failed: int
     """Number of calls that raised an exception or could not be parsed."""
     stopped: int
@@ -337,11 +337,11 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     repeated: int
     """Number of calls identical to the previous call."""
     prompt_tokens: int
-    """Prompt tokens of all steps, where reported."""
+    """Prompt tokens across all steps, where reported."""
     new_tokens: int
-    """Completion tokens of all steps, where reported."""
+    """Completion tokens across all steps, where reported."""
     names: tuple[str, ...] = ("python",)
-    """Names of the tools."""
+    """Tool names."""
 
     @property
     def sentence(self) -> str:
@@ -384,9 +384,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     n_samples: int
     """Number of samples that the score covers."""
     started: float
-    """Time of the first request, as Unix time."""
+    """Unix time of the first request."""
     ended: float
-    """Time at which the last reply ended, as Unix time."""
+    """Unix time at which the last reply ended."""
     busy_s: float
     """Seconds with at least one request in flight."""
     requests: int
@@ -398,7 +398,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     completion_tokens: int
     """Completion tokens of the `n_stated` samples."""
     reasoning_tokens: int
-    """Number of these completion tokens that are reasoning, where reported."""
+    """Number of those completion tokens that are reasoning, where reported."""
 
 
 def workload(observed: Observed, rows: Rows) -> Workload | None:
@@ -450,22 +450,22 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     first_token_p99: float
     """99th percentile of the time from the request to the first token, in seconds."""
     gap_p50: float | None
-    """Median time between token events, in seconds: the median over samples of each sample's median. It is None if the
-    time is too short compared with the client's lag, or if the lag is unknown.
+    """Median time between token events, in seconds (the median across samples of each sample's median); None if too
+    short compared with the client's lag, or if the lag is unknown.
     """
     gap_p99: float | None
-    """99th percentile of the time between token events, in seconds: the median over samples of each sample's 99th
-    percentile. It is None under the same conditions as `gap_p50`.
+    """99th percentile of the time between token events, in seconds (the median across samples of each sample's 99th
+    percentile); None under the same conditions as `gap_p50`.
     """
     tokens_per_s: float | None
-    """Tokens per second of the median stream after its first token; None if no server reported tokens."""
+    """Tokens per second of the median stream, after its first token; None if no server reported token counts."""
     hidden: float | None = None
     """Fraction of samples whose reasoning was hidden or only summarized, so that times and counts cover only visible
-    tokens; None if there are none.
+    tokens; None if there are no such samples.
     """
     lag: float | None
-    """Time from the arrival of a token until the client read it, in seconds: the median over samples of each sample's
-    99th percentile. It is None if unknown.
+    """Time between a token's arrival and when the client read it, in seconds (the median across samples of each
+    sample's 99th percentile); None if unknown.
     """
     kernel_stamps: float
     """Fraction of samples whose times are based on kernel timestamps."""
@@ -519,22 +519,23 @@ def _rates(observed: Observed, rows: Rows, first: Array) -> Array:
 
 
 class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of one endpoint's samples. Endpoints get different questions, so do not use these intervals to compare
-    them.
+    """The score of one endpoint's samples. Endpoints receive different questions, so do not use these intervals to
+    compare endpoints.
     """
 
     n_samples: int
     """Number of samples from this endpoint."""
     accuracy: Estimate
-    """Fraction correct, with an interval for the same questions, each asked the same number of times."""
+    """Fraction correct, with an interval for repeating the same questions the same number of times."""
     expected_accuracy: float
-    """Expected fraction correct if this endpoint were as good on each question as all endpoints together."""
+    """Expected fraction correct if this endpoint matched the average of all endpoints on each question."""
     truncated: float
-    """Fraction of samples that were truncated by max_tokens."""
+    """Fraction of samples truncated by max_tokens."""
     no_answer: float
     """Fraction of samples without an answer."""
     tokens_per_s: float | None
-    """Tokens per second of a single stream, over samples with reported tokens; None if there are none."""
+    """Tokens per second of a single stream, over samples with reported token counts; None if there are no such samples.
+    """
 
 
 def endpoint_scores(observed: Observed, rows: Rows, grades: Sequence[Grade]) -> dict[str, EndpointScore]:

@@ -85,7 +85,7 @@ SCORES_SCHEMA = 2
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """The range of the accuracy for any verdicts on the missing and undecided samples."""
+    """The range of possible accuracies, depending on the verdicts on the missing and undecided samples."""
 
     low: float
     """Accuracy if all missing and undecided samples were wrong, as a fraction."""
@@ -94,14 +94,14 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class GroupScore(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of the questions that have the same value of a metadata field."""
+    """The score on the questions that share a value of a metadata field."""
 
     accuracy: Estimate | None
     """Fraction correct; None if there are no samples."""
     n_questions: int
     """Number of questions with this value."""
     n_answered: int
-    """Number of questions with at least one sample. Only these count in the accuracy."""
+    """Number of questions with at least one sample. The accuracy covers only these questions."""
     n_samples: int
     """Number of samples."""
     n_undecided: int
@@ -120,9 +120,9 @@ class ScoreWarning(msgspec.Struct, frozen=True):
     """A warning about a score."""
 
     kind: WarningKind
-    """Topic of the warning."""
+    """Warning topic."""
     text: str
-    """Text of the warning."""
+    """Warning text."""
 
 
 def warned(kind: WarningKind, sentences: Iterable[str | None]) -> list[ScoreWarning]:
@@ -131,7 +131,7 @@ def warned(kind: WarningKind, sentences: Iterable[str | None]) -> list[ScoreWarn
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of one benchmark. An `Estimate` is a mean over questions with both its 95% intervals.
+    """The score of one benchmark. An `Estimate` is a mean over questions, with its two 95% intervals.
 
     Wide: it is the record of `scores.json`, and its fields are the columns of that file.
     """
@@ -139,13 +139,14 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: str
     """Name of the benchmark."""
     accuracy: Estimate | None
-    """Fraction correct, or fraction of the points if a judge gives points; None if there are no samples."""
+    """Fraction of samples that are correct, or of points earned if a judge awards points; None if there are no samples.
+    """
     sampling_error: float | None
-    """Standard error if the same questions were asked again; None if no question has two samples, or if many samples
-    are duplicates. The intervals are not simply multiples of this standard error.
+    """Standard error for repeating the same questions; None if no question has at least two samples, or if many samples
+    are duplicates. The intervals are not plain multiples of this standard error.
     """
     question_error: float | None
-    """Standard error for other questions of this kind, including the sampling error; None if all questions are in one
+    """Standard error for other questions of this kind, including sampling error; None if all questions are in one
     cluster.
     """
     n_questions: int
@@ -155,9 +156,9 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     n_missing: int
     """Number of planned samples that have no grade."""
     n_truncated: int | None
-    """Number of samples truncated by max_tokens; None if another tool's file does not say."""
+    """Number of samples truncated by max_tokens; None if another tool's file does not report truncation."""
     n_undecided: int
-    """Number of samples that no rule could decide, or whose grading ran out of time or memory. These samples count as
+    """Number of samples that no rule could decide or whose grading ran out of time or memory. These samples count as
     wrong.
     """
     pass_at: dict[int, Estimate]
@@ -167,65 +168,67 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     maj_at: dict[int, Estimate]
     """k → probability that the majority answer of k samples is correct (maj@k)."""
     mean_completion_tokens: float | None
-    """Mean completion tokens per sample, over samples for which the server reported them; None if there are none."""
+    """Mean completion tokens per sample, over samples for which the server reported a count; None if there are no such
+    samples.
+    """
     bounds: Bounds
-    """Accuracy if all missing and undecided samples were wrong, and accuracy if all were correct."""
+    """The accuracy if all missing and undecided samples were wrong, and the accuracy if all were correct."""
     partial: bool = False
     """Whether the score covers incomplete rounds, which biases the accuracy toward samples that finished first."""
     rounds: int | float
-    """Number of samples per question that the score covers."""
+    """Number of samples per question covered by the score."""
     samples_per_question: int | float | None
-    """Number of planned samples per question; None if no number was planned, or if an earlier run set a different
+    """Planned number of samples per question; None if no number was planned, or if an earlier run set a different
     number for each question.
     """
     n_clusters: int | None = None
     """Number of independent groups of questions (`cluster_of`); None if every question is a separate group."""
     sampling_error_bound: float | None = None
-    """Upper bound of the sampling error, for scores whose `sampling_error` is None."""
+    """Upper bound on the sampling error, for scores whose `sampling_error` is None."""
     n_imputed: int = 0
-    """Number of questions with a single sample, for which the variance of the other questions is used."""
+    """Number of questions with only one sample, whose variance is estimated from the other questions."""
     n_correct: int = 0
-    """Number of correct samples; if `right_from` is set, number of samples with at least that many points."""
+    """Number of correct samples; if `right_from` is set, the number of samples with at least that many points."""
     n_no_answer: int = 0
     """Number of samples without an answer."""
     n_unextracted: int = 0
-    """Number of samples whose text contains the correct answer without giving it as the answer."""
+    """Number of samples whose text contains the correct answer but does not present it as the answer."""
     n_tokens_known: int = 0
     """Number of samples for which the server reported completion tokens."""
     undecided_share: float = 0.0
     """Fraction of samples that are undecided."""
     undecided_bounds: Bounds | None = None
-    """Accuracy if all undecided samples were wrong (low, equal to the accuracy) or correct (high); None if there are
-    none.
+    """Accuracy if all undecided samples were wrong (low; equal to the accuracy) or correct (high); None if no samples
+    are undecided.
     """
     accuracy_finished: Estimate | None = None
-    """Accuracy over the samples that max_tokens did not truncate."""
+    """Accuracy over the samples not truncated by max_tokens."""
     accuracy_from_reasoning: Estimate | None = None
-    """Accuracy if answers were taken from the reasoning of replies without a final answer. It shows the effect of the
-    token limit and is not a score; None if not requested.
+    """Accuracy if, for replies without a final answer, the answer were taken from the reasoning. It shows the effect of
+    the token limit and is not a score; None if not requested.
     """
     n_overridden: int = 0
-    """Number of verdicts that a person corrected."""
+    """Number of verdicts corrected by a person."""
     accuracy_overridden: Estimate | None = None
-    """Accuracy with the corrected verdicts, which are used nowhere else in this score; None if there are none."""
+    """Accuracy with the corrected verdicts, which no other field uses; None if no verdicts were corrected."""
     audited: Audited | None = None
-    """Accuracy estimated from audits (`harness audit`); None if there are none."""
+    """Accuracy estimated from audits (`harness audit`); None if there are no audits."""
     measures: dict[str, Estimate] = {}
     """Other metrics that the benchmark's authors report, by name (`harness.scoring.measures`)."""
     points_of: float | msgspec.UnsetType = msgspec.UNSET
-    """Maximum points for an answer (the highest, if it differs between questions); absent unless a judge gives points.
-    The accuracy is then the mean of the points, each as a fraction of its question's maximum.
+    """Maximum points for an answer (the highest maximum if questions differ); absent unless a judge awards points. The
+    accuracy is then the mean of the points, each as a fraction of its question's maximum.
     """
     right_from: float | msgspec.UnsetType = msgspec.UNSET
-    """Minimum points for `n_correct`, `pass_at`, `pass_hat` and `maj_at` to count a sample as correct. If absent, a
-    sample must get all points to count as correct, and `pass_at` is empty.
+    """Minimum points for a sample to count as correct in `n_correct`, `pass_at`, `pass_hat` and `maj_at`. If absent, a
+    sample must earn full points to count as correct, and `pass_at` is empty.
     """
     twins: TwinDrop | None = None
     """Drop in accuracy from the original questions to this benchmark; None unless its questions are twins of another
     benchmark's questions in the same run.
     """
     budgets: dict[int, BudgetScore] = {}
-    """Token limit → accuracy if longer replies counted as wrong; empty if the tokens of any sample are unknown."""
+    """Token limit → accuracy if longer replies counted as wrong; empty if any sample's token count is unknown."""
     tokens: TokenStatistics | None = None
     """Token counts of all, correct and other samples."""
     speed: Speed | None = None
@@ -237,34 +240,34 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     engine: EngineMetrics | msgspec.UnsetType = msgspec.UNSET
     """The engine's metrics over the whole run; absent if no server has a metrics page."""
     speculation: Speculation | msgspec.UnsetType = msgspec.UNSET
-    """Tokens per step of speculative decoding, as counted in the replies; absent if replies do not count them."""
+    """Tokens per speculative decoding step, as reported in the replies; absent if not reported."""
     endpoints: dict[str, EndpointScore] = {}
-    """Endpoint URL → score of the endpoint; empty if there is only one."""
+    """Endpoint URL → the endpoint's score; empty if there is only one endpoint."""
     breakdowns: dict[str, dict[str, GroupScore]] = {}
     """Metadata field → value → score."""
     anomalies: Anomalies | None = None
     """Samples whose text appears to be broken."""
     hidden_limit: HiddenLimit | None = None
-    """A limit that is suggested by the lengths of replies but not reported by the server; None if there is none."""
+    """A limit that reply lengths suggest but the server does not report; None if no such limit is suspected."""
     early_cut: EarlyCut | None = None
-    """A limit below max_tokens at which the server truncates replies and reports that it does; None if there is none.
+    """A limit below max_tokens at which the server truncates replies and reports the truncation; None if there is none.
     """
     copies: Copies | None = None
-    """Samples with the same text. If there are many such samples, `sampling_error` is None and sampling intervals are
-    upper bounds.
+    """Samples with the same text. If there are many, `sampling_error` is None and the sampling intervals are upper
+    bounds.
     """
     judge_errors: JudgeErrors | None = None
-    """Information about the errors of the judge; None if no judge was used."""
+    """Information about the judge's errors; None if no judge was used."""
     judging: Judging | None = None
-    """The judge of this score, even if it decided no sample; None if no judge was used."""
+    """The judge used for this score, even if it decided no samples; None if no judge was used."""
     graders: tuple[str, ...] = ()
     """Names and versions of the graders, sorted."""
     verifier_errors: tuple[str, ...] = ()
-    """Cases in which the benchmark's own verifier returned no verdict, one sentence each. The affected samples are
-    undecided, or were decided by a judge.
+    """Cases in which the benchmark's own verifier returned no verdict, one sentence each. The affected samples either
+    are undecided or were decided by a judge.
     """
     near_misses: dict[NearMiss, int] = {}
-    """Kind of near miss → number of wrong answers of this kind."""
+    """Kind of near miss → number of wrong answers of that kind."""
     warnings: tuple[ScoreWarning, ...] = ()
     """Warnings to show with the score."""
     schema: int = SCORES_SCHEMA

@@ -83,7 +83,7 @@ MAX_DIGITS = 4
 
 
 class Interval(NamedTuple):
-    """A 95% interval in the unit of its value, stored as `[low, high]`."""
+    """A 95% interval in the same unit as its value, stored as `[low, high]`."""
 
     low: float
     """Lower end."""
@@ -113,13 +113,15 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     """The value: a fraction, or a number in `unit`."""
     sampling: Interval | None = None
-    """95% interval if the same questions were asked again; None if there are too few samples to estimate their
-    variation.
+    """95% interval for repeating the same questions; None if there are too few samples to estimate how much answers
+    vary.
     """
     question: Interval | None = None
     """95% interval for other questions of this kind; None if all questions are in one cluster."""
     at_most: bool = False
-    """Whether `sampling` is an upper bound because there are too few distinct samples to show how much answers vary."""
+    """Whether `sampling` is an upper bound because there are too few distinct samples to estimate how much answers
+    vary.
+    """
     unit: Literal["tokens"] | msgspec.UnsetType = msgspec.UNSET
     """Unit of `value`; absent if it is a fraction."""
 

@@ -32,19 +32,21 @@ ORIGINAL = "original"
 
 
 class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
-    """The drop in accuracy from questions to their twins, which are the same questions with different numbers."""
+    """The drop in accuracy from the original questions to their twins, which are the same questions with different
+    numbers.
+    """
 
     original: str
     """Name of the benchmark with the original questions."""
     n_originals: int
-    """Number of original questions that have samples and a twin with samples."""
+    """Number of original questions that have samples and at least one twin with samples."""
     n_twins: int
     """Number of twins of these original questions."""
     n_unpaired: int
-    """Number of twins and original questions without a counterpart."""
+    """Number of twins and original questions that have no counterpart."""
     n_missing: int
-    """Number of planned samples that are missing on either side. Intervals and p-values allow for any verdict on
-    the missing samples.
+    """Number of planned samples that are missing on either side. Intervals and p-values account for every possible
+    verdict on the missing samples.
     """
     original_accuracy: float
     """Accuracy on the original questions, as a fraction."""
@@ -53,13 +55,11 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
     drop: Estimate
     """Accuracy on the original questions minus accuracy on the twins, as a fraction."""
     p_sampling: float
-    """p-value if the same questions and twins were asked again."""
+    """p-value for repeating the same questions and twins."""
     p_question: float | None
-    """p-value for other questions of this kind with other numbers; None for a single original question."""
+    """p-value for other questions of this kind with other numbers; None if there is only one original question."""
     detectable: float | None
-    """Minimum detectable drop (80% power, same questions asked again), as a fraction; None if no possible drop is
-    detectable.
-    """
+    """Minimum detectable drop (80% power, same questions), as a fraction; None if no possible drop is detectable."""
 
 
 def original_benchmark(question: Question) -> str | None:

@@ -20,33 +20,33 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     cell: str
     """Name of the cell, which is also the name of its run folder."""
     models: Label = UNSET
-    """Label of its entry under `models`; absent if the sweep has no such axis."""
+    """The row's label under `models`; absent if the sweep has no such axis."""
     servers: Label = UNSET
-    """Label of its entry under `servers`; absent if the file has no such axis."""
+    """The row's label under `servers`; absent if the sweep has no such axis."""
     prompts: Label = UNSET
-    """Label of its entry under `prompts`; absent if the file has no such axis."""
+    """The row's label under `prompts`; absent if the sweep has no such axis."""
     sampling: Label = UNSET
-    """Label of its entry under `sampling`; absent if the file has no such axis."""
+    """The row's label under `sampling`; absent if the sweep has no such axis."""
     benchmarks: Label = UNSET
-    """Label of its entry under `benchmarks`; absent if the file has no such axis."""
+    """The row's label under `benchmarks`; absent if the sweep has no such axis."""
     accuracy: float | None
     """Accuracy, as in `scores.json`."""
     sampling_low: float | None
-    """Lower endpoint of the 95% interval of the accuracy for the same questions."""
+    """Lower endpoint of the 95% interval for accuracy on the same questions."""
     sampling_high: float | None
     """Upper endpoint of the same interval."""
     sampling_error: float | None
-    """Standard error of the accuracy for the same questions."""
+    """Standard error of accuracy on the same questions."""
     question_error: float | None
-    """Standard error of the accuracy for new questions."""
+    """Standard error of accuracy on new questions."""
     pass_at_k: float | None
     """pass@k."""
     pass_at_k_low: float | None
-    """Lower endpoint of the 95% interval of pass@k for the same questions."""
+    """Lower endpoint of the 95% interval for pass@k on the same questions."""
     pass_at_k_high: float | None
     """Upper endpoint of the same interval."""
     k: int | None
-    """Value of k for `pass_at_k`."""
+    """The value of k in `pass_at_k`."""
     mean_tokens: float | None
     """Mean completion tokens per sample."""
     questions: int | None
@@ -54,65 +54,67 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     samples: float | None
     """Number of samples."""
     difference: float | None
-    """Accuracy minus the accuracy of the base cell."""
+    """The cell's accuracy minus the base cell's accuracy."""
     difference_low: float | None
-    """Lower endpoint of the 95% interval of the difference for the same questions."""
+    """Lower endpoint of the 95% interval for the difference on the same questions."""
     difference_high: float | None
     """Upper endpoint of the same interval."""
     p: float | None
-    """p-value of the difference, adjusted by Holm's method over the whole sweep."""
+    """p-value of the difference, adjusted with Holm's method across the whole sweep."""
     reported: float | None
-    """Published pass@1 of the model, measured with the most similar settings."""
+    """The model's published pass@1, measured with the most similar settings."""
     standing: str | None
     """Whether the cell agrees with published scores."""
     gap: float | None = None
     """Mean log-likelihood difference from the base, in nats per token."""
     question_low: float | None
-    """Lower endpoint of the 95% interval of the accuracy for new questions."""
+    """Lower endpoint of the 95% interval for accuracy on new questions."""
     question_high: float | None
     """Upper endpoint of the same interval."""
     reason: str
     """Why the cell failed or samples are missing; otherwise empty."""
     warnings: str
-    """Warnings of the score, joined into one text."""
+    """The score's warnings, joined into one string."""
     load: LoadPoint | UnsetType = UNSET
     """Throughput and latency; absent unless the sweep varies `concurrency`."""
     shown: dict[str, str] = {}
-    """Column of the printed table → its text. In the CSV file, these columns are named `shown_…`."""
+    """Column of the printed table → cell text. In the CSV file, these columns are named `shown_…`."""
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean over a suite's benchmarks for one combination of the other axes, as fractions."""
+    """The mean over a suite's benchmarks for one combination of entries on the other axes. Values are fractions."""
 
     models: Label = UNSET
-    """Label of its entry under `models`; absent if the sweep has no such axis."""
+    """The row's label under `models`; absent if the sweep has no such axis."""
     servers: Label = UNSET
-    """Label of its entry under `servers`; absent if the file has no such axis."""
+    """The row's label under `servers`; absent if the sweep has no such axis."""
     prompts: Label = UNSET
-    """Label of its entry under `prompts`; absent if the file has no such axis."""
+    """The row's label under `prompts`; absent if the sweep has no such axis."""
     sampling: Label = UNSET
-    """Label of its entry under `sampling`; absent if the file has no such axis."""
+    """The row's label under `sampling`; absent if the sweep has no such axis."""
     benchmarks: Label = UNSET
-    """Label of its entry under `benchmarks`; absent if the file has no such axis."""
+    """The row's label under `benchmarks`; absent if the sweep has no such axis."""
     mean: float | None
     """Mean accuracy; None if a benchmark has no score."""
     sampling_low: float | None
-    """Lower endpoint of the 95% interval for the same questions; None if planned samples are missing."""
+    """Lower endpoint of the 95% interval on the same questions; None if planned samples are missing."""
     sampling_high: float | None
     """Upper endpoint of the same interval."""
     question_low: float | None
-    """Lower endpoint of the 95% interval for new questions; None if planned samples are missing."""
+    """Lower endpoint of the 95% interval on new questions; None if planned samples are missing."""
     question_high: float | None
     """Upper endpoint of the same interval."""
     difference: float | None
-    """Mean accuracy minus the mean accuracy of the base."""
+    """Mean accuracy minus the base's mean accuracy."""
     difference_low: float | None
-    """Lower endpoint of the 95% interval of the difference for the same questions."""
+    """Lower endpoint of the 95% interval for the difference on the same questions."""
     difference_high: float | None
     """Upper endpoint of the same interval."""
     p: float | None
-    """p-value of the difference, adjusted by Holm's method over the whole sweep."""
+    """p-value of the difference, adjusted with Holm's method across the whole sweep."""
     reported: float | None
-    """Mean of the scores that were published for these settings of a single benchmark."""
+    """Published score that is itself a mean over exactly these runs (settings of a single benchmark); None if there is
+    none.
+    """
     missing: str
-    """Benchmarks without a complete score, joined into one text."""
+    """Benchmarks without a complete score, joined into one string."""

@@ -20,11 +20,11 @@ class SampleCounts(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
     """Number of missing samples."""
     accepted_as_missing: int
-    """Number of samples that are not on disk because they can never succeed."""
+    """Number of missing samples that can never succeed."""
     this_session: int
     """Number of samples finished in this session."""
     truncated_this_session: int
-    """Number of samples finished in this session that were truncated by max_tokens."""
+    """Number of samples finished in this session that max_tokens truncated."""
 
 
 class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     samples: SampleCounts
     """Sample counts."""
     new_tokens: int
-    """Completion tokens of this session, as reported by the servers."""
+    """Completion tokens generated in this session, as reported by the servers."""
     seconds: float
     """Duration of the session, in seconds."""
     causes: list[Cause]
@@ -49,11 +49,11 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[str]
     """Warnings to show with a score."""
     stopped: str
-    """Why the session ended early; empty otherwise."""
+    """Why the session ended early; otherwise empty."""
     target_reached: str
-    """A message that the target of `--target-error` was reached; empty if it was not."""
+    """Message that the `--target-error` target was reached; otherwise empty."""
     target_missed: str
-    """A message that the target of `--target-error` was not reached; empty if it was reached or is not set."""
+    """Message that the `--target-error` target was not reached; empty if it was reached or no target is set."""
 
 
 class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,23 +70,23 @@ class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
     cells: list[CellRow]
     """Rows of `table.csv`."""
     means: list[MeanRow]
-    """Rows of `means.csv`; empty if the file is not a suite."""
+    """Rows of `means.csv`; empty if the sweep file is not a suite."""
 
 
 class ExportedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of an export."""
+    """An exported file."""
 
     path: str
-    """Path of the file."""
+    """File path."""
     records: int | None
-    """Number of samples or results in the file; None for other files."""
+    """Number of samples or results in the file; None if it contains neither."""
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of an export."""
+    """Exported files."""
 
     folder: str
-    """Folder of the files."""
+    """Folder that contains the files."""
     files: list[ExportedFile]
     """Files that were written."""
     left_out: Mapping[str, Mapping[str, int]]

@@ -23,13 +23,13 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: str
     """Name of the benchmark."""
     title: str
-    """Title of the card."""
+    """Card title."""
     questions: int | None
-    """Number of questions; None if the card does not state it."""
+    """Number of questions; None if the card does not specify it."""
     samples: int
     """Default number of samples per question."""
     licence: str
-    """License of the data."""
+    """Data license."""
     data: Literal["here", "absent", "generated"]
     """Whether the data can be read offline: "here" (downloaded), "generated" (by the harness) or "absent"."""
 
@@ -55,19 +55,19 @@ class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
     """One server."""
 
     name: str
-    """Name of the server."""
+    """Server name."""
     engine: str
     """Engine that serves the model."""
     model: str
     """Name of the model."""
     status: str
-    """State of the server: "starting", "ready" or "exited"."""
+    """Server state: "starting", "ready" or "exited"."""
     base_urls: list[str]
     """Base URLs, one for each replica."""
     log: str
     """Log file of the server's first process."""
     versions: dict[str, str]
-    """Known versions of the engine and of the software that it runs on."""
+    """Versions of the engine and the software it runs on, where known."""
 
     @classmethod
     def of(cls, server: ServerState) -> ServerRow:
@@ -101,11 +101,11 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     """Folder of the run."""
     state: Literal["running", "paused", "ending", "silent", "ended"]
-    """State of the run; `silent` if a process has locked the run but does not respond."""
+    """Run state; "silent" means that a process has locked the run but is not responding."""
     progress: Progress | None
     """Progress reported by the running process; None if no process responds."""
     files: OnDisk | None
-    """State on disk; None while a process reports progress."""
+    """The run's state on disk; None while a process reports progress."""
     scores: dict[str, RunningScore]
     """Benchmark → score so far."""
     engine: EngineMetrics | None = None

@@ -25,8 +25,8 @@ class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
     decided: bool
     """Whether every candidate has a clear verdict."""
     standings: dict[str, RaceStanding]
-    """Candidate (except the baseline) → its comparison with the baseline."""
+    """Candidate (excluding the baseline) → its comparison with the baseline."""
     samples: dict[str, int]
     """Candidate → samples per question."""
     folders: dict[str, str]
-    """Candidate → folder of its run."""
+    """Candidate → its run folder."""

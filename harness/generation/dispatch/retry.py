@@ -140,16 +140,16 @@ def seconds_to_retry(
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Reasons why samples are missing."""
+    """A reason why samples are missing."""
 
     kind: str
     """Kind of failure: a `FailureKind`, "internal" (a bug in the harness) or "not asked" (no request was sent)."""
     count: int
-    """Number of samples that are missing for this reason."""
+    """Number of samples missing for this reason."""
     example: str
     """Error message from one such failure, safe to print."""
     attempts: tuple[int, int] = (0, 0)
-    """Smallest and largest number of requests made for any of these samples; a sample that was not given up counts as
+    """Minimum and maximum number of requests made per sample; a sample that the harness has not given up on counts as
     0.
     """
 

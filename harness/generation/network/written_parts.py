@@ -40,9 +40,9 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     request: str
     """Digest of the request that started the sample."""
     engine: str = ""
-    """Engine that served the request; empty if unknown."""
+    """Engine that handled the request; empty if unknown."""
     server_model: str | None = None
-    """Name of the model, as reported by the server."""
+    """Model name, as reported by the server."""
     text: str | None = None
     """Text, as sent by the server; None if there was none."""
     reasoning: str | None = None
@@ -54,10 +54,9 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt_ids: Sequence[int] = ()
     """Token IDs of the prompt; empty if the server did not report them."""
     seams: tuple[Seam, ...] = ()
-    """Points at which earlier interruptions occurred."""
+    """Points at which the sample was interrupted earlier."""
     failures: float = 0.0
-    """Number of requests that did not add even one token to it, as counted by
-    `harness.generation.network.written_parts`.
+    """Number of requests that failed to add even one token, as counted by `harness.generation.network.written_parts`.
     """
 
 
