@@ -124,7 +124,7 @@ class HubSource(_Part):
         if any("{config}" in file for file in self.files) and not self.config:
             raise ValueError("`files` contains `{config}`, so `config` is required")
         if self.config_column and not (self.config and all("{config}" in file for file in self.files)):
-            raise ValueError("`config_column` requires `config`, and `{config}` in every path of `files`")
+            raise ValueError("`config_column` requires `config` and `{config}` in every path in `files`")
         return self
 
 
@@ -225,11 +225,11 @@ class Choices(_Part):
     def _check_layout(self) -> Choices:
         """Refuse columns of choices that contradict one another."""
         if bool(self.options) == bool(self.correct and self.incorrect):
-            raise ValueError("give either `options` or both `correct` and `incorrect`")
+            raise ValueError("set either `options`, or both `correct` and `incorrect`")
         if self.correct and self.shuffle_seed is None:
-            raise ValueError("`correct` requires `shuffle_seed`: without shuffling, every answer would be A")
+            raise ValueError("`correct` requires `shuffle_seed`: without shuffling, the answer would always be A")
         if self.options and self.shuffle_seed is not None:
-            raise ValueError("`options` keep the order of the data: remove `shuffle_seed`")
+            raise ValueError("`options` are never shuffled: remove `shuffle_seed`")
         return self
 
 
@@ -408,13 +408,13 @@ class Card(_Part):
                 listed = ", ".join(sorted(names))
                 raise ValueError(f"unknown prompt {name!r}; expected one of {listed}.{near_names(name, names)}")
         if (self.kind == "program") != (self.program is not None):
-            raise ValueError("`program` is required with `kind: program` and not allowed with any other kind")
+            raise ValueError("`program` is required for `kind: program` and not allowed for any other kind")
         if self.judge or self.right_from is not None:
             self._check_judge()
         if self.kind == "calls" and not self.columns.tools:
             raise ValueError("`kind: calls` requires `columns.tools`")
         if (self.twin_of is None) != (not self.original_key):
-            raise ValueError("`twin_of` and `original_key` require each other: give both or neither")
+            raise ValueError("set both `twin_of` and `original_key`, or neither")
         if self.cluster_after is not None and not self.cluster_key:
             raise ValueError("`cluster_after` requires `cluster_key`")
         if self.original_until is not None and not self.original_key:
@@ -490,7 +490,7 @@ class Card(_Part):
             else:
                 choices = [*self.releases, *(["2024-08..2025-01"] if self.date_column else [])]
                 remedy = f"; expected one of {', '.join(choices)}" if choices else ", which has neither"
-                raise UsageError(f"{quoted(argument)} is not a release or a date range of {self.name}{remedy}")
+                raise UsageError(f"{quoted(argument)} is neither a release nor a date range of {self.name}{remedy}")
         return self.model_copy(update=changes)
 
     def with_data(self, path: str, split: str | None = None) -> Card:

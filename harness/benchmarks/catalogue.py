@@ -82,15 +82,15 @@ def _unknown_error(name_or_path: str) -> UsageError:
     if tables.is_named_as_data(path):
         return UsageError(f"there is no file {shown}")
     if suite := next((file for file in suites() if fold_name(file.stem) == fold_name(name_or_path)), None):
-        return UsageError(f"{shown} is a suite of benchmarks: run it with `harness sweep {suite.stem}`")
+        return UsageError(f"{shown} is a benchmark suite: run it with `harness sweep {suite.stem}`")
     listing, near = names(), near_to(name_or_path)
     if not near and "/" in name_or_path:
-        return UsageError(f"{shown} is neither a file nor the name of a benchmark")
+        return UsageError(f"{shown} is neither a file nor a benchmark name")
     # Beside names that are near, the whole list would hide them.
     listed = f".{near} Run `harness benchmarks` to list them all" if near else f"; expected one of {', '.join(listing)}"
     return UsageError(
-        f"unknown benchmark {shown!r}{listed}; or give the path of a benchmark card (.yaml), or pass a file of "
-        "questions as `data`"
+        f"unknown benchmark {shown!r}{listed}. You can also give the path to a benchmark card (.yaml), or pass a "
+        "question file as `data`"
     )
 
 
@@ -120,7 +120,7 @@ def load_file(path: Path) -> Card:
     """The card in a YAML file. Raises `UsageError` that names the file and the field."""
     value = yaml_file.read_mapping(path, "a card")
     if "tasks" in value and "source" not in value:
-        raise UsageError(f"{path} is an eval.yaml, which is read only from the hub: give hf://datasets/OWNER/NAME")
+        raise UsageError(f"{path}: eval.yaml files can only be read from the Hub: use hf://datasets/OWNER/NAME")
     value.setdefault("name", path.stem)
     folder = path.resolve().parent
     users_file = None if folder == shipped_folder().resolve() else path.resolve()
@@ -153,7 +153,7 @@ def apply_card_rules(
         file = file_of(name, settings)
         card_now = None if file is None else load_file(file)
     except UsageError as error:
-        return questions, f"graded by the rules that the run started with, because its card cannot be read: {error}"
+        return questions, f"graded by the rules from the start of the run, because its card cannot be read: {error}"
     if card_now is None:
         return questions, None
 
@@ -166,7 +166,7 @@ def apply_card_rules(
     if all(rules_for(question) == question.rules for question in questions):
         return questions, None
     regraded = (msgspec.structs.replace(question, rules=rules_for(question)) for question in questions)
-    warning = f"graded by the current rules of the card ({file}), which differ from those that the run started with"
+    warning = f"graded by the card's current rules ({file}), which differ from the rules at the start of the run"
     return Packed(Question, regraded), warning
 
 

@@ -131,7 +131,7 @@ def _accepted_answers(value: Any, kind: CardKind, form: AnswerForm, structured: 
         if not structured:
             raise ValueError(
                 f"must be a single answer, found {quoted(repr(value))}. Write it as a string, or list its column "
-                "under `metadata` and read it there in your own grader"
+                "under `metadata` and use it in your own grader"
             )
         items = list(value.values()) if isinstance(value, dict) else value
         if not items:
@@ -273,8 +273,8 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
         column = _require_column(numbered, columns.answer, "the answer")
         reading = next(name for name, differs in readings.items() if differs)
         raise UsageError(
-            f"{numbered.where}: the answer column {column!r} gives the correct option as a number, and no row shows "
-            f"whether that number counts from 0 or {reading}: write letters instead (A for the first option)"
+            f"{numbered.where}: the answer column {column!r} contains the correct option as a number, but no row "
+            f"shows whether the number counts from 0 or {reading}: use letters instead (A for the first option)"
         )
     if missing and card.address is not None:
         raise _no_column(first, missing[0], "any question, and no other row has it")
@@ -479,7 +479,7 @@ def _rubric(card: Card, row: Row) -> str:
     value = row.cell(column)
     rubric = value.strip() if isinstance(value, str) else codec.encode(value).decode()
     if not rubric or value is None:
-        raise _wrong_cell(row, column, "contain the rubric for the judge's points", value)
+        raise _wrong_cell(row, column, "contain a rubric for the judge", value)
     if card.judge:
         # Late: pydantic, which grading alone does not load.
         from harness.benchmarks.judge_forms import criteria_of, form_named
@@ -535,7 +535,7 @@ class _LoggedMessage(msgspec.Struct):
     def message(self) -> Message:
         """The message as a question has it. Raises `ValueError`."""
         if (self.content is None and not self.tool_calls) or (self.role == "tool") != bool(self.tool_call_id):
-            raise ValueError("a message needs content or tool_calls, and a tool message needs a tool_call_id")
+            raise ValueError("a message must have content or tool_calls, and a tool message must have a tool_call_id")
         calls = logged_calls(self.tool_calls)
         texts = [part.text for part in self.content] if isinstance(self.content, list) else [self.content or ""]
         breaks = tuple(accumulate((len(text) for text in texts[:-1]), lambda at, length: at + 1 + length))
@@ -561,7 +561,7 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], Message]:
     if isinstance(value, str) and value.strip():
         return (), Message("user", value)
     if not isinstance(value, list) or not value:
-        raise _wrong_cell(row, column, "be the text of a question or a list of messages", value)
+        raise _wrong_cell(row, column, "be a question or a list of messages", value)
     messages = []
     for number, item in enumerate(value, 1):
         try:
@@ -576,7 +576,7 @@ def conversation(row: Row, column: str) -> tuple[tuple[Message, ...], Message]:
     if last.role == "tool":
         return tuple(messages), Message("user", "")
     if last.role != "user" or not last.content.strip():
-        raise UsageError(f"{row.where}: the column {column!r} must end with the question, in a user message")
+        raise UsageError(f"{row.where}: the column {column!r} must end with a user message that contains the question")
     return tuple(turns), last
 
 
@@ -665,7 +665,7 @@ def _read_choices(card: Card, row: Row, question_id: str) -> ShownChoices:
             (answer,) = answer
         letter = _right_letter(answer, texts, labels)
         if letter is None:
-            expected = f"name one of the {len(texts)} options by letter, index (starting at 0) or text"
+            expected = f"identify one of the {len(texts)} options by its letter, index (starting at 0) or text"
             raise _wrong_cell(row, column, expected, row.cell(column), "the answer column")
         number = answer if isinstance(answer, int) and answer not in labels else None
         return ShownChoices(tuple(texts), letter, None, number)
@@ -720,7 +720,7 @@ def _read_options(row: Row, columns: Names) -> tuple[list[str], list[Any]]:
         elif isinstance(options, dict) and options.keys() == {"label", "text"}:
             labels, options = options["label"], options["text"]
             if not isinstance(labels, list) or not isinstance(options, list) or len(labels) != len(options):
-                raise UsageError(f"{row.where}: the column {column!r} must have one label for each text")
+                raise UsageError(f"{row.where}: the column {column!r} must have exactly one label for each text")
         if not isinstance(options, list):
             raise _wrong_cell(row, column, "be a list of 2 to 26 options", options)
         texts = [_option_text(row, column, option) for option in options]
@@ -743,7 +743,7 @@ def _parsed_options(row: Row, column: str, options: str) -> Any:
 def _option_text(row: Row, column: str, value: Any) -> str:
     """The text of an option. value: the cell, or a part of it. Raises `UsageError`."""
     if not _is_text_of(value, str | int | float):
-        raise _wrong_cell(row, column, "contain the text of an option", value)
+        raise _wrong_cell(row, column, "contain an option's text", value)
     return str(value).strip()
 
 
@@ -754,7 +754,7 @@ def _tolerance(row: Row, value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"{row.where}: the tolerance must be a number, 0 or greater, found {_show(value)}")
+        raise UsageError(f"{row.where}: the tolerance must be a number that is 0 or greater, found {_show(value)}")
     return number
 
 
@@ -792,11 +792,11 @@ def _no_column(row: Row, names: Names, role: str) -> UsageError:
     """The error for a row that has none of these columns. role: what the column is for, such as "the answer"."""
     expected = " or ".join(repr(visible(name, 100)) for name in names) or "named"
     columns = usual_columns.listed(row.value)
-    have = ", ".join(visible(name, 60) for name in columns[:40]) or "no columns"
+    have = ", ".join(visible(name, 60) for name in columns[:40]) or "none"
     near = near_names(names[0], columns) if names else ""
     key = _KEYS.get(tuple(names))
-    how = f" Name the column with {key}=NAME." if key is not None and not near else ""
-    return UsageError(f"{row.where} has no column {expected} for {role}; it has {have}.{near}{how}")
+    how = f" Specify the column with {key}=NAME." if key is not None and not near else ""
+    return UsageError(f"{row.where} has no column {expected} for {role}; available columns: {have}.{near}{how}")
 
 
 def _is_text_of(value: Any, kinds: Any) -> bool:

@@ -83,7 +83,7 @@ def of_hub(address: str) -> Card:
     url, _, task = address.partition("#")
     repository = hub.from_url(url.removesuffix(f"/{NAME}"), split=None)  # the file names the split
     if repository.files:
-        raise UsageError(f"{visible(address, 200)} is a data file: pass it as `data`, or give the data set alone")
+        raise UsageError(f"{visible(address, 200)} is a data file: pass it as `data`, or omit the file name")
     path, revision = hub.file_of(repository, NAME)
     where = f"{repository.id}:{NAME}"
     value = yaml_file.read_mapping(path, "evaluation tasks")
@@ -131,7 +131,7 @@ def _read_columns(spec: _Task, where: str) -> tuple[dict[str, Any], dict[str, An
     fields, choices = spec.field_spec, spec.field_spec.choices
     columns = {"question": fields.input, "answer": fields.target, "id": fields.id or [], "metadata": fields.metadata}
     if bool(choices) != any(step.name == "multiple_choice" for step in spec.solvers):
-        raise UsageError(f"{where}: field_spec.choices and the solver multiple_choice require each other")
+        raise UsageError(f"{where}: field_spec.choices requires the solver multiple_choice, and vice versa")
     if not fields.target.startswith("literal:") and not spec.shuffle_choices:
         return columns, {"options": choices} if choices else None
     # "literal:B" names the second column of `choices`.
@@ -151,7 +151,7 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
     """
     template, system = "{question}", None
     if sum(step.name == "generate" for step in spec.solvers) > 1:
-        raise UsageError(f"{where}: solvers (generate): a card generates one reply per sample; keep only one of them")
+        raise UsageError(f"{where}: solvers (generate): a card can have only one generate solver; remove the others")
     for step in (step for step in spec.solvers if step.name != "generate"):
         here, arguments = f"{where}: solvers ({step.name})", dict(step.args)
         if step.name == "multiple_choice":
@@ -163,13 +163,13 @@ def _read_solvers(spec: _Task, where: str) -> tuple[str, str | None]:
             field = "" if step.name == "system_message" else "{prompt}"
             text = _template(arguments.pop("template", None), here, field)
         if arguments:
-            raise UsageError(f"{here}: a card cannot express args.{visible(next(iter(arguments)), 40)}; remove it")
+            raise UsageError(f"{here}: cards do not support args.{visible(next(iter(arguments)), 40)}; remove it")
         if step.name != "system_message":
             template = text.replace("{question}", template)
         elif system is None:
             system = text
         else:
-            raise UsageError(f"{here}: a card has only one system message; remove this solver")
+            raise UsageError(f"{here}: a card can have only one system message; remove this solver")
     return template, system
 
 
@@ -183,9 +183,8 @@ def _template(text: object, where: str, field: str) -> str:
     plain = text.replace("{{", "{").replace("}}", "}").strip("\n")
     for name in (*placeholders(plain), "{question}", "{choices}"):
         if name != field and name in plain:
-            filled = f"only {field}" if field else "nothing"
-            which = visible(name, 40)
-            raise UsageError(f"{where}: args.template contains {which}, but a card fills in {filled}; remove {which}")
+            why = f"a card supports only {field}" if field else "a card supports no placeholders here"
+            raise UsageError(f"{where}: args.template contains {visible(name, 40)}, but {why}; remove it")
     return plain.replace("{prompt}", "{question}")
 
 

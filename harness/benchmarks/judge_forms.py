@@ -94,13 +94,15 @@ class JudgeForm(Part):
             "`reply: json` requires `fields` with exactly one verdict or points": (
                 self.reply == "json" and holds.count("verdict") + holds.count("points") != 1
             ),
-            "`reads` is required in a form with verdicts and not allowed in any other form": bool(self.reads)
+            "`reads` is required in a form with verdicts and not allowed in other forms": bool(self.reads)
             != needs_reads,
-            "`points` is required in a form with points and not allowed in any other form": (
+            "`points` is required in a form with points and not allowed in other forms": (
                 (self.points is not None) != needs_points
             ),
             "`reply: criteria` requires {rubric} in `prompt`": self.reply == "criteria" and not self.shows_rubric,
-            "`allowed` may contain only 0 to `points`": not all(0 <= p <= (self.points or 0) for p in self.allowed),
+            "`allowed` may contain only values from 0 to `points`": (
+                not all(0 <= p <= (self.points or 0) for p in self.allowed)
+            ),
         }
         for problem, is_there in problems.items():
             if is_there:
@@ -141,7 +143,7 @@ class JudgeForm(Part):
                 return f"the heading ## {self.label}, then {words} alone"
             case "line":
                 lines = " or ".join(f"{self.label}: {word}" for word in self.reads)
-                return f"{lines} (a rubric must not ask for another)"
+                return f"{lines} (a rubric must not ask for any other form)"
             case "letter":
                 return f"{words} alone on a line"
             case "points":
@@ -270,7 +272,7 @@ def _read_rubric(name: str) -> str:
         rubric = check_text(content.decode("utf-8-sig").replace("\r\n", "\n"))
     except (OSError, ValueError) as error:
         why = quoted(error.strerror if isinstance(error, OSError) and error.strerror else str(error))
-        raise UsageError(f"the judge rubric {shown}: {why}; expected a text file", field="prompt") from error
+        raise UsageError(f"cannot read the judge rubric {shown} as text: {why}", field="prompt") from error
     if not rubric.strip() or len(rubric) > MAX_RUBRIC_CHARS:
         raise UsageError(
             f"the judge rubric {shown} has {len(rubric.strip())} characters; expected 1 to {MAX_RUBRIC_CHARS:,}",
@@ -279,8 +281,8 @@ def _read_rubric(name: str) -> str:
     if fields := placeholders(rubric):
         words, them = ("placeholders", "them") if len(fields) > 1 else ("placeholder", "it")
         raise UsageError(
-            f"the judge rubric {shown} has the {words} {visible(', '.join(fields), 400)}; remove {them}: a rubric is "
-            "sent as it is, after the question, the reference answers and the answer",
+            f"the judge rubric {shown} contains the {words} {visible(', '.join(fields), 400)}; remove {them}: a "
+            "rubric is sent verbatim, after the question, the reference answers and the answer",
             field="prompt",
         )
     return rubric

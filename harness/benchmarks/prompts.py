@@ -133,7 +133,7 @@ def render(
     if turns and api == "completions":
         raise ValueError("is a conversation, which the completions API cannot send: remove `api: completions`")
     if system and turns and turns[0].role == "system":
-        raise ValueError("begins with a system message, but the prompt has one, too: use a prompt without one")
+        raise ValueError("begins with a system message, but so does the prompt: use a prompt without one")
     examples = [(substitute(prompt.template, e.question), e.answer) for e in prompt.examples]
     turn = substitute(prompt.template, question, choices)
     if api == "completions":
@@ -239,7 +239,7 @@ def find_prompt(name: str, variants: tuple[Prompt, ...] = ()) -> Prompt:
         # Nobody who misspells a prompt means to send none.
         near = near_names(name, available.keys() - {"none"})
         raise UsageError(
-            f"unknown prompt {name!r}; expected one of {', '.join(available)}. To add a template, name it under "
+            f"unknown prompt {name!r}; expected one of {', '.join(available)}. To add a template, define it under "
             f"`prompts:` in the benchmark card.{near}"
         )
     return available[name]

@@ -221,7 +221,7 @@ def _examples(card: Card, prompt: Prompt) -> list[Example]:
         columns = (usual_columns.find(names, row.value) for names in (card.columns.question, card.columns.answer))
         question, answer = (None if column is None else row.cell(column) for column in columns)
         if not (isinstance(question, str) and isinstance(answer, str)):
-            raise UsageError(f"{row.where}: an example of prompt {prompt.name} needs text as question and as answer")
+            raise UsageError(f"{row.where}: the question and answer of an example ({prompt.name}) must both be text")
         pool.append(Example.model_construct(question=question, answer=answer))
     if len(pool) < prompt.drawn:
         raise UsageError(f"{card.examples.id} has {count_noun(len(pool), 'row')}, too few for {prompt.drawn} examples")
@@ -235,7 +235,7 @@ def _drafts(card: Card, source: Rows) -> Iterator[Draft]:
     except UsageError as error:
         if not source.remedy:
             raise
-        raise UsageError(f"{error} (if this copy is damaged or of another data set, {source.remedy})") from error
+        raise UsageError(f"{error} (if this copy is damaged or from another data set, {source.remedy})") from error
 
 
 class _Seen:
@@ -268,8 +268,8 @@ class _Seen:
         first = self._first.setdefault(hash((question.messages, question.choices)), (answers, draft.row.where))
         if first[0] != answers:
             self.contradiction = (
-                f"{draft.row.where} has the same question as {first[1]} but another answer, so one of two identical "
-                "replies is wrong. Correct the answer, or remove a row"
+                f"{draft.row.where} has the same question as {first[1]} but a different answer, so one of two "
+                "identical replies is graded as wrong. Correct the answer, or remove one of the rows"
             )
 
     @property
@@ -284,7 +284,7 @@ def _notes(card: Card, seen: _Seen, n_all: int, n_with_instruction: int, n_with_
     if repeated and card.questions is None:
         yield (
             f"{repeated} of {count_noun(len(seen.rows), 'row')} {are(repeated)} identical to an earlier "
-            "row; each still counts as a separate question"
+            "row; each is still counted as a separate question"
         )
     if seen.contradiction:
         yield seen.contradiction
@@ -358,13 +358,11 @@ def _check_edition(card: Card, seen: _Seen, rows_digest: str, source: Rows) -> l
     elif card.checksum is not None:
         problem = f"rows with checksum {rows_digest}, but the card {card.name!r} specifies {card.checksum}"
     elif card.answers_checksum is not None and answers != card.answers_checksum:
-        problem = f"reference answers (checksum {answers}) that differ from those of the card {card.name!r}"
+        problem = f"reference answers (checksum {answers}) that differ from those in the card {card.name!r}"
     if problem is None:
         if not (card.editions or card.answers_checksum):
             return []
-        return [
-            f"{visible(source.origin)} is an edition that the card does not list (checksum of its rows: {rows_digest})"
-        ]
+        return [f"{visible(source.origin)} is an edition that the card does not list (row checksum: {rows_digest})"]
     if card.given_data is None:
         raise UsageError(
             f"{visible(source.origin)} has {problem}; {source.remedy or 'fetch the data again'}, or write a card "
@@ -437,7 +435,7 @@ class _Selection:
             if not passed:
                 values = sorted(held)
                 shown = ", ".join(visible(value, 40) for value in values[:MAX_SHOWN_VALUES])
-                raise UsageError(f"the filter {quoted(text)!r} matches no question of {name}; the values are {shown}")
+                raise UsageError(f"the filter {quoted(text)!r} matches no questions in {name}; the values are {shown}")
         if self._ids is not None:
             all_ids = list(all_ids)
             existing = set(all_ids)
@@ -448,7 +446,7 @@ class _Selection:
                         f"The first ids are {', '.join(visible(first_id, 40) for first_id in all_ids[:5])}"
                     )
             if not self._n_matching:  # each id exists and each filter lets questions pass, but none is in both
-                raise UsageError(f"no question of {name} matches both the ids and the filter: change one of them")
+                raise UsageError(f"no question in {name} matches both the ids and the filter: change one of them")
         if self._limit is not None and self._limit < 1:
             raise UsageError(f"the limit must be at least 1 question, found {self._limit}")
 
@@ -464,7 +462,7 @@ class _Selection:
         columns = {*first.question.metadata, *first.row.value}
         if name not in columns and usual_columns.find((name,), first.row.value) != name:
             raise UsageError(
-                f"{self._card.name} has no column {visible(name, 100)!r} to filter by; it has "
+                f"{self._card.name} has no column {visible(name, 100)!r} to filter by; available columns: "
                 f"{', '.join(sorted(map(visible, columns)))}.{near_names(name, columns)}"
             )
         return name, expected
@@ -534,7 +532,7 @@ def divide(sets: Sequence[QuestionSet], shard: str, note: Callable[[str], None])
     parsed = Shard.parse(shard)
     parts = [part(whole, parsed) for whole in sets]
     for empty in (share for share in parts if not share.questions):
-        note(f"{empty.name} has fewer questions ({len(empty.selection)}) than shards, so this shard has none of them")
+        note(f"{empty.name} has fewer questions ({len(empty.selection)}) than shards, so this shard has no questions")
     if asking := [share for share in parts if share.questions]:
         return asking
     raise UsageError("there are fewer questions than shards: use fewer shards", field="shard", value=shard)

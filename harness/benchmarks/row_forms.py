@@ -94,7 +94,7 @@ class ZebraGrid(msgspec.Struct):
         """The puzzle with the table to fill in, as its authors ask it."""
         _, *attributes = self.solution.header
         if any(len(row) != len(self.solution.header) for row in self.solution.rows):
-            raise ValueError("has a solution whose rows and header differ in length")
+            raise ValueError("has a solution whose rows differ in length from the header")
         # The first cell of a row is the number of its house, which the table's keys say.
         table = {
             f"House {number}": dict(zip(attributes, cells, strict=True))
@@ -221,7 +221,7 @@ class Needles(msgspec.Struct):
         texts = self.answer or self.outputs
         text = (self.question or self.input).strip()
         if not (texts and text):
-            raise ValueError("has no question (`question` or `input`) with answers (`answer` or `outputs`)")
+            raise ValueError("must have a question (`question` or `input`) and answers (`answer` or `outputs`)")
         of_questions = self.task.startswith("qa") if self.task else QA_SENTENCE in text
         how = "any" if of_questions else "all"
         yield {"question": text, "answer": json.dumps({how: texts}, ensure_ascii=False)}
@@ -294,12 +294,12 @@ class AcceptedPythonCalls(msgspec.Struct):
         """The messages of the one turn, with the accepted calls; in some categories no call, or any."""
         category = self.id.rpartition("_")[0]
         if category not in CALL_CATEGORIES or len(self.question) != 1:
-            raise ValueError(f"the id contains none of the categories {', '.join(sorted(CALL_CATEGORIES))}")
+            raise ValueError(f"expected one turn and an id that begins with {', '.join(sorted(CALL_CATEGORIES))}")
         accepted: Any = {"calls": self.ground_truth, "any_order": "parallel" in category}
         if category.endswith("relevance"):
             accepted = "none" if category.endswith("irrelevance") else "some"
         elif not self.ground_truth:
-            raise ValueError("has no ground_truth; expected it in the file of the same name in possible_answer/")
+            raise ValueError("has no ground_truth; it is usually in the file of the same name in possible_answer/")
         yield {"question": self.question[0], "answer": accepted, "category": category}
 
 

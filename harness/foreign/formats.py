@@ -494,7 +494,7 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
     have = ", ".join(visible(name, 60) for name in columns[:40]) + (", …" if len(columns) > 40 else "")
     if column is not None:
         near = near_names(column, columns)
-        return UsageError(f"{row.where} has no column {visible(column)!r} for {role}; it has {have}.{near}")
+        return UsageError(f"{row.where} has no column {visible(column)!r} for {role}; available columns: {have}.{near}")
     named = f"use {field} to specify the column for {role}"
     if perhaps is not None:
         named += f" ({field}={perhaps} if {visible(perhaps, 60)} contains the replies)"

@@ -78,14 +78,14 @@ def saved(tmp_path: Path, data: bytes, name: str = "set.jsonl") -> Path:
         ),
         (
             GOOD + b'{"problem": null, "answer": 1}',
-            r"set\.jsonl:2: the column 'problem' must be the text of a question .*null",
+            r"set\.jsonl:2: the column 'problem' must be a question or a list .*null",
         ),
-        (GOOD + b'{"problem": " ", "answer": 1}', r"set\.jsonl:2: the column 'problem' must be the text of a question"),
+        (GOOD + b'{"problem": " ", "answer": 1}', r"set\.jsonl:2: the column 'problem' must be a question or a list"),
         (
             GOOD + b'{"problem": 7, "answer": 1}',
-            r"set\.jsonl:2: the column 'problem' must be the text of a question or a list of messages, found 7",
+            r"set\.jsonl:2: the column 'problem' must be a question or a list of messages, found 7",
         ),
-        (GOOD + b'{"problem": "p", "Answers": 1}', r"set\.jsonl:2 has no column .*it has problem, Answers"),
+        (GOOD + b'{"problem": "p", "Answers": 1}', r"set\.jsonl:2 has no column .*available columns: problem, Answers"),
     ],
 )
 def test_a_broken_line_is_named_with_its_file_and_line(tmp_path: Path, data: bytes, message: str) -> None:
@@ -103,8 +103,8 @@ def test_a_field_of_forty_megabytes_is_refused_by_its_length(tmp_path: Path) -> 
 def test_a_column_that_is_not_there_is_answered_with_those_that_are(write_rows: Write) -> None:
     path = write_rows([{"Problem": "p", "Answer": "1"}])
     for key, name, message in (
-        ("question_key", "problm", "for the question; it has Problem, Answer.* Did you mean Problem"),
-        ("id_key", "id", "for the id; it has Problem, Answer"),
+        ("question_key", "problm", "for the question; available columns: Problem, Answer.* Did you mean Problem"),
+        ("id_key", "id", "for the id; available columns: Problem, Answer"),
     ):
         with pytest.raises(UsageError, match=f"no column '{name}' {message}"):
             built(path, **{key: name})
@@ -178,7 +178,7 @@ def test_every_format_gives_the_same_rows_by_its_bytes_whatever_its_name(
     ("name", "data", "message"),
     [
         ("set.csv", b"problem,answer\np,1,extra\n", r"set\.csv:2 has 3 cells, but the header has 2 columns"),
-        ("set.csv", b"problem,problem\np,1\n", r"set\.csv:1: the column 'problem' occurs twice"),
+        ("set.csv", b"problem,problem\np,1\n", r"set\.csv:1: the column 'problem' appears twice"),
         ("set.xlsx", b"PK", r"set\.xlsx: \.xlsx is not supported: "),
         ("set.csv", b'problem,answer\n"a\nb\nc",1\n"d\ne",2,extra\n', r"set\.csv:5 has 3 cells"),
         ("set.csv", b'problem,answer\n"a\nb\nc",1\n\n"d\ne"x,2\n', r"set\.csv:6 is not valid CSV"),
@@ -186,8 +186,8 @@ def test_every_format_gives_the_same_rows_by_its_bytes_whatever_its_name(
         ("set.csv", b'"problem\nin two lines",answer\np,1,extra\n', r"set\.csv:3 has 3 cells"),
         ("set.csv", b"", "has no rows"),
         ("set.csv", "question,answer\n面积,2\n".encode("gb18030"), r"set\.csv:2 is not UTF-8"),
-        ("set.json", b'{"a": 1}', "is a mapping that contains no list of rows; expected a list of objects"),
-        ("set.json", b'{"train": [], "test": []}', "with these lists of rows: train, test. Choose one with `split`"),
+        ("set.json", b'{"a": 1}', "is a mapping without a list of rows; expected a list of objects"),
+        ("set.json", b'{"train": [], "test": []}', "lists of rows: train, test. Choose one of them with `split`"),
         ("set.json", b"[{}, 3]", "row 2 of .* must be an object with named columns, found 3"),
         ("set.json", b"[{}] [{}]", "is not valid JSON: Extra data at column 6"),
         ("set.json", b'[{"a": "\xff"}]', "is not UTF-8"),
@@ -245,7 +245,7 @@ def test_splits_are_chosen_from_a_folder_or_a_json_mapping(tmp_path: Path) -> No
     for place, split, message in (
         (mapping, "tets", "Did you mean test"),
         (folder, None, "several data files; it contains"),
-        (folder, "dev", "no file for the split 'dev'; it contains"),
+        (folder, "dev", "no files for the split 'dev'; it contains"),
         (folder / "train.jsonl", "test", "has no splits; remove the split 'test'"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -314,7 +314,7 @@ def test_a_column_of_the_very_name_comes_before_a_path_and_a_path_that_is_not_th
     ]
     assert answers == [("1",), ("3",)]
     for rows, where in (([{"q": "?", "a": {"b": 1}}], 1), ([row, {"q": "?", "a": None}], 2)):
-        with pytest.raises(UsageError, match=rf":{where} has no column 'a.c' for the answer; it has q, a"):
+        with pytest.raises(UsageError, match=rf":{where} has no column 'a.c' for the answer; available columns: q, a"):
             built(write_rows(rows), question_key="q", answer_key="a.c")
 
 

@@ -87,7 +87,7 @@ def test_the_name_of_a_suite_is_answered_with_the_command_that_runs_it(typed: st
     refused = harness(tmp_path, "run", f"{typed}:8", *server)
     assert refused.code == 2
     assert refused.err.startswith(
-        f"harness: {typed} is a suite of benchmarks: run it with `harness sweep efficient-reasoning`\n"
+        f"harness: {typed} is a benchmark suite: run it with `harness sweep efficient-reasoning`\n"
     )
     # Wrong twins: a benchmark of the same name as a suite, and a name that is only the beginning of a suite's.
     assert catalogue.load("demo").name == "demo"
@@ -164,8 +164,8 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
             r"unknown fields \{qestion\}, \{answer\}; a template may use \{question\} and \{choices\}",
         ),
         (MINIMAL + "prompts: [{name: x}, {name: x}]\n", "two prompt variants have the same name"),
-        (MINIMAL + "choices: {correct: c, incorrect: [d]}\n", "every answer would be A"),
-        (MINIMAL + "choices: {correct: c}\n", "give either `options` or both `correct` and `incorrect`"),
+        (MINIMAL + "choices: {correct: c, incorrect: [d]}\n", "the answer would always be A"),
+        (MINIMAL + "choices: {correct: c}\n", "set either `options`, or both `correct` and `incorrect`"),
         ("- a list\n", "must contain `key: value` lines for a card, found a list"),
         ("", "must contain `key: value` lines for a card, found nothing"),
         ("1: x\n", "must contain `key: value` lines for a card, found a key that is not text"),

@@ -150,7 +150,7 @@ def test_a_row_that_fills_the_memory_and_two_columns_of_one_name_are_refused(tmp
     row = pa.array([["x" * 1000] * 3_000_000], pa.list_(pa.dictionary(pa.int32(), pa.string())))
     for arrays, message in (
         ([row], "cannot be read|unpacks to more"),
-        ([pa.array([1])] * 2, "the column n occurs twice"),
+        ([pa.array([1])] * 2, "the column n appears twice"),
     ):
         with pytest.raises(UsageError, match=message):
             read(tmp_path, written(pa.Table.from_arrays(arrays, ["n"] * len(arrays))))

@@ -142,7 +142,7 @@ def test_a_set_without_the_file_and_a_local_file_are_refused(hub: Hub, tmp_path:
     for name, message in (
         (SET, r"someone/sums has no file 'eval.yaml'; it contains test.jsonl"),
         (f"{SET}/test.jsonl", "is a data file"),
-        (str(tmp_path / "eval.yaml"), r"eval.yaml, which is read only from the hub: give hf://"),
+        (str(tmp_path / "eval.yaml"), r"eval.yaml files can only be read from the Hub: use hf://"),
     ):
         with pytest.raises(UsageError, match=message):
             catalogue.load(name)
@@ -161,7 +161,7 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
     [
         (fields(input_image="picture"), "field_spec.input_image"),
         (fields(inputt="a"), "field_spec.inputt"),
-        (fields(choices=["a", "b"]), "field_spec.choices and the solver multiple_choice require each other"),
+        (fields(choices=["a", "b"]), "field_spec.choices requires the solver multiple_choice, and vice versa"),
         (fields(target="literal:A"), "field_spec.target literal:A: use literal:LETTER"),
         (fields(target="literal:yes"), "or a column without shuffling"),
         ({**COLUMNS, "shuffle_choices": False}, "with shuffle_choices: true"),
@@ -181,22 +181,22 @@ def solved(*steps: dict[str, Any]) -> dict[str, Any]:
         (solved({"name": "prompt_template"}), "solvers (prompt_template): args.template must be a string"),
         (
             solved({"name": "prompt_template", "args": {"template": "{story} {prompt}"}}),
-            "args.template contains {story}, but a card fills in only {prompt}",
+            "args.template contains {story}, but a card supports only {prompt}",
         ),
         (
             solved({"name": "prompt_template", "args": {"template": "{prompt} {{question}}"}}),
-            "args.template contains {question}, but a card fills in only {prompt}",
+            "args.template contains {question}, but a card supports only {prompt}",
         ),
         (
             solved({"name": "system_message", "args": {"template": "Use {x}"}}),
-            "args.template contains {x}, but a card fills in nothing",
+            "args.template contains {x}, but a card supports no placeholders here",
         ),
         (
             solved({"name": "system_message", "args": {"template": "Use {prompt}"}}),
-            "args.template contains {prompt}, but a card fills in nothing",
+            "args.template contains {prompt}, but a card supports no placeholders here",
         ),
-        (solved(MATHS["solvers"][2], {"name": "generate"}), "a card generates one reply per sample; keep only one"),
-        (solved({"name": "prompt_template", "args": {"template": "{prompt}", "x": 1}}), "a card cannot express args.x"),
+        (solved(MATHS["solvers"][2], {"name": "generate"}), "a card can have only one generate solver"),
+        (solved({"name": "prompt_template", "args": {"template": "{prompt}", "x": 1}}), "cards do not support args.x"),
         (solved({"name": "prompt_template", "args": {"template": "{prompt}\x07"}}), "control character"),
         (solved({"name": "generate", "args": {"temperature": -1}}), "sampling.temperature"),
         (solved({"name": "generate", "args": {"cache": True}}), "sampling.cache"),

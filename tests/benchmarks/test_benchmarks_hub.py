@@ -70,7 +70,7 @@ def test_the_sets_own_description_of_its_configurations_decides(hub: Hub) -> Non
     for config, split, message in (
         ((), "test", "several configurations; choose one .*: easy, hard"),
         ("hrad", "test", r"no configuration 'hrad'.*Did you mean hard"),
-        ("hard", "train", "no split 'train'; it has test"),
+        ("hard", "train", "no split 'train'; its splits are test"),
     ):
         with pytest.raises(UsageError, match=message):
             questions.build(card(config=config, split=split))
@@ -129,15 +129,15 @@ def test_a_fetched_set_is_one_file_that_another_machine_reads(
     to_offline()
     there = copied_file(pinned)
     there.unlink()
-    by_hand = rf"run `harness benchmarks fetch sums` .* copy the file {there.name} to {re.escape(str(there.parent))}"
-    with pytest.raises(UsageError, match=f"HF_HUB_OFFLINE is set; {by_hand}; or"):
+    by_hand = rf"run `harness benchmarks fetch sums` .* copy {there.name} to {re.escape(str(there.parent))}"
+    with pytest.raises(UsageError, match=f"HF_HUB_OFFLINE is set; {by_hand}, set"):
         questions.build(pinned)
     assert card_data.status(pinned) == "absent"
     there.write_bytes(content)
     assert card_data.status(pinned) == "here"
     built = questions.build(pinned)
     assert (ids(built), built.dataset_digest) == (["q0", "q1", "q2", "q3"], fetched.questions.dataset_digest)
-    with pytest.raises(UsageError, match=rf"runs use the copy {re.escape(str(there))}; to replace it, {by_hand}"):
+    with pytest.raises(UsageError, match=rf"runs use the copy at {re.escape(str(there))}; to replace it, {by_hand}"):
         card_data.fetch(pinned)
     damaged = {
         "has rows with checksum [^;]*;": content.replace(b"What is 2", b"What is 5"),
@@ -279,7 +279,7 @@ def test_the_token_does_not_follow_a_redirect_to_another_host(hub: Hub, monkeypa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"revision": SECOND}, "no longer has the revision b{40} or one of its files"),
+        ({"revision": SECOND}, "no longer has the revision b{40}, or a file in it"),
         ({"id": "someone/other"}, "has no data set someone/other, or it is private"),
         ({"files": "rows.jsonl"}, "has no file 'rows.jsonl'; it contains README.md, train.jsonl"),
         ({"files": "../../../train.jsonl"}, "has no file"),
@@ -287,7 +287,7 @@ def test_the_token_does_not_follow_a_redirect_to_another_host(hub: Hub, monkeypa
         ({"config": "main"}, "no configuration 'main'; it contains train.jsonl"),
         ({"questions": 5}, "has 4 questions, but the card 'sums' specifies 5"),
         ({"checksum": "0" * 64}, "rows with checksum [0-9a-f]{64}, but the card 'sums' specifies 0{64}"),
-        ({"answers_checksum": "0" * 64}, "that differ from those of the card 'sums'"),
+        ({"answers_checksum": "0" * 64}, "that differ from those in the card 'sums'"),
     ],
 )
 def test_what_is_not_there_or_not_what_the_card_says_is_one_sentence(
@@ -311,7 +311,7 @@ def test_an_hf_address_is_read_as_data_without_a_card(hub: Hub) -> None:
     assert card_data.status(from_file(f"hf://datasets/someone/sums@{FIRST}/more/none.csv")) == "absent"
     for address, message in (
         ("someone", "must be of the form hf://datasets/OWNER/NAME"),
-        ("datasets/someone/sums@main/train.jsonl", "must be a commit of 40 hex digits"),
+        ("datasets/someone/sums@main/train.jsonl", "must be a 40-digit commit hash"),
     ):
         with pytest.raises(UsageError, match=message):
             questions.build(from_file(f"hf://{address}"))
@@ -394,7 +394,7 @@ def test_what_a_prompt_draws_from_is_part_of_a_run_and_must_be_enough(hub: Hub) 
     assert len(digests) == 2
     for rows, reason in (
         (texts[:2], "someone/more has 2 rows, too few for 3 examples"),
-        (ROWS, "needs text as question and as answer"),
+        (ROWS, "must both be text"),
     ):
         hub.datasets["someone/more"] = Dataset({FIRST: {"train.jsonl": jsonl(rows)}})
         shutil.rmtree(hub_cache(), ignore_errors=True)

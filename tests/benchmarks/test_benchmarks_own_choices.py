@@ -46,10 +46,10 @@ def test_options_in_columns_of_their_own(tmp_path: Path) -> None:
             "found 0; move the questions without options to a separate file",
         ),
         ({"options": "red, green", "answer": "A"}, "options", "must be a list of 2 to 26 options"),
-        ({"options": COLOURS, "answer": "D"}, "options", "must name one of the 3 options"),
+        ({"options": COLOURS, "answer": "D"}, "options", "must identify one of the 3 options"),
         ({"options": COLOURS, "answer": "A"}, "choices", "has no column 'choices' for the options"),
         ({"A": "red", "B": "green", "answer": "A"}, "A B C", "has no column 'C' for the options"),
-        ({"A": "red", "B": ["x"], "answer": "A"}, "A B", "must contain the text of an option"),
+        ({"A": "red", "B": ["x"], "answer": "A"}, "A B", "must contain an option's text"),
         ({"options": "[1, 2", "answer": "A"}, "options", "quiz.jsonl:1, the column 'options'"),
     ],
 )
@@ -88,7 +88,7 @@ def test_numbered_answers_are_read_where_the_rows_leave_one_reading_and_never_gu
             )
         else:
             n_refused += 1
-            with pytest.raises(UsageError, match=r"counts from 0 or|must name one of the 4 options"):
+            with pytest.raises(UsageError, match=r"counts from 0 or|must identify one of the 4 options"):
                 asked(path, "options")
     assert n_refused
 

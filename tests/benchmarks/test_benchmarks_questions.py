@@ -304,14 +304,14 @@ def test_options_in_one_column_are_named_by_letter_index_or_text(
 
 def test_arcs_labels_need_a_text_each(write_rows: Write) -> None:
     rows = [{"q": "Sky?", "options": {"label": ["A", "B"], "text": COLOURS}, "a": "B"}]
-    with pytest.raises(UsageError, match="must have one label for each text"):
+    with pytest.raises(UsageError, match="must have exactly one label for each text"):
         questions.build(card(write_rows(rows), choices={"options": "options"}))
 
 
 def test_an_answer_that_names_no_option_is_refused(write_rows: Write) -> None:
     for answer in ("D", 3, -1, True, "purple", None, 1.0, [0, 1], []):
         rows = [{"q": "Sky?", "options": COLOURS, "a": answer}]
-        with pytest.raises(UsageError, match=r"one of the 3 options by letter, index \(starting at 0\) or text"):
+        with pytest.raises(UsageError, match=r"one of the 3 options by its letter, index \(starting at 0\) or text"):
             questions.build(card(write_rows(rows), choices={"options": "options"}))
 
 
@@ -409,7 +409,8 @@ def test_a_column_that_no_row_has_is_refused_in_a_card_of_ones_own(write_rows: W
 
     for field in "metadata", "more_answers", "context", "multiple", "tolerance", "unit":
         with pytest.raises(
-            UsageError, match=r":1 has no column 'centurry' for any question, and no other row has it; it "
+            UsageError,
+            match=r":1 has no column 'centurry' for any question, and no other row has it; available columns",
         ):
             built(**{field: ["centurry"]})
         assert len(built(**{field: ["century"]})) == len(built(**{field: ["CENTURY"]})) == 2
@@ -454,12 +455,12 @@ def test_selection(write_rows: Write, options: dict[str, Any], expected: str) ->
     [
         ({"limit": 0}, "the limit must be at least 1 question, found 0"),
         ({"ids": ["q55"]}, r"has no question 'q55'\. Did you mean q5"),
-        ({"ids": []}, "no question of set matches both the ids"),
+        ({"ids": []}, "no question in set matches both the ids"),
         ({"filters": ["level"]}, "must be of the form column=value"),
-        ({"filters": ["levl=1"]}, r"has no column 'levl' to filter by; it has a, id, level, q\. Did you mean level"),
-        ({"filters": ["level=7"]}, "matches no question of set; the values are 0, 1, 2"),
+        ({"filters": ["levl=1"]}, r"no column 'levl' to filter by; available columns: a, id, level, q\. Did you mean"),
+        ({"filters": ["level=7"]}, "matches no questions in set; the values are 0, 1, 2"),
         ({"filters": ["a=77"]}, "values are 0, 1, 10, 11, 2, 3, 4, 5, 6, 7$"),
-        ({"filters": ["level=1"], "ids": ["q0"]}, "no question of set matches both the ids and the filter"),
+        ({"filters": ["level=1"], "ids": ["q0"]}, "no question in set matches both the ids and the filter"),
     ],
 )
 def test_a_selection_that_selects_nothing_is_one_sentence(
@@ -482,7 +483,7 @@ def test_tolerance_unit_context_and_several_answers_come_from_the_row(write_rows
     assert ask(first) == "A car drives.\n\nHow far?"
     assert (first.rules.absolute_tolerance, first.metadata, first.kind) == (0.1, {"unit": "km"}, "expression")
     assert (two.rules.absolute_tolerance, two.metadata, two.kind) == (0.0, {}, "multiple")
-    with pytest.raises(UsageError, match="the tolerance must be a number, 0 or greater, found 'wide'"):
+    with pytest.raises(UsageError, match="the tolerance must be a number that is 0 or greater, found 'wide'"):
         questions.build(card(write_rows([rows[0] | {"error": "wide"}]), columns=columns))
 
 
@@ -502,7 +503,7 @@ def test_other_data_than_the_cards_own_are_read_with_a_note(write_rows: Write) -
         ("none.csv", "there is no file none.csv"),
         ("./none.jsonl.gz", "there is no file ./none.jsonl.gz"),
         ("none.xlsx", "there is no file none.xlsx"),
-        ("sub/none", "sub/none is neither a file nor the name of a benchmark"),
+        ("sub/none", "sub/none is neither a file nor a benchmark name"),
         ("math50", "unknown benchmark 'math50'. Did you mean math500?"),
         ("HuggingFaceH4/aime_2025", "unknown benchmark 'HuggingFaceH4/aime_2025'. Did you mean"),
         ("none", "unknown benchmark 'none'"),

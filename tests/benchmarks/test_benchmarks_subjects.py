@@ -83,7 +83,7 @@ def test_a_member_unpacks_to_no_more_than_its_bound(tmp_path: Path, monkeypatch:
     ("source", "message"),
     [
         ({"config": [], "config_column": "subject"}, "`config_column` requires `config`"),
-        ({"files": "all.csv", "config_column": "subject"}, "`{config}` in every path of `files`"),
+        ({"files": "all.csv", "config_column": "subject"}, "`{config}` in every path in `files`"),
         ({"config": [], "files": "{config}.csv"}, "`files` contains `{config}`, so `config` is required"),
     ],
 )

@@ -132,7 +132,7 @@ def test_a_card_names_its_originals_wholly_or_not_at_all(tmp_path: Path) -> None
     write_cards(tmp_path)
     path = tmp_path / "varied.yaml"
     card = json.loads(path.read_text())
-    for missing, sentence in (("twin_of", "require each other"), ("original_key", "require each other")):
+    for missing, sentence in (("twin_of", "set both `twin_of` and"), ("original_key", "set both `twin_of` and")):
         path.write_text(json.dumps({key: value for key, value in card.items() if key != missing}))
         with pytest.raises(UsageError, match=sentence):
             catalogue.load(str(path))

@@ -346,7 +346,8 @@ def test_each_solution_becomes_the_reply_to_its_question_in_llama_factory_s_form
     [
         (
             {"to": "alpaca", "solution_key": "proof"},
-            "has no column 'proof' for any question, and no other row has it; it has question, solution, answer, note",
+            "has no column 'proof' for any question, and no other row has it; "
+            "available columns: question, solution, answer, note",
         ),
         ({"to": "alpaca", "solution_key": "note"}, "no question of mine has text in the column 'note'"),
         ({"to": "parquet", "solution_key": "solution"}, "parquet contains samples"),

@@ -234,7 +234,7 @@ DAMAGED: list[tuple[str, Any, Mapping[str, str], str]] = [
     ("t.jsonl", [{**LINE, "gen": ["x", "y"], "ok": [True]}], OK, "1 verdicts for 2 replies"),
     ("t.jsonl", [{**LINE, "n": 10**6}], {**OK, "sample_key": "n"}, "not below 1,000,000"),
     ("t.jsonl", [{**LINE, "ok": None}], OK, "contains no finished sample"),
-    ("t.jsonl", [LINE], {"verdict_key": "OKAY"}, "no column 'OKAY' for the verdict; it has id, ok"),
+    ("t.jsonl", [LINE], {"verdict_key": "OKAY"}, "no column 'OKAY' for the verdict; available columns: id, ok"),
     ("t.jsonl", [LINE], {**OK, "sample_key": "n"}, "no column 'n' for the sample's number"),
     ("t.jsonl", [{"response": "5", "answer": "5"}], {"errors": "wrong"}, "errors.*files with verdicts"),
     ("t.jsonl", b'{"id": "\xff", "ok": true}\n', OK, "t.jsonl:1 is not UTF-8"),

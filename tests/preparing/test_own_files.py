@@ -47,10 +47,10 @@ def test_case_spaces_underscores_and_hyphens_of_a_column_do_not_matter(
     ("row", "sentence"),
     [
         *(
-            ({"question": "1?", name: "2"}, f"'answer' .* for the answer; it has question, {name}")
+            ({"question": "1?", name: "2"}, f"'answer' .* for the answer; available columns: question, {name}")
             for name in ("answers", "correct", "answer 1")
         ),
-        ({"问题": "1?", "answer": "2"}, "'problem' or .* or 'messages' for the question; it has 问题, "),
+        ({"问题": "1?", "answer": "2"}, "'problem' or .* or 'messages' for the question; available columns: 问题, "),
     ],
 )
 def test_a_column_of_another_name_is_refused(tmp_path: Path, row: dict[str, object], sentence: str) -> None:

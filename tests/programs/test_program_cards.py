@@ -73,7 +73,7 @@ def test_a_span_of_dates_has_both_its_ends(tmp_path: Path, name: str, ids: str) 
 def test_a_release_is_the_first_files_and_any_other_argument_is_refused(name: str) -> None:
     released = catalogue.load("livecodebench@v2")
     assert getattr(released.source, "files", ()) == ("test.jsonl", "test2.jsonl")
-    with pytest.raises(UsageError, match="is not a release or a date range"):
+    with pytest.raises(UsageError, match="is neither a release nor a date range"):
         catalogue.load(name)
 
 

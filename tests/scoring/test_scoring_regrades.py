@@ -269,7 +269,7 @@ def test_a_changed_rule_grades_again_at_the_next_score(tmp_path: Path, cards: Pa
     ):
         card.write_text(CARD + rules)
         (score,) = score_run(run, GradingOptions(workers=1))
-        assert (score.accuracy.value, told(score, "current rules of the card")) == (accuracy, changed)
+        assert (score.accuracy.value, told(score, "the card's current rules")) == (accuracy, changed)
     assert grades.read(run.benchmark("made up")) == first
 
 
@@ -278,7 +278,7 @@ def test_a_card_that_is_broken_changes_nothing_and_is_told(tmp_path: Path, cards
     (cards / "made up.yaml").write_text(CARD + "rules: {absolute_tolerance: -1}\n")
     (score,) = score_run(run, GradingOptions(workers=1))
     assert score.accuracy.value == 0.5
-    assert told(score, "graded by the rules that the run started with")
+    assert told(score, "graded by the rules from the start of the run")
 
 
 @pytest.mark.parametrize(("settings", "accuracy"), [({}, 1.0), ({DATA: "/data/made up.jsonl"}, 0.5)])
@@ -292,7 +292,7 @@ def test_own_data_that_are_named_as_a_card_keep_the_rules_of_their_run(
     msgspec.structs.replace(manifest, benchmarks=benchmarks).save(run)
     (cards / "made up.yaml").write_text(CARD + "rules: {absolute_tolerance: 1.0}")
     (score,) = score_run(run, GradingOptions(workers=1))
-    assert (score.accuracy.value, told(score, "rules of the card")) == (accuracy, not settings)
+    assert (score.accuracy.value, told(score, "the card's current rules")) == (accuracy, not settings)
 
 
 def sample(index: int, text: str | None, reasoning: str) -> Sample:

@@ -102,9 +102,9 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("run set.jsonl", "set.jsonl is a data file: pass it as --data"),
         (
             "run --data several",
-            "it contains one.jsonl, two.jsonl. Give one of these files, or choose a split with --split",
+            "it contains one.jsonl, two.jsonl. Specify one of these files, or choose a split with --split",
         ),
-        ("run --data several --split three", "no file for the split 'three'; it contains one.jsonl, two.jsonl"),
+        ("run --data several --split three", "no files for the split 'three'; it contains one.jsonl, two.jsonl"),
         ("report set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first."),
         ("show set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first."),
         ("doctor set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first"),
@@ -122,7 +122,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("compare A A", "A is given twice: give another run to compare it with"),
         ("show A --filter level=hard", "no question of this run has 'level' in its metadata; they have topic"),
         ("show L --filter level=odd", "no question has level=odd; the values are easy, hard"),
-        ("run --data q.jsonl.xz", ".xz is not supported: unpack an archive; save a sheet as UTF-8 CSV"),
+        ("run --data q.jsonl.xz", ".xz is not supported: extract the archive, or save the sheet as CSV"),
         (
             "run demo --out /proc/x",
             "cannot create the folder /proc/x: No such file or directory. Choose a writable folder ",

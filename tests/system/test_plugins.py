@@ -157,7 +157,7 @@ BY_PROMPT, BY_SOURCE = ("run", "demo", "--prompt", "x", "--dry-run"), ("run", "-
             SOURCE,
             "def X(a, s):\n    return [1]\n",
             BY_SOURCE,
-            "x://y:1: expected a row as a mapping of columns, found int",
+            "x://y:1: expected a mapping of column names to values, found int",
         ),
         (SOURCE, "def X(a, s):\n    raise OSError('gone')\n", BY_SOURCE, "the source 'x' failed: OSError: gone"),
         (

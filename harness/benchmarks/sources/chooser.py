@@ -68,9 +68,9 @@ def read_hub(card: Card, source: HubSource) -> Rows:
         if is_of_its_set(card):
             raise
         file = copied_file(card, source)
-        is_here = f"runs use the copy {visible(str(file))}; to replace it, " if file.is_file() else ""
+        is_here = f"runs use the copy at {visible(str(file))}; to replace it, " if file.is_file() else ""
         remedy = (
-            f"{is_here}run {_fetching(card)} on a machine with network access, and copy the file {file.name} to "
+            f"{is_here}run {_fetching(card)} on a machine with network access and copy {file.name} to "
             f"{visible(str(file.parent))}"
         )
         raise hub.NoNetworkError(source, error.why, remedy) from None

@@ -95,7 +95,7 @@ def _unpacked(file: BinaryIO, form: str, max_bytes: int, *folder: str) -> Iterat
             else:
                 if not child.wait():
                     return
-            raise DamagedError("the file is damaged, or one of its rows needs too much memory")
+            raise DamagedError("the file is damaged, or one of its rows requires too much memory")
         finally:
             child.kill()
 
@@ -117,7 +117,7 @@ def _write_rows(form: str, max_bytes: int, folder: str = "", *images: str) -> No
     names = batches.schema.names
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ValueError(f"the column {twice} occurs twice")
+        raise ValueError(f"the column {twice} appears twice")
     for batch in batches:
         rows: Any = batch.to_struct_array()
         for row in rows:

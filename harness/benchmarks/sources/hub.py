@@ -66,7 +66,7 @@ def from_url(url: str, split: str | None) -> HubSource:
         raise UsageError(f"{visible(url)} must be of the form hf://datasets/OWNER/NAME[@REVISION][/FILE]")
     name, revision, file = parts.groups()
     if revision and not _REVISION.fullmatch(revision):
-        raise UsageError(f"the revision {visible(revision)!r} in {visible(url)} must be a commit of 40 hex digits")
+        raise UsageError(f"the revision {visible(revision)!r} in {visible(url)} must be a 40-digit commit hash")
     if file and split:
         raise UsageError(f"{visible(url)} is a single file, which has no splits; remove the split {visible(split)!r}")
     return HubSource(kind="hub", id=name, revision=revision, split=split or "train", files=(file,) if file else ())
@@ -91,7 +91,7 @@ def read(source: HubSource, *, long_fields: bool, images: Sequence[str] = ()) ->
         (archive,) = _paths(source, listing, [source.documents])
         rows = with_documents(rows, archive, f"{source.id}:{source.documents}")
     if source.revision is None:
-        notes.append(f"the card does not pin a revision of {source.id}; this run uses {listing.revision}")
+        notes.append(f"the card does not pin {source.id} to a revision; this run uses {listing.revision}")
     return Rows(rows, f"{source.id}@{listing.revision[:12]}", tuple(notes))
 
 
@@ -141,11 +141,11 @@ def _listing(source: HubSource, notes: list[str]) -> _Listing:
     except NoNetworkError as error:
         if saved is None:
             raise
-        notes.append(f"{error.why}; the cached copy of revision {saved.revision} is used")
+        notes.append(f"{error.why}; using the cached copy of revision {saved.revision}")
         return saved
     # The commit becomes part of paths in the cache, so nothing else may stand there.
     if not _REVISION.fullmatch(listing.revision):
-        raise UsageError(f"{host()} reports no commit for {source.id}; check that HF_ENDPOINT is the address of a hub")
+        raise UsageError(f"{host()} reported no commit for {source.id}; check that HF_ENDPOINT is a Hub's address")
     # The newest listing is stored under its commit too: a card that pins this commit later needs no network.
     for name in {listing.revision, source.revision or "newest"}:
         write_atomically(_record(source, name), codec.encode(listing))
@@ -231,7 +231,7 @@ def _paths(source: HubSource, listing: _Listing, files: list[str]) -> list[Path]
 def _path_in_cache(source: HubSource, listing: _Listing, file: str) -> Path:
     """The path of a data file in the cache. Raises `UsageError` if its name, which the hub chose, leads out of it."""
     if ".." in Path(file).parts or Path(file).is_absolute() or "\0" in file:
-        raise UsageError(f"{source.id} has a file {visible(file, 100)!r}, whose path leads outside the cache")
+        raise UsageError(f"{source.id} has a file {visible(file, 100)!r} whose path is outside the cache")
     return repository_folder(source) / "snapshots" / listing.revision / file
 
 
@@ -245,8 +245,8 @@ class NoNetworkError(UsageError):
         self.why = why
         copy = copy or f"copy {repository_folder(source)} from a machine that has it"
         super().__init__(
-            f"{source.id} is not in the cache and {why}; {copy}; or set HF_ENDPOINT to a mirror, or pass a local "
-            "file as `data`"
+            f"{source.id} is not in the cache and {why}; {copy}, set HF_ENDPOINT to a mirror, or pass a local file "
+            "as `data`"
         )
 
 
@@ -269,7 +269,7 @@ def _asking(source: HubSource) -> Iterator[Any]:
         raise NoNetworkError(source, f"{host()} cannot be reached") from error
     except (errors.RevisionNotFoundError, errors.EntryNotFoundError) as error:
         pin = source.revision or "newest"
-        raise UsageError(f"{source.id} no longer has the revision {pin} or one of its files: see {page}") from error
+        raise UsageError(f"{source.id} no longer has the revision {pin}, or a file in it: see {page}") from error
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
         if isinstance(error, errors.GatedRepoError) or status == 403:
@@ -398,7 +398,7 @@ def _texts(row: Row, opened: zipfile.ZipFile, members: Members, shown: str) -> l
         path = visible(f"{category}/{group}/{name}", 200)
         files = members.get(_name(f"{category}/{group}/{name}"), [])
         if len(files) != 1:
-            problem = f"{len(files)} documents {path!r}, in different folders" if files else f"no document {path!r}"
+            problem = f"{len(files)} documents {path!r} in different folders" if files else f"no document {path!r}"
             raise UsageError(f"{row.where}: {visible(shown)} has {problem}")
         data = unpack(opened, files[0], f"{visible(shown)}: {visible(name, 200)}")
         texts.append(data.decode("utf-8", "replace"))

@@ -15,7 +15,7 @@ from typing import Any
 from harness.core.errors import UsageError, near_names
 from harness.core.inert import visible
 
-_NAME_ONE = "by a file's address, or with `config` in a card"
+_NAME_ONE = "with a file's address or with `config` in a card"
 """How to name a configuration, for messages."""
 _ENDINGS = {
     suffix: (suffix, f"{suffix}.gz", f"{suffix}.zst")
@@ -79,10 +79,10 @@ def _choose_described(
         else:
             splits.setdefault("train", []).append(str(item))
     if split not in splits:
-        raise UsageError(f"{name} has no split {visible(split)!r}; it has {', '.join(map(visible, splits))}")
+        raise UsageError(f"{name} has no split {visible(split)!r}; its splits are {', '.join(map(visible, splits))}")
     paths_of_split = [f for f in files if any(_matches(f, str(pattern)) for pattern in splits[split])]
     if not paths_of_split:
-        raise UsageError(f"{name} has no file of its split {split!r}; it contains {_show_files(files)}")
+        raise UsageError(f"{name} has no files for its split {split!r}; it contains {_show_files(files)}")
     return paths_of_split
 
 

@@ -80,14 +80,14 @@ def _file(name: str, folder: Path | None) -> bytes:
     """The bytes of the file that a cell names. Raises `ValueError` with the end of a sentence."""
     shown, path = quoted(name), PurePosixPath(name)
     if "://" in name:
-        raise ValueError(f"is {shown}, but URLs are not fetched: download the image, and give the path of the file")
+        raise ValueError(f"is {shown}, but URLs are not fetched: download the image and specify its path")
     if folder is None:
-        raise ValueError(f"is {shown}, which is not a data URL; only a local data file may refer to image files")
+        raise ValueError(f"is {shown}, which is not a data URL; only local data files can refer to image files")
     if path.is_absolute() or ".." in path.parts or "\0" in name:
-        raise ValueError(f"is {shown}; a path must be inside the folder of the data file, without `..`")
+        raise ValueError(f"is {shown}; a path must be inside the data file's folder and must not contain `..`")
     file = folder / path
     if not file.resolve().is_relative_to(folder.resolve()):
-        raise ValueError(f"is {shown}, a link that leads outside the folder of the data file")
+        raise ValueError(f"is {shown}, a link that points outside the data file's folder")
     try:
         return read_named(file, MAX_IMAGE_BYTES)
     except OSError as error:
@@ -112,7 +112,7 @@ def placed(text: str, images: Sequence[str | None], mark: str, *, first: bool) -
         number = int(match[1]) if match.re.groups else number
         image = images[number - 1] if 1 <= number <= len(images) else None
         if image is None:
-            raise ValueError(f"has the mark {match[0]!r} in its text but no image {number}")
+            raise ValueError(f"contains the marker {match[0]!r} but has no image {number}")
         named.add(number)
         parts.append(ImagePart(sha256=image, start=match.start(), end=match.end()))
     rest = [image for number, image in enumerate(images, 1) if image and number not in named]

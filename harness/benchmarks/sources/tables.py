@@ -268,7 +268,7 @@ def rows_of_values(values: Iterable[Any], shown: str) -> Iterator[Row]:
         for number, value in enumerate(values, 1):
             where = f"{shown}:{number}"
             if not isinstance(value, dict):
-                raise UsageError(f"{where}: expected a row as a mapping of columns, found {type(value).__name__}")
+                raise UsageError(f"{where}: expected a mapping of column names to values, found {type(value).__name__}")
             yield Row(where, {str(name): cell for name, cell in value.items()})
 
     return _check_rows(rows(), shown, responses=False)
@@ -302,7 +302,7 @@ _CONVERTED = (".xz", ".bz2", ".zip", ".7z", ".xlsx", ".xls", ".ods")
 def refuse_unread(path: Path, shown: str) -> None:
     """Raise `UsageError` for a file in a format that another program must convert first."""
     if path.suffix.lower() in _CONVERTED:
-        raise UsageError(f"{shown}: {path.suffix} is not supported: unpack an archive; save a sheet as UTF-8 CSV")
+        raise UsageError(f"{shown}: {path.suffix} is not supported: extract the archive, or save the sheet as CSV")
 
 
 def is_named_as_data(path: Path) -> bool:
@@ -336,10 +336,10 @@ def _split_files(folder: Path, split: str | None) -> list[Path]:
     of_split = [folder / p for p, begin in begins.items() if split in (begin, p.parent.name)]
     if not of_split or split is None:
         names = ", ".join(visible(str(p)) for p in files[:20])
-        problem = f"no file for the split {visible(split)!r}" if split else "several data files"
+        problem = f"no files for the split {visible(split)!r}" if split else "several data files"
         raise UsageError(
-            f"{folder} has {problem}; it contains {names}. Give one of these files, or choose a split with `split` "
-            "(the start of a file name, up to the first - or ., or the name of a subfolder)"
+            f"{folder} has {problem}; it contains {names}. Specify one of these files, or choose a split with `split` "
+            "(a subfolder name, or the part of a file name before the first - or .)"
         )
     return of_split
 
@@ -386,12 +386,12 @@ def _list_in(value: Any, split: str | None, shown: str) -> list[Any]:
         by_name = {key: _named_rows(item) for key, item in value.items()}
         lists = {key: rows for key, rows in by_name.items() if rows}
     if not lists:
-        raise UsageError(f"{shown} is a mapping that contains no list of rows; expected a list of objects")
+        raise UsageError(f"{shown} is a mapping without a list of rows; expected a list of objects")
     name = next(iter(lists)) if split is None and len(lists) == 1 else split
     if name not in lists:
         near = near_names(split, lists) if split else ""
         names = ", ".join(map(visible, lists))
-        raise UsageError(f"{shown} is a mapping with these lists of rows: {names}. Choose one with `split`.{near}")
+        raise UsageError(f"{shown} contains these lists of rows: {names}. Choose one of them with `split`.{near}")
     return lists[name]
 
 
@@ -419,7 +419,7 @@ def _csv_rows(text: str, shown: str, signs: str, damaged_rows: int) -> Iterator[
         header = [name.strip() for name in next(reader, [])]
         repeated = {name for name in header if header.count(name) > 1}
         if repeated:
-            raise UsageError(f"{shown}:1: the column {visible(min(repeated))!r} occurs twice in the header")
+            raise UsageError(f"{shown}:1: the column {visible(min(repeated))!r} appears twice in the header")
         read_to = reader.line_num
         for cells in reader:
             where, read_to = f"{shown}:{read_to + 1}", reader.line_num
@@ -540,12 +540,12 @@ def refuse_picture(row: Row, shown: Container[str] = (), mark: re.Pattern[str] =
             what = f" ({sign})" if sign else ""
             if row.images and _PICTURE_MARK.fullmatch(sign):
                 raise UsageError(
-                    f"{row.where}: the column {visible(column, 100)!r} contains the mark {sign}; write marks as "
-                    "<image 1>, or set their form with `image_mark` in a card"
+                    f"{row.where}: the column {visible(column, 100)!r} contains the marker {sign}; write markers "
+                    "as <image 1>, or define their form with `image_mark` in a card"
                 )
             raise UsageError(
                 f"{row.where}: the column {visible(column, 100)!r} contains an image{what}, but images are read only "
-                "from the `images` columns of a card: add it there, or remove these rows or this column"
+                "from a card's `images` columns: add this column there, or remove it or these rows"
             )
 
 

@@ -72,7 +72,8 @@ def _download(source: UrlSource) -> bytes:
     if page.status != 200:
         raise UsageError(f"{host} returned HTTP {page.status} for {source.url}; check that the file still exists")
     if not page.whole:
-        raise UsageError(f"{source.url} exceeds {MAX_DOWNLOAD_BYTES} bytes, or {MAX_DOWNLOAD_SECONDS:g} s to download")
+        limits = f"{MAX_DOWNLOAD_BYTES} bytes, or {MAX_DOWNLOAD_SECONDS:g} s"
+        raise UsageError(f"the download of {source.url} exceeds the limit of {limits}")
     return page.body
 
 
