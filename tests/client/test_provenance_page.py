@@ -24,13 +24,13 @@ def compared() -> str:
     fields = [field for one in engines.dialects() for field in one.facts] + list(discovery.LISTED)
     names = {kind: {f.name.partition(".")[0] for f in fields if f.kind == kind} for kind in ("model", "host")}
     listed = {kind: ", ".join(f"`{name}`" for name in sorted(names[kind])) for kind in names}
-    head = "| changes the replies: refused | the rest: a warning |\n| --- | --- |\n"
+    head = "| affects replies: rejected | others: warning |\n| --- | --- |\n"
     return f"{head}| {listed['model']} | {listed['host']}, `engine`, `server` |\n"
 
 
 def asked() -> str:
     """By which signs a server is known, and which pages it is asked for."""
-    text = "| server | known by | pages |\n| --- | --- | --- |\n"
+    text = "| server | identified by | pages |\n| --- | --- | --- |\n"
     for one in engines.dialects():
         pages = ["/v1/models", *one.pages]
         text += f"| {one.name} | {signs(one)} | {', '.join(f'`{page}`' for page in pages)} |\n"
@@ -46,7 +46,7 @@ def signs(one: Dialect) -> str:
 
 def sent() -> str:
     """The values that switch a field off."""
-    text = "| engine | sent where nothing is given |\n| --- | --- |\n"
+    text = "| engine | sent by default |\n| --- | --- |\n"
     for one in engines.dialects():
         if one.neutral is not None:
             values = ", ".join(f"`{name}` {json.dumps(value)}" for name, value in one.neutral.values.items())
