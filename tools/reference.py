@@ -340,7 +340,7 @@ def _kind(kind: dict[str, Any]) -> str:
         word = f"list of {_schema_type(kind['items'])}" if kind.get("items") else "list"
     elif kind.get("type") == "object":
         inner = kind.get("additionalProperties")
-        word = f"mapping to {_schema_type(inner)}" if isinstance(inner, dict) and inner else "mapping"
+        word = f"mapping from string to {_schema_type(inner)}" if isinstance(inner, dict) and inner else "mapping"
     else:
         word = str(kind.get("const", kind.get("type", "any")))
     return " ".join(

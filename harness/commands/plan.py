@@ -122,8 +122,8 @@ class Needed:
     enough to detect the requested difference.
     """
     by_samples: Mapping[int, float]
-    """Samples per question → minimum detectable difference. The number of samples doubles with each entry; numbers that
-    cannot detect any possible difference are omitted.
+    """Minimum detectable difference by number of samples per question. This number doubles with each entry; numbers
+    that cannot detect any possible difference are omitted.
     """
 
     def largest_possible(self, *, loss: bool) -> float:

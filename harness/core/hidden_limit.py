@@ -97,7 +97,7 @@ class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int
     """The max_tokens value that was sent."""
     n_at: int
-    """Number of replies that were truncated."""
+    """Number of truncated replies."""
     n_samples: int
     """Number of samples examined."""
 

@@ -97,7 +97,7 @@ class GradeRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     form: Form | None = None
     """Form in which the answer must be written; None allows any form."""
     conventions: dict[str, bool] = {}
-    """Convention described in `docs/grading.md` → whether it is on or off for this benchmark."""
+    """Whether each convention described in `docs/grading.md` is on or off for this benchmark."""
     judge: str = ""
     """Name or file path of the judge form; if empty, the form specified on the command line is used."""
     right_from: float | None = None
@@ -216,9 +216,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     question_id: str
     """ID of the question."""
     messages: tuple[Message, ...] = ()
-    """The chat messages (api "chat")."""
+    """The chat messages (for the "chat" API)."""
     prompt: str = ""
-    """The prompt text (api "completions")."""
+    """The prompt text (for the "completions" API)."""
     references: tuple[str, ...]
     """All reference answers, as strings. An answer that matches any of them is correct."""
     kind: AnswerKind
@@ -304,9 +304,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     bytes were read).
     """
     lag: float | None = None
-    """Time between the arrival of bytes and when they were read (99th percentile over the session), in seconds; None if
-    not measured.
-    """
+    """Delay before received bytes were read (99th percentile over the session), in seconds; None if not measured."""
 
 
 class Seam(msgspec.Struct, frozen=True, kw_only=True):
@@ -338,7 +336,7 @@ class SampleRecord(msgspec.Struct, frozen=True, kw_only=True):
     question_id: str
     """ID of the question."""
     sample_index: int
-    """Index of the sample among the samples of its question, counted from 0."""
+    """Zero-based index of the sample among its question's samples."""
 
     @property
     def key(self) -> Key:
@@ -408,7 +406,7 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     request_id: str | None = None
     """Request ID, as reported by the server."""
     seed: int | None = None
-    """Seed that was sent; None if none was sent."""
+    """Seed that was sent; None if no seed was sent."""
     attempts: int = 1
     """Number of requests made for this sample, including the successful one; for a sample with a tool, 1 plus the
     number of requests in excess of one per step.
@@ -426,8 +424,8 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     calls: tuple[SentCall, ...] | msgspec.UnsetType = msgspec.UNSET
     """Tool calls that make up the answer; absent if no tools were offered with the question."""
     verdict: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
-    """Verdict from another tool's file, as the fraction of the task that is correct (1 for correct, 0 for wrong);
-    absent if the harness grades the reply. A sample with a verdict might have no text.
+    """Verdict from another tool's file: the fraction of the task that is correct (1 for correct, 0 for wrong). Absent
+    if the harness grades the reply. A sample with a verdict might have no text.
     """
     schema: int = SCHEMA_VERSION
     """Version of this format."""
@@ -465,7 +463,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     verdict: VerdictName
     """The verdict."""
     extracted: str | None
-    """The answer, as written in the text; None if there is none."""
+    """The answer, as written in the text; None if there is no answer."""
     rule: str
     """Rule that decided the verdict ("numeric", "structural", …)."""
     grader: str

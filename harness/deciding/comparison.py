@@ -73,7 +73,7 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     run has only one sample per question or has duplicate samples.
     """
     p_sampling: float
-    """p-value of the difference on these questions; it accounts only for the randomness of repeating both runs."""
+    """p-value of the difference on these questions; it accounts only for sampling variation in the two runs."""
     p_question: float | None
     """p-value for other questions of this kind; None if there is only one question or cluster."""
     sampling_error: float
@@ -329,7 +329,7 @@ class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
     """The difference between two runs (first minus second), as a mean over their shared benchmarks."""
 
     benchmarks: tuple[str, ...]
-    """Names of the benchmarks."""
+    """Benchmark names."""
     first_accuracy: float
     """Accuracy of the first run, as a fraction."""
     second_accuracy: float
@@ -337,7 +337,7 @@ class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
     difference: Estimate
     """Difference in accuracy, as a fraction; it has no interval for other questions."""
     p_sampling: float
-    """p-value of the difference on these questions; it accounts only for the randomness of repeating both runs."""
+    """p-value of the difference on these questions; it accounts only for sampling variation in the two runs."""
     detection_variance: float
     """Variance of the difference, assuming that both runs are equally good. The `smallest` function uses it to compute
     the minimum detectable difference.

@@ -95,7 +95,8 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """Why the verdict is "cannot say"; otherwise empty."""
     differing: dict[str, tuple[Any, Any]]
-    """Setting → the run's value and the published value, for settings that differ and that the source reports."""
+    """The run's value and the published value of each setting that differs, among the settings that the source reports.
+    """
 
     @property
     def same_settings(self) -> bool:

@@ -112,11 +112,11 @@ class PublishedScore:
     server: str = ""
     """Provider or engine that served the model; empty for the authors' own service, or if unknown."""
     replies: int | None = None
-    """Number of replies with calls on which the schema accuracy is based."""
+    """Number of replies containing calls on which the schema accuracy is based."""
     settings: Settings
     """The file's settings, overridden by the row's settings."""
     source: Source
-    """Where the number was published."""
+    """The source in which the number was published."""
 
     @property
     def printed(self) -> str:

@@ -52,7 +52,7 @@ class RaceStanding(msgspec.Struct, frozen=True):
     """The comparison of a candidate with the baseline after a number of complete rounds."""
 
     rounds: int
-    """Number of rounds completed by both."""
+    """Number of rounds that both runs have completed."""
     difference: float
     """The candidate's accuracy minus the baseline's accuracy, as a fraction."""
     interval: Interval
@@ -62,7 +62,7 @@ class RaceStanding(msgspec.Struct, frozen=True):
     called: int = 0
     """Number of rounds after which the verdict was first reached; 0 if no verdict was reached."""
     withheld: str = ""
-    """Why `verdict` is "undecided" although a verdict was reached; otherwise empty."""
+    """Why `verdict` is "undecided" even though a verdict was reached; otherwise empty."""
 
 
 def judge_planned(

@@ -34,19 +34,21 @@ judges could turn what it says.
 
 
 class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the run is worse than its baseline by at least a margin, on the same questions."""
+    """Whether the run is worse than its baseline by at least a given margin on the same questions."""
 
     margin: float
     """The margin, as a fraction."""
     verdict: MarginVerdict
-    """If p is below 5%, "not worse" if the difference is above −margin and "worse" if it is below; otherwise "open"."""
+    """The verdict: "open" if p is at least 5%; otherwise, "not worse" if the difference is above −margin, or "worse" if
+    it is below.
+    """
     p: float
     """Two-sided p-value for the null hypothesis that the true difference is −margin, so each verdict is wrong in at
     most 2.5% of cases. Holm's method corrects it across all margins in a report, separately from the other p-values.
     For a single comparison, p is below 5% if and only if −margin is outside the sampling interval.
     """
     n_margins: int = 1
-    """Number of margins that are corrected together."""
+    """Number of margins corrected together."""
 
 
 class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,9 +57,9 @@ class MeanDecision(msgspec.Struct, frozen=True, kw_only=True):
     compared: MeanComparison
     """Difference between the run and the baseline (run minus baseline)."""
     verdict: PairedVerdict
-    """Verdict for repeating the same questions."""
+    """Verdict for the same questions, asked again."""
     p_sampling: float
-    """Corrected p-value for repeating the same questions."""
+    """Corrected p-value for the same questions, asked again."""
     detectable: float | None
     """Minimum detectable difference after the correction (80% power), as a fraction; None if no possible difference is
     detectable.
@@ -79,15 +81,15 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
     """Warnings to show with the comparison."""
     sides: tuple[str, str] | None = None
     """Names used for the run and the baseline when results are averaged over benchmarks (for example, over sweep cells
-    that differ only in the benchmark); None if their own names are used.
+    that differ only by benchmark); None if their own names are used.
     """
     imported: bool = False
     """Whether any samples of the run or the baseline come from another tool's file, in which case `harness run` cannot
     add more.
     """
     n_missing: int = 0
-    """Number of missing samples that rerunning the `harness run` commands would add. If it is above 0, complete the
-    runs first.
+    """Number of missing samples that rerunning the `harness run` commands would add. If it is not 0, complete the runs
+    before you rely on the verdict.
     """
     judge: JudgeShift | msgspec.UnsetType = msgspec.UNSET
     """Errors of both runs' judges, as measured by audits. The verdicts "better" and "worse" must hold despite these
@@ -107,16 +109,16 @@ class RunPair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(RunPair, frozen=True, kw_only=True):
-    """The verdict on a run compared with its baseline. Holm's method corrects the p-values jointly over all lines of
-    all decisions.
+    """The verdict on a run in comparison with its baseline. Holm's method corrects the p-values jointly over all lines
+    of all decisions.
     """
 
     verdict: PairedVerdict
-    """Verdict for repeating the same questions."""
+    """Verdict for the same questions, asked again."""
     kind_verdict: PairedVerdict | None
     """Verdict for other questions of this kind; None if unknown."""
     p_sampling: float
-    """Corrected p-value for repeating the same questions."""
+    """Corrected p-value for the same questions, asked again."""
     p_question: float | None
     """Corrected p-value for other questions of this kind; None if unknown."""
     detectable: float | None

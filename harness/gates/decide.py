@@ -83,7 +83,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     variance: float
     """Variance of the sampling error."""
     deviation: float
-    """Standard deviation between runs beyond sampling error, as a fraction."""
+    """Run-to-run standard deviation in excess of sampling error, as a fraction."""
     known_runs: int
     """Number of earlier runs from which `deviation` was estimated."""
     why: str
@@ -96,8 +96,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     odd: bool = False
     """Whether the accuracy is an outlier compared with the previous run, in which case `deviation` ignores it."""
     key: str = ""
-    """Digests of the reference and of the model, settings and engine. Only runs with the same key count as earlier
-    runs.
+    """Digests of the reference and of the model, settings and engine. An earlier run counts only if its key is the
+    same.
     """
     closed: bool = False
     """Whether sampling ended because more samples are unlikely to lead to a decision."""
@@ -133,7 +133,7 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[Checked, ...]
     """Decisions on benchmarks."""
     sampled: str = ""
-    """When the run started (UTC, ISO 8601); empty without a run."""
+    """When the run started (UTC, ISO 8601); empty if there is no run."""
     forgotten: bool = False
     """Whether `--forget` excludes this run from the estimate of the deviation between runs."""
     metrics: tuple[MetricCheck, ...] = msgspec.field(default=(), name="figures")

@@ -32,7 +32,7 @@ def tokens_before(sample: Sample) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens billed for a session, as reported in the replies; if unreported, the maximum possible number."""
+    """Tokens billed for a session, as reported in the replies, or the maximum possible number if not reported."""
 
     prompt_tokens: int = 0
     """Billed prompt tokens."""
@@ -131,7 +131,7 @@ class Tally(msgspec.Struct, kw_only=True):
     """The counts of a session, to which the dispatcher adds."""
 
     finished: int = 0
-    """Number of finished replies in this session."""
+    """Number of replies finished in this session."""
     truncated: int = 0
     """Number of finished replies that max_tokens truncated."""
     continued: int = 0
@@ -149,7 +149,7 @@ class Tally(msgspec.Struct, kw_only=True):
     beside: Spent = Spent()
     """Tokens billed for fingerprint checks and for requests that did not produce a sample."""
     notes: dict[str, int] = msgspec.field(default_factory=dict)
-    """Reply irregularity → number of occurrences."""
+    """Number of occurrences of each kind of reply irregularity."""
 
     def note(self, note: str, n: int = 1) -> None:
         """Count `n` replies that have this note."""
@@ -227,7 +227,7 @@ class OldestInFlight(msgspec.Struct, frozen=True, kw_only=True):
     question_id: str
     """ID of the question."""
     sample_index: int
-    """Index of the sample among the samples of its question, counted from 0."""
+    """Zero-based index of the sample among its question's samples."""
     seconds: float
     """Seconds in flight so far."""
     tokens: int
@@ -292,7 +292,7 @@ class Progress(Tally, kw_only=True):
     stopping: bool = False
     """Whether the session is stopping and no longer sends requests."""
     why: str = ""
-    """Reason for stopping; otherwise empty."""
+    """Why the session is stopping; otherwise empty."""
     grace_s: float | None = None
     """Seconds left for requests in flight to finish; None if there is no limit."""
     patience_s: float | None = None

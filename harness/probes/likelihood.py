@@ -110,7 +110,7 @@ class MovedToken(SampleRecord, frozen=True, kw_only=True):
     """A token with a large log-likelihood difference."""
 
     position: int
-    """Position of the token in its reply, counted from 1."""
+    """One-based position of the token in its reply."""
     base: float
     """Log-probability assigned by the base, in nats."""
     copy: float
@@ -118,7 +118,7 @@ class MovedToken(SampleRecord, frozen=True, kw_only=True):
     token: str = ""
     """The token's text."""
     before: str = ""
-    """Text before the token."""
+    """Text that precedes the token."""
 
 
 class Likelihood(msgspec.Struct, frozen=True, kw_only=True):

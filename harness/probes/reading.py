@@ -108,7 +108,7 @@ class ReplyReading(SampleRecord, frozen=True, kw_only=True):
     logprobs: list[float]
     """Log-probabilities of the reply's tokens, in nats."""
     tops: list[dict[str, float]]
-    """For each position, the most likely tokens: token ID → log-probability, in nats."""
+    """For each position, the log-probabilities of the most likely tokens, by token ID, in nats."""
     whole: bool = False
     """Whether the log-probabilities cover the whole reply."""
 

@@ -33,7 +33,7 @@ class RunningEstimate(msgspec.Struct, frozen=True):
     value: float
     """Fraction correct."""
     sampling: tuple[float, float] | None = None
-    """95% interval for repeating the same questions; None if unknown."""
+    """95% interval if the same questions were asked again; None if unknown."""
 
 
 # Not `Score`: importing it would load numpy and more.
@@ -43,7 +43,7 @@ class RunningScore(msgspec.Struct, frozen=True):
     accuracy: RunningEstimate | None
     """Fraction correct; None if there are no samples."""
     n_samples: int
-    """Number of samples that the score covers."""
+    """Number of samples covered by the score."""
     n_undecided: int = 0
     """Number of samples that the grader could not decide."""
     undecided_bounds: UndecidedBounds | None = None

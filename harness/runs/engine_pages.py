@@ -31,9 +31,9 @@ class EnginePage(msgspec.Struct, frozen=True, omit_defaults=True):
     engine: str = ""
     """Metric name prefix; empty if there are no metrics (see `why`)."""
     models: dict[str, dict[str, Series]] = {}
-    """Model, as named on the page (empty if not named) → quantity → series."""
+    """Series by model name (as on the page; empty if not named), then by quantity."""
     started: str = ""
-    """Identifies one start of the server. Values are meaningful only when compared with each other."""
+    """Identifier for one start of the server; compare such identifiers only with each other."""
     why: str = ""
     """Why there are no metrics; otherwise empty."""
 

@@ -218,7 +218,7 @@ class BenchmarkRecord(msgspec.Struct, frozen=True, kw_only=True):
     digests, thinking switch, …).
     """
     plan: Plan
-    """Planned questions and number of samples."""
+    """The planned questions and the planned number of samples."""
     settings: dict[str, Any] = {}
     """Settings that may change when a run is resumed (endpoints without secrets, concurrency, the server's context
     length, …). Only the most recent values are stored.
@@ -268,7 +268,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     """Name of the model."""
     benchmarks: dict[str, BenchmarkRecord] = {}
-    """Benchmark → its plan and settings."""
+    """Plan and settings of each benchmark."""
     environment: dict[str, Any] = {}
     """Information about the environment in which the sessions ran."""
     provenance: Provenance = Provenance()

@@ -94,7 +94,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The questions in a run and the planned number of samples."""
 
     samples: int | float
-    """Samples per question. With 1.25, a quarter of the questions (selected by ID) have two samples."""
+    """Samples per question. For example, 1.25 means two samples for a quarter of the questions (selected by ID) and one
+    sample for the rest.
+    """
     question_ids: list[str] | None = None
     """IDs of the selected questions, in order; None means all questions."""
 

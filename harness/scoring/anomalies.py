@@ -77,7 +77,7 @@ class Anomalies(msgspec.Struct, frozen=True, kw_only=True):
     n_any: int
     """Number of samples with at least one sign of broken text."""
     by_sign: dict[str, int] = {}
-    """Sign of broken text → number of samples that show it; signs that do not occur are omitted."""
+    """Number of samples that show each sign of broken text; signs that do not occur are omitted."""
 
     @property
     def sentence(self) -> str:

@@ -74,7 +74,7 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     n_judged: int
     """Number of samples whose verdict comes from the judge."""
     n_samples: int
-    """Number of samples that the score covers."""
+    """Number of samples covered by the score."""
     n_both: int
     """Number of samples that both the rules and the judge decided."""
     n_differing: int
@@ -109,7 +109,7 @@ class JudgeShift(NamedTuple):
     shift: float
     """Change in accuracy when the judge's errors are corrected, as a fraction."""
     reach: float
-    """Half-width of the 95% interval of this change."""
+    """Half-width of the 95% interval for this change."""
 
     def could_turn(self, difference: float, interval: Interval) -> bool:
         """Whether these errors could turn the sign of a difference whose interval lies on one side of 0."""

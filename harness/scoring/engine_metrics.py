@@ -57,7 +57,7 @@ class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
     client_tokens: int
     """Number of generated tokens, as counted by the client."""
     own: bool
-    """Whether the two token counts agree, which means that the metrics cover only this run."""
+    """Whether the two token counts agree. If they do, the metrics cover only this run."""
     tokens_per_s: float | None
     """`tokens` divided by the total duration of all sessions, in seconds."""
     client_tokens_per_s: float | None
@@ -349,7 +349,7 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
     n_questions: int
     """Number of questions."""
     by_question: dict[str, tuple[float, float]] | msgspec.UnsetType = msgspec.UNSET
-    """Question → its token and step counts; absent in scores from earlier versions."""
+    """Token and step counts by question; absent in scores from earlier versions."""
 
 
 def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Speculation | None:

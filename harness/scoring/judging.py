@@ -47,9 +47,9 @@ class JudgeCost(msgspec.Struct, frozen=True):
     replies.
     """
     prompt_tokens: int = 0
-    """Prompt tokens of the `n_stated` replies."""
+    """Total prompt tokens of the `n_stated` replies."""
     completion_tokens: int = 0
-    """Completion tokens of the `n_stated` replies."""
+    """Total completion tokens of the `n_stated` replies."""
     usd: float | None = None
     """Cost in US dollars at the specified prices; None if no prices were specified, or if no reply reports its token
     counts.
@@ -95,7 +95,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, Any]
     """Options that affect verdicts, by name."""
     ended: bool
-    """Whether the judge has processed all answers in its scope."""
+    """Whether the judge has processed every answer in its scope."""
     mute: bool = False
     """Whether the judge gave no verdicts at all."""
     cost: JudgeCost | None = None

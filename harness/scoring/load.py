@@ -25,7 +25,7 @@ BLOCKS = range(4, 7)
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """A rate and its 95% confidence interval, estimated from its variation over time."""
+    """A rate, with a 95% confidence interval estimated from its variation over time."""
 
     value: float
     """The rate."""

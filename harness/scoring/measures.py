@@ -239,9 +239,9 @@ class TokenCounts(msgspec.Struct, frozen=True, kw_only=True):
     mean: Estimate
     """Mean number of tokens per sample."""
     p50: float
-    """Median: the smallest count that at least 50% of samples do not exceed."""
+    """Median: the smallest count such that at least 50% of samples are at or below it."""
     p99: float
-    """99th percentile: the smallest count that at least 99% of samples do not exceed."""
+    """99th percentile: the smallest count such that at least 99% of samples are at or below it."""
 
 
 class TokenStatistics(msgspec.Struct, frozen=True, kw_only=True):

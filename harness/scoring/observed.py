@@ -319,7 +319,7 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the samples used the available tool."""
 
     n_samples: int
-    """Number of samples that the score covers."""
+    """Number of samples covered by the score."""
     with_call: int
     """Number of samples that made at least one call."""
     lost: int
@@ -379,10 +379,10 @@ def tool_use(observed: Observed, rows: Rows) -> ToolUse | None:
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """The load on the servers, summed over the samples that the score covers."""
+    """The load on the servers, summed over the samples covered by the score."""
 
     n_samples: int
-    """Number of samples that the score covers."""
+    """Number of samples covered by the score."""
     started: float
     """Unix time of the first request."""
     ended: float
@@ -394,9 +394,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     n_stated: int
     """Number of samples for which the server reported both prompt and completion tokens."""
     prompt_tokens: int
-    """Prompt tokens of the `n_stated` samples."""
+    """Total prompt tokens of the `n_stated` samples."""
     completion_tokens: int
-    """Completion tokens of the `n_stated` samples."""
+    """Total completion tokens of the `n_stated` samples."""
     reasoning_tokens: int
     """Number of those completion tokens that are reasoning, where reported."""
 
@@ -464,8 +464,8 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     tokens; None if there are no such samples.
     """
     lag: float | None
-    """Time between a token's arrival and when the client read it, in seconds (the median across samples of each
-    sample's 99th percentile); None if unknown.
+    """Delay before the client read a received token, in seconds (the median across samples of each sample's 99th
+    percentile); None if unknown.
     """
     kernel_stamps: float
     """Fraction of samples whose times are based on kernel timestamps."""
@@ -526,7 +526,7 @@ class EndpointScore(msgspec.Struct, frozen=True, kw_only=True):
     n_samples: int
     """Number of samples from this endpoint."""
     accuracy: Estimate
-    """Fraction correct, with an interval for repeating the same questions the same number of times."""
+    """Fraction correct, with an interval for the same questions, each asked again the same number of times."""
     expected_accuracy: float
     """Expected fraction correct if this endpoint matched the average of all endpoints on each question."""
     truncated: float

@@ -139,20 +139,19 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     benchmark: str
     """Name of the benchmark."""
     accuracy: Estimate | None
-    """Fraction of samples that are correct, or of points earned if a judge awards points; None if there are no samples.
-    """
+    """Fraction correct, or fraction of points earned if a judge awards points; None if there are no samples."""
     sampling_error: float | None
-    """Standard error for repeating the same questions; None if no question has at least two samples, or if many samples
-    are duplicates. The intervals are not plain multiples of this standard error.
+    """Standard error if the same questions were asked again; None if no question has at least two samples, or if many
+    samples are duplicates. The intervals are not plain multiples of this standard error.
     """
     question_error: float | None
     """Standard error for other questions of this kind, including sampling error; None if all questions are in one
     cluster.
     """
     n_questions: int
-    """Number of questions that the score covers."""
+    """Number of questions covered by the score."""
     n_samples: int
-    """Number of samples that the score covers."""
+    """Number of samples covered by the score."""
     n_missing: int
     """Number of planned samples that have no grade."""
     n_truncated: int | None
@@ -162,11 +161,11 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     wrong.
     """
     pass_at: dict[int, Estimate]
-    """k → probability that at least one of k samples is correct (pass@k)."""
+    """For each k, the probability that at least one of k samples is correct (pass@k)."""
     pass_hat: dict[int, Estimate] = {}
-    """k → probability that all of k samples are correct (pass^k)."""
+    """For each k, the probability that all k samples are correct (pass^k)."""
     maj_at: dict[int, Estimate]
-    """k → probability that the majority answer of k samples is correct (maj@k)."""
+    """For each k, the probability that the majority answer of k samples is correct (maj@k)."""
     mean_completion_tokens: float | None
     """Mean completion tokens per sample, over samples for which the server reported a count; None if there are no such
     samples.
@@ -228,13 +227,15 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     benchmark's questions in the same run.
     """
     budgets: dict[int, BudgetScore] = {}
-    """Token limit → accuracy if longer replies counted as wrong; empty if any sample's token count is unknown."""
+    """Accuracy if replies longer than a token limit counted as wrong, by limit; empty if any sample's token count is
+    unknown.
+    """
     tokens: TokenStatistics | None = None
     """Token counts of all, correct and other samples."""
     speed: Speed | None = None
     """Latency and throughput; None if no reply was streamed."""
     workload: Workload | None = None
-    """Load on the servers, in requests and tokens."""
+    """Server load, in requests and tokens."""
     tool: ToolUse | msgspec.UnsetType = msgspec.UNSET
     """How the samples used the tool; absent if no tool was offered."""
     engine: EngineMetrics | msgspec.UnsetType = msgspec.UNSET
@@ -242,9 +243,9 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     speculation: Speculation | msgspec.UnsetType = msgspec.UNSET
     """Tokens per speculative decoding step, as reported in the replies; absent if not reported."""
     endpoints: dict[str, EndpointScore] = {}
-    """Endpoint URL → the endpoint's score; empty if there is only one endpoint."""
+    """Score by endpoint URL; empty if there is only one endpoint."""
     breakdowns: dict[str, dict[str, GroupScore]] = {}
-    """Metadata field → value → score."""
+    """Score by metadata field, then by the field's value."""
     anomalies: Anomalies | None = None
     """Samples whose text appears to be broken."""
     hidden_limit: HiddenLimit | None = None
@@ -267,7 +268,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     are undecided or were decided by a judge.
     """
     near_misses: dict[NearMiss, int] = {}
-    """Kind of near miss → number of wrong answers of that kind."""
+    """Number of wrong answers by kind of near miss."""
     warnings: tuple[ScoreWarning, ...] = ()
     """Warnings to show with the score."""
     schema: int = SCORES_SCHEMA

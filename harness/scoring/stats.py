@@ -113,8 +113,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     """The value: a fraction, or a number in `unit`."""
     sampling: Interval | None = None
-    """95% interval for repeating the same questions; None if there are too few samples to estimate how much answers
-    vary.
+    """95% interval if the same questions were asked again; None if there are too few samples to estimate how much
+    answers vary.
     """
     question: Interval | None = None
     """95% interval for other questions of this kind; None if all questions are in one cluster."""
@@ -123,7 +123,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     vary.
     """
     unit: Literal["tokens"] | msgspec.UnsetType = msgspec.UNSET
-    """Unit of `value`; absent if it is a fraction."""
+    """Unit of `value`; absent if the value is a fraction."""
 
     def __bool__(self) -> Literal[True]:
         """A value of 0 is no missing value."""

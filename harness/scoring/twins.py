@@ -45,8 +45,8 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
     n_unpaired: int
     """Number of twins and original questions that have no counterpart."""
     n_missing: int
-    """Number of planned samples that are missing on either side. Intervals and p-values account for every possible
-    verdict on the missing samples.
+    """Number of planned samples missing on either side. Intervals and p-values account for every possible verdict on
+    the missing samples.
     """
     original_accuracy: float
     """Accuracy on the original questions, as a fraction."""
@@ -55,7 +55,7 @@ class TwinDrop(msgspec.Struct, frozen=True, kw_only=True):
     drop: Estimate
     """Accuracy on the original questions minus accuracy on the twins, as a fraction."""
     p_sampling: float
-    """p-value for repeating the same questions and twins."""
+    """p-value for the same questions and twins, asked again."""
     p_question: float | None
     """p-value for other questions of this kind with other numbers; None if there is only one original question."""
     detectable: float | None

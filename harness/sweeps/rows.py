@@ -72,17 +72,17 @@ class CellRow(msgspec.Struct, frozen=True, kw_only=True):
     question_high: float | None
     """Upper endpoint of the same interval."""
     reason: str
-    """Why the cell failed or samples are missing; otherwise empty."""
+    """Why the cell failed or why samples are missing; otherwise empty."""
     warnings: str
     """The score's warnings, joined into one string."""
     load: LoadPoint | UnsetType = UNSET
     """Throughput and latency; absent unless the sweep varies `concurrency`."""
     shown: dict[str, str] = {}
-    """Column of the printed table → cell text. In the CSV file, these columns are named `shown_…`."""
+    """Cell text by column of the printed table. In the CSV file, these columns are named `shown_…`."""
 
 
 class MeanRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The mean over a suite's benchmarks for one combination of entries on the other axes. Values are fractions."""
+    """The mean over a suite's benchmarks for one combination of values on the other axes. All values are fractions."""
 
     models: Label = UNSET
     """The row's label under `models`; absent if the sweep has no such axis."""

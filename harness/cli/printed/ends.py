@@ -31,7 +31,7 @@ class SessionEnd(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one session of a run."""
 
     run: str
-    """Folder of the run."""
+    """Run folder."""
     model: str
     """Name of the model."""
     exit_code: int
@@ -62,7 +62,7 @@ class SweepEnd(msgspec.Struct, frozen=True, kw_only=True):
     sweep: str
     """Name of the sweep."""
     folder: str
-    """Folder of the sweep."""
+    """Sweep folder."""
     exit_code: int
     """Exit code of the command."""
     complete: bool
@@ -90,4 +90,4 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     files: list[ExportedFile]
     """Files that were written."""
     left_out: Mapping[str, Mapping[str, int]]
-    """Benchmark → reason → number of samples that were not exported."""
+    """Number of samples that were not exported, by benchmark, then by reason."""

@@ -31,7 +31,7 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     licence: str
     """Data license."""
     data: Literal["here", "absent", "generated"]
-    """Whether the data can be read offline: "here" (downloaded), "generated" (by the harness) or "absent"."""
+    """Whether the data is available offline: "here" (downloaded), "generated" (by the harness) or "absent"."""
 
     @classmethod
     def of(cls, card: Card) -> CardRow:
@@ -99,7 +99,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a run."""
 
     run: str
-    """Folder of the run."""
+    """Run folder."""
     state: Literal["running", "paused", "ending", "silent", "ended"]
     """Run state; "silent" means that a process has locked the run but is not responding."""
     progress: Progress | None
@@ -107,6 +107,6 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     files: OnDisk | None
     """The run's state on disk; None while a process reports progress."""
     scores: dict[str, RunningScore]
-    """Benchmark → score so far."""
+    """Score so far, by benchmark."""
     engine: EngineMetrics | None = None
     """The engine's metrics so far; None if the server has no metrics page."""

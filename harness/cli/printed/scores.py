@@ -12,7 +12,7 @@ class RunScore(Score, frozen=True, kw_only=True):
     """The score of one benchmark, as in `scores.json`."""
 
     run: str
-    """Name of the run folder or file."""
+    """Name of the run's folder or file."""
 
 
 class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,8 +25,8 @@ class RaceEnd(msgspec.Struct, frozen=True, kw_only=True):
     decided: bool
     """Whether every candidate has a clear verdict."""
     standings: dict[str, RaceStanding]
-    """Candidate (excluding the baseline) → its comparison with the baseline."""
+    """Each candidate's comparison with the baseline."""
     samples: dict[str, int]
-    """Candidate → samples per question."""
+    """Samples per question, by candidate."""
     folders: dict[str, str]
-    """Candidate → its run folder."""
+    """Run folder, by candidate."""

@@ -44,9 +44,9 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     server_model: str | None = None
     """Model name, as reported by the server."""
     text: str | None = None
-    """Text, as sent by the server; None if there was none."""
+    """Text, as sent by the server; None if the server sent none."""
     reasoning: str | None = None
-    """Reasoning, as sent by the server; None if there was none."""
+    """Reasoning, as sent by the server; None if the server sent none."""
     tokens: int = 0
     """Number of tokens."""
     ids: Sequence[int] = ()
