@@ -269,8 +269,9 @@ def json_output() -> str:
     shapes, records = schemas({name: printed_type(prints) for name, prints in printing().items()})
     text = "# What `--json` prints\n\n" + NOTE
     text += (
-        "`harness COMMAND --json-schema` prints the JSON schema of a command's output. Every field is always "
-        "present unless it is marked `?`. For rules that apply to all outputs, see [JSON](../json.md).\n\n"
+        "`harness COMMAND --json-schema` prints the JSON schema of a command's output. Fields marked `?` "
+        "may be absent; all other fields are always present. For rules that apply to all outputs, see "
+        "[JSON](../json.md).\n\n"
     )
     rows = [(f"`harness {name} --json`", cell(_schema_type(shape))) for name, shape in shapes.items()]
     text += table(("command", "what it prints"), rows)

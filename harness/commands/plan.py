@@ -94,9 +94,9 @@ class Needed:
     n_questions: int
     """Number of questions."""
     accuracy: float
-    """Accuracy of that run or of the published models, or the specified accuracy; a fraction."""
+    """Accuracy of that run or of the published models, or the specified accuracy, as a fraction."""
     deviation: float
-    """Standard deviation of a single sample around its question's probability of being correct, as a fraction."""
+    """Standard deviation of a single sample around its question's probability of a correct answer, as a fraction."""
     samples: int | None
     """Samples per question needed to detect the requested difference; None if no difference was requested, or if no
     number of samples is enough (see `least_difference`).
@@ -114,12 +114,12 @@ class Needed:
     given_samples: int | None = None
     """The specified number of samples per question; None if not specified."""
     smallest_difference: float | None = None
-    """Minimum detectable difference with `given_samples` per question (80% power), as a fraction. If it exceeds the
-    largest difference possible from `accuracy`, no difference is detectable.
+    """Minimum detectable difference with `given_samples` samples per question (80% power), as a fraction. If it exceeds
+    the largest difference that is possible at this `accuracy`, no difference is detectable.
     """
     least_difference: float | None = None
-    """Smallest difference that any number of samples can detect, as a fraction; None unless no number of samples is
-    enough to detect the requested difference.
+    """Smallest difference that can be detected with any number of samples, as a fraction; None unless the requested
+    difference is smaller than this.
     """
     by_samples: Mapping[int, float]
     """Minimum detectable difference by number of samples per question. This number doubles with each entry; numbers

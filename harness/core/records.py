@@ -408,8 +408,8 @@ class Sample(SampleRecord, frozen=True, kw_only=True):
     seed: int | None = None
     """Seed that was sent; None if no seed was sent."""
     attempts: int = 1
-    """Number of requests made for this sample, including the successful one; for a sample with a tool, 1 plus the
-    number of requests in excess of one per step.
+    """Number of requests made for this sample, including the successful one; for a sample with a tool, 1 plus the total
+    number of retries across its steps.
     """
     prompt_digest: str = ""
     """SHA-256 of the messages or prompt."""
@@ -502,7 +502,7 @@ class Grade(SampleRecord, frozen=True, kw_only=True, gc=False):
     confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
     """Confidence expressed in the reply, as extracted by a judge (a fraction); absent if the reply expresses none."""
     call_signs: tuple[CallSign, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Findings about the calls in the reply; absent if the question does not ask for calls."""
+    """Properties of the calls in the reply; absent if the question does not ask for calls."""
 
     @property
     def counted(self) -> float:

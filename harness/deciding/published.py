@@ -116,7 +116,7 @@ class PublishedScore:
     settings: Settings
     """The file's settings, overridden by the row's settings."""
     source: Source
-    """The source in which the number was published."""
+    """Source that published the number."""
 
     @property
     def printed(self) -> str:

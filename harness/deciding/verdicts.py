@@ -39,8 +39,8 @@ class MarginDecision(msgspec.Struct, frozen=True, kw_only=True):
     margin: float
     """The margin, as a fraction."""
     verdict: MarginVerdict
-    """The verdict: "open" if p is at least 5%; otherwise, "not worse" if the difference is above −margin, or "worse" if
-    it is below.
+    """The verdict: "open" if p is at least 5%, or if judge errors could overturn the result; otherwise, "not worse" if
+    the difference is above −margin, or "worse" if it is below.
     """
     p: float
     """Two-sided p-value for the null hypothesis that the true difference is −margin, so each verdict is wrong in at

@@ -39,8 +39,8 @@ class Spent:
     completion_tokens: int = 0
     """Billed completion tokens."""
     n_unstated: int = 0
-    """Number of requests whose usage is unknown (for example, because they failed mid-reply). Each one is billed at its
-    maximum possible number of tokens, or at an estimate if max_tokens is not set.
+    """Number of requests whose usage is unknown (for example, because they failed mid-reply). Each one is counted at
+    its maximum possible number of tokens, or at an estimate if max_tokens is not set.
     """
 
     @classmethod

@@ -33,7 +33,7 @@ class EnginePage(msgspec.Struct, frozen=True, omit_defaults=True):
     models: dict[str, dict[str, Series]] = {}
     """Series by model name (as on the page; empty if not named), then by quantity."""
     started: str = ""
-    """Identifier for one start of the server; compare such identifiers only with each other."""
+    """Opaque identifier for one start of the server."""
     why: str = ""
     """Why there are no metrics; otherwise empty."""
 

@@ -203,8 +203,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     accuracy_finished: Estimate | None = None
     """Accuracy over the samples not truncated by max_tokens."""
     accuracy_from_reasoning: Estimate | None = None
-    """Accuracy if, for replies without a final answer, the answer were taken from the reasoning. It shows the effect of
-    the token limit and is not a score; None if not requested.
+    """Accuracy if the reasoning were searched for an answer whenever a reply has no final answer. It shows the effect
+    of the token limit and is not a score; None if not requested.
     """
     n_overridden: int = 0
     """Number of verdicts corrected by a person."""
