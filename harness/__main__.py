@@ -113,7 +113,7 @@ def _not_installed(error: ModuleNotFoundError) -> str:
 
 def _leave(signum: int, _frame: FrameType | None) -> None:
     """End the process at once: no command has begun yet, so nothing has to be closed first."""
-    goes_on = "; the same command again goes on" if _is_continued() else ""
+    goes_on = "; run the same command again to resume" if _is_continued() else ""
     with contextlib.suppress(OSError):
         os.write(2, f"harness: stopped by {signal.Signals(signum).name}{goes_on}.\n".encode())
     os._exit(128 + signum)

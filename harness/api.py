@@ -86,13 +86,13 @@ def run(
     """Sample completions for benchmarks. Repeat the call to request only missing samples.
 
     benchmarks: names, optionally with a number of samples per question, such as "aime24:64,math500"; or card files. The
-    options are those of `harness run`, with the same names (see `RunOptions`). on: "ray" or "ray://HOST:PORT" samples
-    on the nodes of this cluster, with one shard of the questions per node; progress is then not shown. judge: the judge
-    that will be used to score the run. It is first tried on two answers. progress: show a progress display.
-    on_progress: function that is called about twice a second with a `Progress`. In an event loop, use `await
-    asyncio.to_thread(harness.run, …)`. Canceling the task or pressing Ctrl-C then does not stop the run; to stop it,
-    raise an exception in `on_progress`. Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule` (because of a
-    budget or the canary) or `Interrupted`.
+    options have the same names as in `harness run` (see `RunOptions`). on: "ray" or "ray://HOST:PORT" to sample on the
+    nodes of this Ray cluster, with one shard of the questions per node; no progress is shown. judge: the judge that
+    will be used to score the run. It is first tested on two answers. progress: show a progress display. on_progress:
+    function that is called about twice a second with a `Progress`. In an event loop, use `await
+    asyncio.to_thread(harness.run, …)`. In that case, canceling the task or pressing Ctrl-C does not stop the run; to
+    stop it, raise an exception in `on_progress`. Raises `UsageError`, `ServerError`, `StoreError`, `StoppedByRule`
+    (because of a budget or the canary) or `Interrupted`.
 
     >>> run = harness.run("demo:2", base_url="http://127.0.0.1:8000", out="results/a")
     >>> run.complete, len(list(run.samples()))
@@ -121,12 +121,12 @@ def score(
 ) -> Scores:
     """Grade the samples of a run, or the outputs of another tool, and return their scores.
 
-    source: a run, a run folder, or a file of another tool's outputs. For a file, options specify the columns, the tool
-    or the benchmark. The file is converted to the run folder `FILE.scored`, and its path can then be passed wherever a
-    run is accepted. judge: model that decides answers left undecided by the rules. prices: the judge's prices in USD
-    per million prompt and completion tokens; `judging.cost` of each score then includes its cost. The options are
-    those of `harness score`, with the same names. on: "ray" or "ray://HOST:PORT" grades on the nodes of this cluster.
-    Raises `UsageError` or `StoreError`; with a judge, the same errors as `run`.
+    source: a run, a run folder, or a file of another tool's outputs. For a file, use options to specify the columns,
+    the tool or the benchmark. The file is converted to the run folder `FILE.scored`, and its path can then be passed
+    wherever a run is accepted. judge: model that decides answers left undecided by the rules. prices: the judge's
+    prices in USD per million prompt and completion tokens; each score's `judging.cost` then includes the judge's cost.
+    The options have the same names as in `harness score`. on: "ray" or "ray://HOST:PORT" to grade on the nodes of this
+    Ray cluster. Raises `UsageError` or `StoreError`; with a judge, the same errors as `run`.
 
     >>> scores = harness.score(run)
     >>> scores["demo"].accuracy.value
@@ -152,14 +152,14 @@ def score(
 
 @takes(AuditOptions)
 def audit(source: Run | RunFolder | FilePath, **options: Unpack[AuditKeywords]) -> list[Audit]:
-    """Audit the grades of a scored run: draw samples for a person to grade, and estimate the accuracy from these
+    """Audit the grades of a scored run: draw samples for a person to grade, and estimate the accuracy from the person's
     verdicts.
 
     samples: number of samples to grade per benchmark. undecided: grade the samples that the grader left undecided,
-    instead of a random draw; no accuracy is estimated from them. out: file to which the drawn samples are written.
-    verdicts: the same file after a person has filled it in; its verdicts are stored as corrections by `who`. Returns
-    one value per benchmark: `items` are the samples that still need a verdict, and `estimate` is the accuracy according
-    to the person, with intervals that account for the grader's errors. Raises `UsageError` or `StoreError`.
+    instead of a random draw; no accuracy is estimated from them. out: file to write the drawn samples to. verdicts: the
+    same file after a person has filled it in; its verdicts are stored as corrections by `who`. Returns one `Audit` per
+    benchmark: `items` lists the samples that still need a verdict, and `estimate` is the accuracy based on the person's
+    verdicts, with intervals that account for the grader's errors. Raises `UsageError` or `StoreError`.
 
     >>> (demo,) = harness.audit(run, samples=20, out="to-judge.jsonl")
     >>> len(demo.items)
@@ -179,7 +179,8 @@ def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **opt
     """Merge several folders of one run (shards, or parts sampled on several machines) into the folder `out`.
 
     Duplicate samples are merged into one. Repeat the call to add new samples. The result can be passed to
-    `harness.score`. Raises `UsageError`, or `StoreError` that names a setting in which the folders differ.
+    `harness.score`. Raises `UsageError` or `StoreError`. If the folders' settings differ, the error lists the
+    differences.
 
     >>> shards = [harness.run("demo:2", shard=shard, out=f"shard-{shard[0]}") for shard in ("1/2", "2/2")]
     >>> harness.merge(shards, out="results/both").benchmarks[0].n_samples
@@ -193,7 +194,7 @@ def report(
     runs: Sequence[Run | RunFolder | FilePath] | Run | FilePath,
     **options: Unpack[ReportKeywords],
 ) -> Report:
-    """Create one report on scored runs, with published scores of their models. The first run is the baseline.
+    """Create a single report on scored runs, including their models' published scores. The first run is the baseline.
 
     runs: runs, run folders, or scored outputs of other tools. out: folder for report.html, .md, .csv and .tex; with
     None, no files are written. plots: folder for the plots, as SVG and CSV, and also as PNG if the extra `report` is
@@ -206,7 +207,7 @@ def report(
     report_options = ReportOptions.of(**options)
     sources = _paths(runs)
     if not sources:
-        raise UsageError("name at least one run", field="runs")
+        raise UsageError("specify at least one run", field="runs")
     built = report_of(sources)
     if report_options.plots is not None:
         write_plots(built.plots(), report_options.plots)
@@ -221,12 +222,12 @@ def export(
     to: str,
     **options: Unpack[ExportKeywords],
 ) -> Written:
-    """Write runs in another tool's format: sharegpt, alpaca, trl, parquet, lm_eval … (docs/exports.md).
+    """Export runs to another tool's format: sharegpt, alpaca, trl, parquet, lm_eval … (docs/exports.md).
 
     source: a run, or several runs of different benchmarks; with solution_key, the name of a benchmark whose own
-    solutions are exported as training data. to: name of the format. out: folder for the files; None means `exports/` in
-    the first run folder. finish_reasons: export only replies with one of these finish reasons; () means all. The other
-    options are those of `harness export`, with the same names; None means the format's default. Raises `UsageError` or
+    solutions are exported as training data. to: format name. out: folder for the files; None means `exports/` in the
+    first run folder. finish_reasons: export only replies with one of these finish reasons; () means all. The other
+    options have the same names as in `harness export`; None means the format's default. Raises `UsageError` or
     `StoreError`.
 
     >>> written = harness.export(run, "parquet")
@@ -240,7 +241,7 @@ def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath
     """Return the samples, grades or scores of runs as an Arrow table, which pandas, Polars and DuckDB can read.
 
     runs: one run or several. of: what each row describes. Samples have the same columns as in `harness export RUN --to
-    parquet`. Raises `UsageError` if there are no rows, or `StoreError`.
+    parquet`. Raises `StoreError`, or `UsageError` if there are no rows.
 
     >>> samples = harness.frame([run, other])
     >>> samples.num_rows
@@ -253,14 +254,14 @@ def frame(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePath
 
 @takes(CompareOptions)
 def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[CompareKeywords]) -> Comparisons:
-    """Compare scored runs with a baseline: which is better on each benchmark, and how certain that is.
+    """Compare scored runs with a baseline: which run is better on each benchmark, and how certain that is.
 
     runs: runs, run folders, or scored outputs of other tools. baseline: run that the others are compared with; by
-    default, for each benchmark, the first run that includes it. Returns a list with one value per benchmark and run
-    other than the baseline. The list's `uncompared` has a sentence for each benchmark on which no two runs could be
-    compared. A value's `decision` contains the verdicts, the intervals of the difference, and the p-values (how likely
-    such a large difference is by chance), corrected for the number of comparisons by Holm's method. Its `settings` are
-    the settings that differ. Raises `UsageError` or `StoreError`.
+    default, for each benchmark, the first run that includes it. Returns a list with one item per benchmark for each run
+    other than the baseline. The list's `uncompared` attribute contains a sentence for each benchmark on which no two
+    runs could be compared. An item's `decision` contains the verdicts, the intervals of the difference, and the
+    p-values (how likely such a large difference is by chance), corrected for the number of comparisons by Holm's
+    method. Its `settings` lists the settings that differ. Raises `UsageError` or `StoreError`.
 
     >>> (demo,) = harness.compare([run, other])
     >>> demo.decision.paired.difference.value, demo.decision.verdict
@@ -271,11 +272,11 @@ def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[Compar
 
 @takes(VerifyOptions)
 def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]) -> list[Verified]:
-    """Check whether a scored run, or another tool's outputs, agrees with published scores of its model.
+    """Check whether a run's scores, or another tool's scored outputs, agree with the model's published scores.
 
-    Returns one value per benchmark. model: name under which the model's scores are published, if the run uses a
-    different name; required for another tool's outputs, which do not name their model. published: file or folder with
-    your own published scores. Raises `UsageError` if no score of the model is known, or `StoreError`.
+    Returns one result per benchmark. model: name under which the model's scores are published, if the run uses a
+    different name; required if another tool's outputs do not name their model. published: file or folder with your own
+    published scores. Raises `UsageError` if no score of the model is known, or `StoreError`.
 
     >>> (demo,) = harness.verify(run, published="our-scores.yaml")
     >>> demo.standing
@@ -299,8 +300,7 @@ def plan(
     detect, and `detect` can be omitted. accuracy: your model's accuracy in %, if there is no run. margin: instead of
     `detect`, plan to show that an equally good model is less than this many points worse. recovery: the same, with the
     minimum given as a percentage of the baseline's accuracy, such as 95. prices: USD per million prompt and completion
-    tokens; None means the prices given to the run. plots: folder for a plot of `by_samples`. Raises `UsageError` or
-    `StoreError`.
+    tokens; None means the run's prices. plots: folder for a plot of `by_samples`. Raises `UsageError` or `StoreError`.
 
     >>> (demo,) = harness.plan(run, detect=5)
     >>> demo.samples
@@ -323,11 +323,11 @@ def race(
 ) -> races.Raced:
     """Sample several candidates, round by round, until it is clear whether each is better or worse than the first.
 
-    Repeat the call to resume the race. candidates: name of each candidate → its own options; all other options apply to
+    Repeat the call to resume the race. candidates: each candidate's name → its own options; all other options apply to
     every candidate. The option `samples` is the maximum number of samples per question for each candidate. margin:
-    candidates that differ by less than this many points count as equal. step: number of rounds between comparisons;
-    on_look is called after each comparison. The result has the attributes `standings`, `decided`, `folders` and
-    `n_rounds`. Raises the same errors as `run`.
+    candidates that differ by less than this many points are considered equal. step: number of rounds between
+    comparisons; on_look is called after each comparison. The result has the attributes `standings`, `decided`,
+    `folders` and `n_rounds`. Raises the same errors as `run`.
 
     >>> raced = harness.race("demo:2", candidates={"cool": {"temperature": 0.2}, "warm": {"temperature": 1.0}}, limit=5)
     >>> raced.standings["warm"].verdict
@@ -351,10 +351,11 @@ def sweep(
 ) -> Swept:
     """Run and score every cell of a sweep file or a suite. Repeat the call to resume.
 
-    options: options of `run`, which override those in the file; `serve` is used only if the file lists no servers.
-    judge: as in `score`. k: value of k for pass@k in the tables, instead of the file's. track: trackers that receive
-    each cell's scores; all checkpoints of a series go to one tracker run. progress, on_progress: as in `run`. If a cell
-    fails, the others continue, and the result's `lost` lists it. Raises `UsageError`, `StoreError` or `Interrupted`.
+    options: options of `run`, which override the options in the file; `serve` is used only if the file lists no
+    servers. judge: as in `score`. k: value of k for pass@k in the tables, instead of the file's value. track: trackers
+    that receive each cell's scores; all checkpoints of a series are sent to one tracker run. progress, on_progress: as
+    in `run`. If a cell fails, the others continue, and the result's `lost` lists it. Raises `UsageError`, `StoreError`
+    or `Interrupted`.
 
     >>> swept = harness.sweep("temperatures.yaml")
     >>> swept.complete
@@ -372,11 +373,11 @@ def probe(base_url: str | None = None, **options: Unpack[ProbeKeywords]) -> Prob
     """Check a server for faults in protocol, sampling, context, chat template, load or weights that would invalidate a
     score.
 
-    base_url: the server's URL; None means OPENAI_BASE_URL, or otherwise the running server. The options are those of
-    `harness probe`, with the same names. The report's `sound` is true if no check found a problem that would
-    invalidate a score. Each of its `findings` says what was sent, what came back, why it matters and how to fix it.
-    Raises `UsageError`; `ServerError` if the server is unreachable; or, on a signal, `Interrupted`, whose `report`
-    contains the finished checks, if any.
+    base_url: the server's URL; None means OPENAI_BASE_URL or, if that is not set, the running server. The options have
+    the same names as in `harness probe`. The report's `sound` is true if no check found a problem that would invalidate
+    a score. Each of its `findings` describes what was sent and received, why it matters, and how to fix it. Raises
+    `UsageError`; `ServerError` if the server is unreachable; or, on a signal, `Interrupted`, whose `report` contains
+    the finished checks, if any.
 
     >>> probed = harness.probe("http://127.0.0.1:8000", checks=["protocol"])
     >>> [finding.check for finding in probed.findings if finding.outcome == "spoils"]

@@ -44,7 +44,7 @@ class Run:
 
     @property
     def model(self) -> str:
-        """Name of the model in requests."""
+        """Model name used in requests."""
         return self.outcome.model
 
     @property
@@ -77,20 +77,20 @@ class Run:
         state = (
             self.reached
             or self.missed
-            or ("complete" if self.complete else f"{self.outcome.n_missing} missing; run again for them")
+            or ("complete" if self.complete else f"{self.outcome.n_missing} missing; run again to request them")
         )
         return f"<Run {self.path}: {self.model}, {done} of {count_noun(expected, 'sample')}, {state}>"
 
 
 @dataclass(frozen=True, repr=False)
 class Scores(Sequence[Score]):
-    """The scores of a run or of a file of outputs, one for each benchmark.
+    """The scores of a run or of a file of outputs, one per benchmark.
 
     `scores["aime24"]` is the score of one benchmark.
 
-    judge: one report per benchmark on the judge's verdicts; empty without a judge. missing: reasons why replies of the
-    judge are missing; repeat the call to request them. agreements: how often each second grader agrees, by grader and
-    benchmark, as in `scores.agreements["sympy"]["aime24"]`.
+    judge: one report per benchmark on the judge's verdicts; empty without a judge. missing: reasons why some of the
+    judge's replies are missing; repeat the call to request them. agreements: how often each second grader agrees, by
+    grader and benchmark, as in `scores.agreements["sympy"]["aime24"]`.
     """
 
     label: str
@@ -161,17 +161,17 @@ class Swept:
 
     @property
     def lost(self) -> dict[str, str]:
-        """The cells that failed or are incomplete, each with the reason."""
+        """The cells that failed or are incomplete, with the reason for each."""
         return {result.cell.name: result.reason for result in self.ended.lost}
 
     @property
     def disagreeing(self) -> list[str]:
-        """Names of the cells whose scores disagree with published scores of their model."""
+        """Names of the cells whose scores disagree with their model's published scores."""
         return [cell_result.cell.name for cell_result in self.ended.disagreeing]
 
     @property
     def complete(self) -> bool:
-        """Whether no cell failed or is incomplete."""
+        """Whether all cells are complete, without failures."""
         return not self.ended.lost
 
     def run(self, cell: str) -> Path:

@@ -261,7 +261,7 @@ def _question(reference: Any, key: str) -> Question | None:
         return question_on(_answer_in(reference), name=key)
     except UsageError as error:
         if not _has_warned:
-            channel.warn(f"a reference cannot be read, so it gives no reward: {error.sentence} (shown only once)")
+            channel.warn(f"a reference cannot be read, so it yields no reward: {error.sentence} (shown only once)")
         _has_warned = True
         return None
 
@@ -283,5 +283,5 @@ def _answer_in(reference: Any) -> Any:
         return reference
     stated = stated_in(reference)
     if stated is None:
-        raise UsageError(f"the reference is a text that does not state an answer: {quoted(reference)}")
+        raise UsageError(f"the reference text does not state an answer: {quoted(reference)}")
     return stated

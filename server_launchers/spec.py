@@ -82,7 +82,7 @@ class ServerSpec(Options):
     dp: Annotated[int, Option(least=1)] = 1
     """Number of replicas."""
     dp_mode: Annotated[Literal["client", "engine", "router"], Option()] = "client"
-    """How requests are distributed over replicas: by this client over N servers, by the engine, or by a router."""
+    """How requests are distributed across replicas: by this client (over N servers), by the engine, or by a router."""
     devices: Annotated[tuple[str, ...] | None, Option(metavar="LIST", kind=COMMAS)] = None
     """Indices of the accelerators to use, such as 0,1,2,3. Default: all.
 
@@ -93,13 +93,13 @@ class ServerSpec(Options):
     nodes: Annotated[int, Option(least=1)] = 1
     """Number of machines that serve one model together. Run the command on each machine, with its own --node-rank."""
     node_rank: Annotated[int, Option(least=0)] = 0
-    """Rank of this node, counted from 0."""
+    """This node's rank, starting at 0."""
     head_address: Annotated[str | None, Option()] = None
     """Address of node 0, reachable from the other nodes."""
     head_port: Annotated[int, Option(least=1, most=65535)] = 29500
     """Port on node 0 for traffic between nodes."""
     node_address: Annotated[str | None, Option()] = None
-    """Address of this node, if it has several (sets HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP)."""
+    """This node's address, if it has more than one (sets HCCL_IF_IP, VLLM_HOST_IP, SGLANG_HOST_IP)."""
     interface: Annotated[str | None, Option(metavar="NAME")] = None
     """Network interface between nodes, such as eth0.
 
@@ -115,7 +115,8 @@ class ServerSpec(Options):
     max_batched_tokens: Annotated[int | None, Option(least=1)] = None
     """Maximum number of tokens per step (chunked prefill)."""
     images_per_prompt: Annotated[int | None, Option(least=1)] = None
-    """Maximum number of images per prompt (vLLM). Default: the largest number in any question of the run."""
+    """Maximum number of images per prompt (vLLM). Default: the highest number of images in any of the run's questions.
+    """
     attention_backend: Annotated[str | None, Option()] = None
     """Attention backend, as named by the engine."""
     dtype: Annotated[str | None, Option()] = None
@@ -132,7 +133,7 @@ class ServerSpec(Options):
     deterministic: Annotated[bool, Option()] = False
     """Make replies independent of other requests in the batch. Slower."""
     seed: Annotated[int | None, Option(flag="server-seed")] = None
-    """Seed of the engine."""
+    """Engine seed."""
     eager: Annotated[bool, Option()] = False
     """Disable CUDA or NPU graphs."""
     prefix_caching: Annotated[bool | None, Option()] = None
@@ -145,18 +146,18 @@ class ServerSpec(Options):
     """CPU threads (llama_cpp)."""
 
     environment: Annotated[dict[str, str], Option(flag="env", metavar="NAME=VALUE", kind=VARIABLES)] = {}  # noqa: RUF012 - frozen
-    """Environment variable for the engine. Repeatable.
+    """Environment variable to set for the engine. Repeatable.
 
     Variables for the engine; no file stores their values.
     """
     engine_version: Annotated[str | None, Option()] = None
-    """Use the flags of this engine version instead of checking the installed version."""
+    """Use this engine version's flags instead of checking which version is installed."""
     python: Annotated[Path | None, Option()] = None
-    """Python interpreter that has the engine installed."""
+    """Python interpreter in which the engine is installed."""
     docker: Annotated[str | None, Option(metavar="IMAGE")] = None
     """Run the engine in this Docker image."""
     router_python: Annotated[Path | None, Option()] = None
-    """Python interpreter that has the router installed. Default: the current one, or the engine's."""
+    """Python interpreter in which the router is installed. Default: the current interpreter, or the engine's."""
 
     health_path: Annotated[str | None, Option()] = None
     """URL path that returns status 200 once a `command` server is ready."""

@@ -7,6 +7,7 @@ A test checks that the pages are as this program writes them.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -77,9 +78,9 @@ FILES: dict[str, tuple[type[msgspec.Struct], ...]] = {
 
 EXITS = {
     "0": "Complete.",
-    "1": "Ended with samples missing; a verifier raised an exception or returned something other than a verdict; a "
-    "judge gave no verdicts at all; a report has no scores; or a check failed or was inconclusive (see the command).",
-    "2": "Error in usage, configuration or an input file; or the server is unreachable or rejects requests.",
+    "1": "Finished with missing samples; a verifier raised an exception or returned something other than a verdict; a "
+    "judge returned no verdicts; a report has no scores; or a check failed or was inconclusive (see the command).",
+    "2": "Invalid usage, configuration or input file; or the server is unreachable or rejects requests.",
     "3": "The run folder cannot be used: it has different settings, is locked by another run or is damaged, or the "
     "disk is full.",
     "4": "The run was stopped by a rule (a budget or the canary); or `compare` found that a run is worse; "
@@ -94,7 +95,7 @@ VARIABLES = {
     "HARNESS_STATE": "Folder for records of running servers. Default: in `$XDG_STATE_HOME` or `~/.local/state`.",
     "HARNESS_DATASETS": "Folders with your own cards, separated as in `PATH`. They take precedence over the built-in "
     "cards.",
-    "HARNESS_GRADERS": "Modules from which verifiers may be called, separated by commas.",
+    "HARNESS_GRADERS": "Modules whose verifiers may be called, separated by commas.",
     "HARNESS_SERVER_KEY": "API key that a server started by the harness requires from clients. "
     "The harness passes it to the engine.",
     "OPENAI_BASE_URL": "Server URL to use if no option specifies one.",
@@ -236,8 +237,8 @@ def sweep() -> str:
     parts = schema["$defs"]
     text = "# Sweep files\n\n" + NOTE
     text += (
-        "The keys of the file that `harness sweep FILE` and `harness run FILE` read. `harness sweep --schema` prints "
-        "its JSON schema. Options of runs and servers have the same meaning as the flags with these names "
+        "The keys of the file that is passed to `harness sweep FILE` or `harness run FILE`. `harness sweep --schema` "
+        "prints its JSON schema. Run and server options have the same meanings as the flags with the same names "
         "([commands](commands.md)). For an introduction with examples, see [sweeps](../sweeps.md).\n\n"
     )
     helps = {
@@ -256,7 +257,7 @@ def sweep() -> str:
         within = {key for base in held for key in parts[base]["properties"]}
         paragraphs = [
             part.get("description", ""),
-            *(f"It can also contain every key of [{base}](#{base.lower()})." for base in held),
+            *(f"It can also contain any key of [{base}](#{base.lower()})." for base in held),
         ]
         text += f"## {name}\n\n" + "".join(f"{cell(paragraph)}\n\n" for paragraph in paragraphs if paragraph)
         shown = {key: value for key, value in properties.items() if key not in within}
@@ -338,7 +339,7 @@ def _kind(kind: dict[str, Any]) -> str:
     elif "prefixItems" in kind:
         word = f"[{', '.join(map(_schema_type, kind['prefixItems']))}]"
     elif kind.get("type") == "array":
-        word = f"list of {_schema_type(kind['items'])}" if kind.get("items") else "list"
+        word = f"list of {_plural(_schema_type(kind['items']))}" if kind.get("items") else "list"
     elif kind.get("type") == "object":
         inner = kind.get("additionalProperties")
         word = f"mapping from string to {_schema_type(inner)}" if isinstance(inner, dict) and inner else "mapping"
@@ -349,10 +350,19 @@ def _kind(kind: dict[str, Any]) -> str:
     )
 
 
+_PLURAL = re.compile(r"\b(string|integer|number|boolean|mapping|list)\b(?=$| or | from | to | of | ≥| >| ≤| <)")
+"""A type's word that a list or a mapping holds many of."""
+
+
+def _plural(words: str) -> str:
+    """A type's words for many values; a name and a choice stay as they are."""
+    return words if words.startswith("[") else _PLURAL.sub(r"\1s", words)
+
+
 def python() -> str:
     """The page of Python: every name of `harness.__all__` with its signature and its docstring."""
     text = "# Python API\n\n" + NOTE
-    text += "The public names of the package `harness`. For a guide with examples, see [Python](../python.md).\n\n"
+    text += "The public names in the `harness` package. For a guide with examples, see [Python](../python.md).\n\n"
     for name in sorted(harness.__all__, key=lambda exported: (exported[0].isupper(), exported)):
         value = getattr(harness, name)
         if not callable(value):

@@ -16,14 +16,14 @@ SHOWN_PROMPTS = 3
 @click.group("benchmarks", cls=HelpingGroup, invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List, show or download benchmark cards: questions, data source, grading."""
+    """List or show benchmark cards (questions, data source, grading), or download their data."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_, as_json=False)
 
 
 @command.command("list", params=json_flags("the list", "list[harness.cli.printed.lists:CardRow]"))
 def list_(as_json: bool) -> None:
-    """List all cards: questions, default samples, license, and whether the data is here."""
+    """List all cards: questions, default samples, license, and whether the data is downloaded."""
     from harness.benchmarks import catalogue
     from harness.cli.printed.lists import CardRow
 

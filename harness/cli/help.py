@@ -119,7 +119,7 @@ class Helping(click.Command):
     def _refuse_long_options(self, ctx: click.Context, args: list[str]) -> None:
         """Raise an error for a word that looks like a long option but is no flag, with similar flags."""
         if (unknown := self._unknown(ctx, args)) and not ctx.resilient_parsing:
-            self._refuse(ctx, unknown, " If it is the reference or the response, write -- before it.")
+            self._refuse(ctx, unknown, " If it is the reference or the response, put -- before it.")
 
     def _unknown(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The words before ` -- ` that look like long options but are no flags, each once."""
@@ -159,7 +159,7 @@ def _too_many(rest: Sequence[str], command: click.Command, ctx: click.Context) -
         listed = visible(",".join([benchmarks, *rest]), 200)
         return f"unexpected argument {first}: separate several benchmarks with commas, as in {listed}"
     taken = " ".join(piece for piece in pieces if piece != command.options_metavar)
-    return f"unexpected argument {first}: `{ctx.command_path}` takes {taken or 'options only'}"
+    return f"unexpected argument {first}: `{ctx.command_path}` accepts {taken or 'only options'}"
 
 
 _ALL = "harness.cli.help.all"
@@ -218,7 +218,7 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
 
         behind = f"Put engine flags after ` -- `: `{ctx.command_path} MODEL -- {name}`."
         why = refusal_of(dashed.removeprefix("--"))
-        meaning = f"You cannot set it: {as_typed(why)}." if why else behind
+        meaning = f"You cannot set this flag: {as_typed(why)}." if why else behind
     page = "--help-all" if isinstance(command, Helping) and command.first else "--help"
     listed = f"`{ctx.command_path} {page}` lists all options."
     likely = near_names(name.strip("-"), (), {flag.strip("-"): flag for flag in flags})
@@ -248,9 +248,9 @@ def _that_is(words: str) -> str:
     """The sentence on the words of a command line that are meant."""
     name, _, value = words.partition(" ")
     if name == "--serve-option":
-        return f"For the server that --serve starts, write {name} {re.sub(r'{[a-z]*}', 'VALUE', value)}."
+        return f"For the server that --serve starts, use {name} {re.sub(r'{[a-z]*}', 'VALUE', value)}."
     shown = words if name == "--extra-body" and "…" in value else name
-    return f"That is {shown} here." if name.startswith("-") else f"Here it is {name}, without a flag."
+    return f"Use {shown} instead." if name.startswith("-") else f"Use {name} instead, without a flag."
 
 
 def _name_of(parameter: click.Parameter) -> str:
@@ -326,7 +326,7 @@ def translate(group: click.Group, ctx: click.Context, args: Sequence[str]) -> in
     lines = []
     for translation in translations(args, takes):
         lines.append(translation.line())
-        none = "# no equivalent command: the arguments name no benchmark or model that the harness knows"
+        none = "# no equivalent command: the arguments contain no benchmark or model that the harness knows"
         click.echo(lines[-1] or none, err=not lines[-1])
         for reason in dict.fromkeys(translation.notes.values()):
             flags = ", ".join(flag for flag, why in translation.notes.items() if why == reason)

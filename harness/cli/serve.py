@@ -98,12 +98,14 @@ _OURS = (
     click.Option(
         ["--detach"], is_flag=True, help="Return once the server is ready. Stop it with `harness serve stop`."
     ),
-    click.Option(["--dry-run"], is_flag=True, help="Print the command line and environment without starting."),
+    click.Option(
+        ["--dry-run"], is_flag=True, help="Print the command line and environment without starting the server."
+    ),
     click.Option(
         ["--register"],
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Write the server's address to FILE (*.url) while it is ready; `harness run --base-url FOLDER` uses "
+        help="Keep the server's address in FILE (*.url) while it is ready. `harness run --base-url FOLDER` uses "
         "the servers whose files are in FOLDER.",
     ),
 )
@@ -185,7 +187,7 @@ for _name, _engine in engines.every().items():
 
 @command.command("status", params=json_flags("the list", "harness.cli.printed.lists:Servers"))
 def status(as_json: bool) -> None:
-    """List running servers, and those that ended unexpectedly."""
+    """List running servers and servers that ended unexpectedly."""
     from harness.cli.printed.lists import ServerRow, Servers
     from server_launchers.lifecycle import servers
 
@@ -203,7 +205,7 @@ def status(as_json: bool) -> None:
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Stop all servers.")
 def stop(name: str | None, everything: bool) -> None:
-    """Stop the server NAME, or the only one: SIGTERM, then SIGKILL for the process group."""
+    """Stop the server NAME, or the only running server: SIGTERM, then SIGKILL for the process group."""
     from server_launchers.lifecycle import servers
 
     stopped, survivors = servers.stop(name, all=everything)

@@ -26,11 +26,11 @@ def grade(reference: Any, response: Any, **options: Unpack[GradeKeywords]) -> Ve
     r"""Grade one response. The returned verdict explains the steps that led to it, and is truthy if the answer is
     correct.
 
-    reference, response: texts. For kind "calls" (docs/grading.md#function-calls), they are the accepted calls and the
-    list of calls made, as JSON or as Python values.
+    reference, response: strings. For kind "calls" (docs/grading.md#function-calls), the accepted calls and the list of
+    calls made, as JSON or as Python values.
 
-    The comparison runs in a separate process with a memory limit and a deadline (in seconds). The options are those of
-    `harness grade`, with the same names. Raises `UsageError`.
+    The comparison runs in a separate process with a memory limit and a deadline (in seconds). The options have the same
+    names as in `harness grade`. Raises `UsageError`.
 
     >>> verdict = harness.grade("1/2", r"so \boxed{0.5}")
     >>> verdict.outcome, bool(verdict)

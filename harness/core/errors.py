@@ -61,11 +61,10 @@ or to which a judge was asked and gave no verdict at all.
 
 
 class HarnessError(Exception):
-    """Base class of all errors of the harness. Its text says what was found and where, what was expected, and what to
-    do.
+    """Base class of all harness errors. The message says what was found and where, what was expected, and what to do.
 
-    other_settings: if stored samples cannot be mixed with new ones, the settings that differ, one per line; otherwise
-    empty.
+    other_settings: if stored samples cannot be mixed with new samples, the settings that differ, one per line;
+    otherwise empty.
     """
 
     exit_code = 2

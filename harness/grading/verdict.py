@@ -199,11 +199,11 @@ class Verdict(_Explained):
     """The verdict on one response; or, from `decide`, on an answer's text, shared by all responses that give this
     answer.
 
-    rule: name of the rule that decided. extracted: the answer as written in the response; None if there is none. span:
+    rule: name of the deciding rule. extracted: the answer as written in the response; None if there is none. span:
     start and end of the answer, in characters. vote: canonical form under which maj@k counts the answer. unextracted:
     whether the extracted answer is wrong but another box contains the right one. steps: how the verdict was reached,
-    one sentence per step, ending with the outcome, and safe to print; empty unless requested. near_miss: how a wrong
-    answer is nearly right. grader: version of the rules, or the benchmark's own verifier with the digest of its file.
+    one sentence per step, ending with the outcome, and safe to print; empty unless requested. near_miss: in what way a
+    wrong answer is almost right. grader: version of the rules, or the benchmark's own verifier with its file's digest.
     parts: number of correct parts of the answer; None if the grader reports none. call_signs: as in `Grade`; None if
     the question does not ask for calls. points: as in `Grade`; None if there are none.
     """
@@ -222,7 +222,7 @@ class Verdict(_Explained):
     points: tuple[float, float] | None = None
 
     def explained_by(self, explain: Callable[[], tuple[str, ...]]) -> Verdict:
-        """Return this verdict with its steps created by `explain` when they are first read."""
+        """Return this verdict with steps that `explain` creates when they are first accessed."""
         # By `object`, since the class is frozen. With its slot empty, the first read of `steps` calls `__getattr__`.
         object.__setattr__(self, "explain", explain)
         object.__delattr__(self, "steps")
@@ -238,7 +238,7 @@ class Verdict(_Explained):
 
     @property
     def correct(self) -> bool:
-        """Whether the response contains the reference answer as its answer."""
+        """Whether the response's answer is correct."""
         return self.outcome == "correct"
 
     def __bool__(self) -> bool:

@@ -46,7 +46,7 @@ class CommandOptions(Options):
         changed = self.changed
         for name, *others in self.apart:
             if name in changed and (other := next((each for each in others if each in changed), "")):
-                raise UsageError(f"it does not work with `{other}`: leave one of them out", field=name)
+                raise UsageError(f"it does not work with `{other}`: omit one of them", field=name)
 
 
 def prints(what: str, type_name: str, under: str = "") -> Option:
@@ -61,6 +61,6 @@ class JudgeFlag(Options):
         str | None,
         Option(under=JUDGE, metavar="MODEL[@URL|@NAME][,KEY=VALUE...]"),
     ] = None
-    """Model that decides answers left undecided by the rules, at a URL or a running server. For the keys, see
-    docs/judge.md.
+    """Model that decides answers left undecided by the rules, with its URL or the name of a running server. For the
+    keys, see docs/judge.md.
     """

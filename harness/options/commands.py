@@ -35,7 +35,7 @@ class Listed(NamedTuple):
 
 GROUPS = {
     "Serve": {
-        "serve": Listed("Start an inference server, list the running ones, or stop them."),
+        "serve": Listed("Start an inference server, or list or stop running servers."),
         "probe": Listed("Check a server for faults that would invalidate a score.", "probing:ProbeCommand"),
     },
     "Ask": {
@@ -102,7 +102,7 @@ def refusal(command: str, name: str, typed: str = "") -> UsageError | None:
     if not takers or command in takers:
         return None
     listed = ", ".join(f"`harness {taker}`" for taker in takers)
-    return UsageError(f"`harness {command}` does not take it; it is an option of {listed}", field=field)
+    return UsageError(f"`harness {command}` does not support this option; it belongs to {listed}", field=field)
 
 
 def refuse_flag(command: str, flag: str) -> None:

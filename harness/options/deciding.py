@@ -17,8 +17,8 @@ class Margin(Options):
     """The loss that decides whether a run is not worse than another."""
 
     margin: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """Smallest loss that matters: test whether the new run is less than this many points worse on the same questions.
-    Default: test for any difference.
+    """Test whether the new run is less than this many points worse on the same questions. Default: test for any
+    difference.
     """
 
 
@@ -26,18 +26,18 @@ class CompareOptions(Margin):
     """The baseline of a comparison, and the loss that matters."""
 
     baseline: Annotated[Path | None, Option()] = None
-    """Run with which all others are compared. Default: for each benchmark, the first run that includes it."""
+    """Run to compare all others with. Default: for each benchmark, the first run that includes it."""
 
 
 class CompareCommand(CompareOptions, CommandOptions):
     """Compare scored RUNS question by question with the first run, or with --baseline. A run is a run folder, or
     another tool's outputs graded by `harness score`.
 
-    For each benchmark, one line says whether a run is better on the same questions, and another whether it would be
-    better on new questions of the same kind. If the runs share several benchmarks, the last line compares their means.
-    p-values are adjusted for the number of lines (Holm's method): for two equally good runs, the chance that any line
-    shows a difference is at most 5%. This holds for a single comparison; to compare runs repeatedly as they grow, use
-    `harness race`.
+    For each benchmark, one line shows whether a run is better on the same questions, and another shows whether it would
+    be better on new questions of the same kind. If the runs share several benchmarks, the last line compares their
+    means. p-values are adjusted for the number of lines (Holm's method): if two runs are equally good, the chance that
+    any line shows a difference is at most 5%. This guarantee covers a single comparison; to compare runs repeatedly as
+    they grow, use `harness race`.
 
     Exit code with --margin: 0 if no run is worse by the margin or more, 4 if any run is, 1 if there are too few samples
     to tell or a score has no counterpart.
@@ -63,8 +63,8 @@ class GateCommand(CommandOptions):
     """Check a model against the accuracy floors in the YAML file POLICY, with a bounded false-alarm rate.
 
     Without RUN, the benchmarks are sampled in rounds until each is decided or its sample limit is reached. With RUN,
-    existing scored runs are checked. The gate writes gate.json, gate.md, gate.xml (JUnit) and gate.html (history of
-    runs), and adds a line to the policy's history. Exit code: 0 if it passes, 1 if a critical benchmark fails, 4 if it
+    existing scored runs are checked. The gate writes gate.json, gate.md, gate.xml (JUnit) and gate.html (run history),
+    and adds a line to the policy's history. Exit code: 0 if the gate passes, 1 if a critical benchmark fails, 4 if it
     is undecided or samples are missing.
 
     \b
@@ -81,8 +81,8 @@ class GateCommand(CommandOptions):
     runs: Annotated[tuple[Path, ...], Option(argument=True, metavar="[RUN]...")] = ()
     """Existing scored runs."""
     out: Annotated[Path | None, Option(metavar="FOLDER")] = None
-    """Folder of the gate; an unfinished gate in this folder is resumed. Default: that of the first RUN, or a folder
-    in results/gate-NAME/ named after the time (in CI, the commit).
+    """Gate folder. An unfinished gate in this folder is resumed. Default: the first RUN's folder, or a folder in
+    results/gate-NAME/ that is named after the time (in CI, after the commit).
     """
     dry_run: Annotated[bool, Option()] = False
     """Simulate the gate's cost and power without sending requests. The exit code is 1 if the power is below the
@@ -91,7 +91,7 @@ class GateCommand(CommandOptions):
     forget: Annotated[str | None, Option(metavar="DATE", chars=10)] = None
     """Ignore runs sampled on this date (or at this time) when estimating the variation between runs."""
     example: Annotated[bool, Option()] = False
-    """Print a commented policy to edit."""
+    """Print a commented example policy to edit."""
     as_json: Annotated[bool, prints("the decision (gate.json)", "harness.gates.decide:Gated")] = False
 
 
@@ -107,11 +107,11 @@ class VerifyOptions(Options):
 
 
 class VerifyCommand(VerifyOptions, CommandOptions):
-    """Check whether the scores of RUN agree with the model's published scores, and list settings that differ. RUN is a
-    run folder, or another tool's outputs graded by `harness score`.
+    """Check whether RUN's scores agree with the model's published scores, and list settings that differ. RUN is a run
+    folder, or another tool's outputs graded by `harness score`.
 
     If any published scores were measured with the run's settings, only these are used. A run agrees if it matches one
-    of the most precise published scores. Exit code: 0 if it agrees, 4 if it does not, 1 if it is impossible to say
+    of the most precise published scores. Exit code: 0 if it agrees, 4 if it does not, 1 if this cannot be determined
     (there are too few samples, or no source that disagrees reports its settings).
 
     \b
@@ -131,9 +131,9 @@ class PlanBasis(Margin):
     """The margin of a planned comparison, the accuracy of the model, and the prices of tokens."""
 
     accuracy: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """Your model's accuracy in %, if there is no run. The spread of published runs is scaled to it."""
+    """Your model's accuracy in %, if there is no run. The spread of published runs is scaled to this accuracy."""
     prices: Annotated[str | None, Option(metavar="IN,OUT", kind=PRICES)] = None
-    """USD per million prompt and completion tokens, such as 0.5,2. Default: the prices given to the run."""
+    """USD per million prompt and completion tokens, such as 0.5,2. Default: the run's prices."""
     recovery: Annotated[float | None, Option(least=50, below=100, kind=POINTS)] = None
     """Smallest acceptable share of the baseline's accuracy, in %. For example, 95 allows a loss of 5% of that accuracy.
     """
@@ -164,25 +164,25 @@ class PlanOptions(PlanBasis):
         super()._check()
         if sum(each is not None for each in (self.margin, self.detect, self.recovery)) > 1:
             raise UsageError(
-                "`detect`, `margin` and `recovery` are different goals: use one of them, "
-                "and run the command again for another"
+                "`detect`, `margin` and `recovery` are different goals: specify only one of them, "
+                "and rerun the command for another goal"
             )
 
 
 class PlanCommand(PlanOptions, CommandOptions):
-    """Print how many samples per question are needed to detect a true difference of --detect points (80% power), and
-    their tokens, time and cost. RUN must be scored and have at least two samples per question. It can be the first part
-    of the planned run, or an earlier run of a similar model. For a BENCHMARK or a file of your own questions, the
-    spread of published runs is used, scaled to your model's --accuracy. With BENCHMARK:SAMPLES or RUN:SAMPLES, print
-    the minimum detectable difference instead.
+    """Print how many samples per question are needed to detect a true difference of --detect points (80% power), along
+    with the required tokens, time and cost. RUN must be scored and have at least two samples per question. It can be
+    the first part of the planned run, or an earlier run of a similar model. For a BENCHMARK or a file of your own
+    questions, the spread of published runs is used, scaled to your model's --accuracy. With BENCHMARK:SAMPLES or
+    RUN:SAMPLES, print the minimum detectable difference instead.
 
     The difference is between two new runs of equal size on the same questions. Several benchmarks are planned for a
     single `harness compare`, which corrects their p-values together, so each benchmark needs more samples than it would
     alone.
 
     --margin plans enough samples to show, with 80% power if both models are equally good, that a new run is less than
-    this many points worse. --recovery does the same for a percentage of the baseline's accuracy that the new run must
-    exceed.
+    this many points worse. --recovery does the same, with the limit given as the percentage of the baseline's accuracy
+    that the new run must exceed.
 
     \b
     harness run aime24:2 … && harness score results/mine && harness plan results/mine --detect 2

@@ -52,8 +52,8 @@ class ReportCommand(ReportOptions, CommandOptions):
     """Print one table for RUNS, with a column per benchmark, and write it as Markdown, CSV, LaTeX and HTML.
 
     A run is a run folder, a sweep's folder (all its runs), or another tool's outputs graded by `harness score`. Files
-    are written to --out. The default of --out is the run folder or, for several runs, the parent folder of the first
-    run. The exit code is 1 if no run is scored.
+    are written to --out. By default, this is the run folder or, for several runs, the first run's parent folder. The
+    exit code is 1 if no run is scored.
 
     \b
     harness report results/base
@@ -80,7 +80,7 @@ class ExportOptions(Options):
     to: Annotated[
         str,
         Option(
-            computed=f"Format: {', '.join(extensions('exporter'))}, or a plug-in's (docs/exports.md).",
+            computed=f"Format: {', '.join(extensions('exporter'))}, or a plug-in's format (docs/exports.md).",
             metavar="FORMAT",
         ),
     ]
@@ -89,7 +89,7 @@ class ExportOptions(Options):
     take: Annotated[Literal["correct", "all"] | None, Option()] = None
     """Samples to export. Default: correct for training data, otherwise all."""
     shortest: Annotated[int | None, Option(metavar="N", least=1)] = None
-    """Export at most the N shortest samples of each question."""
+    """Export only the N shortest samples of each question."""
     finish_reasons: Annotated[tuple[str, ...] | None, Option(flag="finish-reason", metavar="REASON", kind=REASONS)] = (
         None
     )
@@ -99,19 +99,21 @@ class ExportOptions(Options):
     distinct: Annotated[bool | None, Option()] = None
     """Export identical replies to a question only once. Default: yes for training data, otherwise no."""
     reasoning: Annotated[bool, Option()] = True
-    """Leave the model's reasoning out of training data."""
+    """Omit the model's reasoning from training data."""
     solution_key: Annotated[str | None, Option(metavar="COLUMN", chars=1)] = None
-    """Instead of replies, export the benchmark's own solutions from this column of its data. RUN is then a benchmark
-    name.
+    """Instead of replies, export the benchmark's own solutions from this column of its data. In that case, RUN is a
+    benchmark name.
     """
     prompt: Annotated[str | None, Option()] = None
     """Prompt template for the questions when --solution-key is used. Default: the card's prompt."""
     i_know: Annotated[bool, Option()] = False
-    """Allow exporting benchmarks as training data, and questions whose authors ask that they not be published."""
+    """Allow exporting benchmarks as training data, and exporting questions whose authors ask that they not be
+    published.
+    """
 
 
 class ExportCommand(ExportOptions, CommandOptions):
-    """Write each RUN in another tool's format: a folder with one file per benchmark.
+    """Export each RUN to another tool's format, as a folder with one file per benchmark.
 
     \b
     harness export results/limo --to sharegpt
@@ -123,7 +125,7 @@ class ExportCommand(ExportOptions, CommandOptions):
 
     runs: Annotated[tuple[Path, ...], Option(argument=True)]
     """The runs, or the benchmark whose solutions are written."""
-    as_json: Annotated[bool, prints("what was written", "harness.cli.printed.ends:Exported")] = False
+    as_json: Annotated[bool, prints("what was exported", "harness.cli.printed.ends:Exported")] = False
 
 
 class AuditOptions(Options):
@@ -136,20 +138,21 @@ class AuditOptions(Options):
     benchmark: Annotated[str | None, Option()] = None
     """Audit only this benchmark. Default: all."""
     who: Annotated[str | None, Option(chars=1)] = None
-    """Your name, which is stored with the verdicts. Default: your user name."""
+    """Your name, stored with the verdicts. Default: your user name."""
     out: Annotated[Path | None, Option()] = None
     """Write the samples that need a verdict to this file, as JSON Lines."""
     verdicts: Annotated[Path | None, Option()] = None
-    """Read the verdicts from this file, written by `out` and then filled in by a person."""
+    """Read the verdicts from this file, which was written by `out` and then filled in by hand."""
 
 
 class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
-    """Grade samples of the scored RUN by hand, without seeing the grader's verdicts, and print the resulting accuracy.
+    """Grade samples from a scored RUN by hand, without seeing the grader's verdicts, and print the resulting accuracy.
 
     A score's interval does not account for the grader's errors. An audit estimates these errors from randomly drawn
-    samples that you grade: some from those marked correct and some from the rest, or only samples that a judge
-    decided. You can stop at any sample and resume later. Your verdicts are stored as corrections. The score stays the
-    same; the audited accuracy is printed separately, with an interval that accounts for the grader's errors.
+    samples that you grade. Some are drawn from the samples marked correct and some from the rest, or only from the
+    samples that a judge decided. You can stop at any sample and resume later. Your verdicts are stored as corrections.
+    The score stays the same; the audited accuracy is printed separately, with an interval that accounts for the
+    grader's errors.
 
     \b
     harness audit results/r1
@@ -162,7 +165,7 @@ class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
     run: Annotated[Path | None, Option(argument=True)] = None
     """The scored run."""
     labels: Annotated[Path | None, Option()] = None
-    """Measure the accuracy of `judge` on this file of answers that a person has labeled. Do not specify RUN with it
+    """Measure the accuracy of `judge` on this file of human-labeled answers. Cannot be combined with RUN
     (docs/judge.md).
     """
 
@@ -177,11 +180,11 @@ class GradeOptions(Options):
     kind: Annotated[Literal["auto", AnswerKind], Option()] = "auto"
     """Kind of the reference answer."""
     relative_tolerance: Annotated[float, Option(least=0)] = 0.0
-    """Largest accepted difference from the reference, as a fraction of the reference."""
+    """Maximum allowed difference from the reference, as a fraction of the reference."""
     absolute_tolerance: Annotated[float, Option(least=0)] = 0.0
-    """Largest accepted difference from the reference."""
+    """Maximum allowed difference from the reference."""
     round_to_reference: Annotated[bool, Option()] = False
-    """Accept a number that equals the reference after rounding to the reference's number of digits."""
+    """Accept a number that equals the reference when rounded to as many digits as the reference has."""
     choices: Annotated[tuple[str, ...], Option(flag="choice")] = ()
     """Text of one option of a multiple-choice question. Repeat for each option, in order."""
     tools: Annotated[Any, Option(metavar="JSON", kind=TOOLS)] = ()
@@ -191,11 +194,11 @@ class GradeOptions(Options):
     whole_reply: Annotated[bool, Option()] = False
     """Grade the whole reply instead of an extracted answer, like `whole_reply: true` in a card."""
     deadline: Annotated[float, Option(above=0, below=MAX_DEADLINE_SECONDS)] = DEADLINE_SECONDS
-    """Maximum time to grade the answer, in seconds. After that, the answer is undecided. Default: 2."""
+    """Maximum time to grade the answer, in seconds. An answer that takes longer is left undecided. Default: 2."""
 
 
 class GradeCommand(GradeOptions, CommandOptions):
-    """Grade RESPONSE (`-` reads standard input) against REFERENCE, and print the rule that decided.
+    """Grade RESPONSE (`-` reads standard input) against REFERENCE, and print the rule that determined the verdict.
 
     The last line printed is the verdict that `harness score` would store for this response. With --kind program,
     REFERENCE contains tests as JSON, which the program in RESPONSE must pass in a sandbox. With --kind calls,

@@ -28,10 +28,10 @@ class JudgeOptions(WhichServer, without=("serve",)):
     base_url: Annotated[tuple[str, ...], Option(under=JUDGE, metavar="URL")] = ()
     """URL of the judge's server. Repeatable. Default: OPENAI_BASE_URL, or the running server."""
     scope: Annotated[Literal["undecided", "wrong", "all"], Option(under=JUDGE)] = "undecided"
-    """Samples that the judge grades: only undecided ones, undecided and wrong ones, or all."""
+    """Samples that the judge grades: only undecided samples, undecided and wrong samples, or all samples."""
     prompt: Annotated[str, Option(under=JUDGE, metavar="NAME|FILE")] = "verdict"
     """The judge's prompt: verdict, limo or another named form, or a file with your own form or rubric. Default: the
-    card's form, or else verdict.
+    card's form, otherwise verdict.
     """
     override: Annotated[bool, Option(under=JUDGE)] = False
     """Let the judge's verdict replace the rules' verdict."""
@@ -53,7 +53,7 @@ class JudgeOptions(WhichServer, without=("serve",)):
 
         super()._check()
         if not self.model:
-            raise UsageError("name the judge model", field="model")
+            raise UsageError("specify the judge model", field="model")
         form_named(self.prompt)
         names = [self.model, *(juror.model for juror in self.jurors)]
         if len(set(names)) < len(names):
@@ -61,8 +61,8 @@ class JudgeOptions(WhichServer, without=("serve",)):
 
     @property
     def jurors(self) -> list[JudgeOptions]:
-        """The additional judges. Each uses these options. If one names its own server, that server is used, and the API
-        key is not sent to it.
+        """The additional judges. Each of them uses these options. If a judge specifies its own server, that server is
+        used, and the API key is not sent to it.
         """
         jurors = []
         for name in self.jury:

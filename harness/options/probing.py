@@ -18,14 +18,16 @@ class ProbeRules(Options):
 
     replies: Annotated[Path | None, Option(metavar="RUN")] = None
     """Only check whether the base model's replies in this run are as likely on this server as on the base model's
-    (vLLM, SGLang).
+    server (vLLM and SGLang only).
     """
     reference: Annotated[str | None, Option(metavar="URL[#MODEL]|NAME")] = None
-    """Server of the base model, for `replies`. Needed only once per run, because its values are stored in the run."""
+    """The base model's server, for `replies`. Required only once per run, because its values are stored in the run."""
     sampled: Annotated[Path | None, Option(metavar="RUN")] = None
-    """For `replies`: a scored run of this server, to relate points to the log-likelihood difference (docs/probe.md)."""
+    """For `replies`: a scored run of this server, used to relate the log-likelihood difference to points
+    (docs/probe.md).
+    """
     read_tokens: Annotated[int, Option(metavar="TOKENS", least=512, most=1_000_000)] = 50_000
-    """Maximum number of tokens of `replies` to read, spread over its questions. Default: 50,000."""
+    """Maximum number of tokens to read from `replies`, divided among its questions. Default: 50,000."""
     margin: Annotated[float, Option(metavar="NATS", above=0, most=10)] = 0.01
     """For `replies`: the smallest log-likelihood difference that matters, in nats per token. Default: 0.01."""
     checks: Annotated[tuple[str, ...], Option(metavar="NAME[,NAME...]", kind=COMMAS)] = ()
@@ -41,15 +43,15 @@ class ProbeRules(Options):
     quick: Annotated[bool, Option()] = False
     """Run only the checks that need just a few short requests."""
     seed: Annotated[int | None, Option()] = None
-    """Seed of the probe. Use an earlier probe's seed to repeat it. Default: random."""
+    """Seed of the probe. To repeat an earlier probe, use its seed. Default: random."""
 
     def _check(self) -> None:
         """Raise `UsageError` if an option of `replies` stands alone, or if no quick check is left."""
         super()._check()
         if self.reference is not None and self.replies is None:
-            raise UsageError("it only works with `replies`: name a run that this server sampled", field="reference")
+            raise UsageError("it requires `replies`: specify a run that was sampled on this server", field="reference")
         if self.sampled is not None and self.replies is None:
-            raise UsageError("it only works with `replies`: name the base model's run", field="sampled")
+            raise UsageError("it requires `replies`: specify the base model's run", field="sampled")
         if self.replies is not None and self.quick:
             raise UsageError("reading replies is not a quick check: remove one of the two options", field="quick")
 
@@ -72,7 +74,7 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
         super()._check()
         if odd := next((name for name in self.drop if name not in DROPPABLE), None):
             raise UsageError(
-                f"expected one of {', '.join(DROPPABLE)}: a probe sends other fields only in checks of those fields",
+                f"expected one of {', '.join(DROPPABLE)}: a probe sends other fields only to check them",
                 field="drop",
                 value=odd if odd in (*sampling_fields(), "stream") else "…",  # another text may be a key
             )
@@ -80,12 +82,11 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
 
 class ProbeCommand(ProbeOptions, CommandOptions):
     """Check the server at URL: protocol, sampling, context, chat template, load and function calls. Each check prints
-    what was sent, what came back, why it matters for a score, and how to fix it. With --replies, check whether a copy
-    is still equivalent to its base model.
+    what was sent, what came back, why it matters for a score, and how to fix it. With --replies, check whether a
+    modified copy of a model is still equivalent to its base model.
 
-    Exit code: 0 if no check found a problem that would invalidate a score, 4 if one did, 2 if there is no result,
-    because the server or the reference is unreachable or stopped responding, no check ran, or --replies is
-    inconclusive.
+    Exit code: 0 if no check found a problem that would invalidate a score, 4 if one did, and 2 if there is no result
+    (the server or the reference is unreachable or stopped responding, no check ran, or --replies is inconclusive).
 
     \b
     harness probe http://127.0.0.1:8000

@@ -14,7 +14,7 @@ DEFAULT_PORT = 8765
 
 class ShowCommand(CommandOptions):
     """Show the questions of RUN, one QUESTION with its samples, or one SAMPLE (counted from 0) in full. RUN is a run
-    folder, or a file graded by `harness score FILE`; samples of a file show their line number.
+    folder, or a file graded by `harness score FILE`; samples from a file are shown with their line numbers.
 
     With a filter, print all matching samples. The verdict filters (--correct, --wrong, --no-answer, --undecided) are
     combined with OR, all others with AND.
@@ -31,7 +31,7 @@ class ShowCommand(CommandOptions):
     question: Annotated[str | None, Option(argument=True, metavar="[QUESTION[:SAMPLE]]")] = None
     """The question."""
     benchmark: Annotated[str | None, Option()] = None
-    """Benchmark to show. Needed only if several benchmarks of the run contain QUESTION."""
+    """Benchmark to show. Required only if several of the run's benchmarks contain QUESTION."""
     correct: Annotated[bool, Option()] = False
     """Show samples that were graded correct."""
     wrong: Annotated[bool, Option()] = False
@@ -39,7 +39,7 @@ class ShowCommand(CommandOptions):
     no_answer: Annotated[bool, Option()] = False
     """Show samples without an answer."""
     undecided: Annotated[bool, Option()] = False
-    """Show samples that the grader could not decide."""
+    """Show samples that the grader left undecided."""
     cut: Annotated[bool, Option()] = False
     """Show samples that were truncated by max_tokens."""
     near_miss: Annotated[bool, Option()] = False
@@ -49,11 +49,11 @@ class ShowCommand(CommandOptions):
     disputed: Annotated[bool, Option()] = False
     """Show samples on which a second grader disagrees."""
     why: Annotated[str | None, Option(metavar="RULE|SIGN")] = None
-    """Show samples graded by this rule, or whose calls have this sign: call, fits, no_json, schema, unknown_name,
-    unread_call, cut_call, same_id.
+    """Show samples graded by this rule, or samples whose calls have this sign: call, fits, no_json, schema,
+    unknown_name, unread_call, cut_call, same_id.
     """
     grep: Annotated[str | None, Option(metavar="TEXT")] = None
-    """Show samples that contain TEXT. Lowercase letters also match uppercase."""
+    """Show samples that contain TEXT. Lowercase letters also match uppercase letters."""
     filter: Annotated[tuple[str, ...], Option(metavar="COLUMN=VALUE")] = ()
     """Show only questions with this value in their metadata. Repeatable."""
     reasoning: Annotated[bool, Option()] = False
@@ -82,10 +82,10 @@ class ViewCommand(CommandOptions):
 
 
 class StatusCommand(CommandOptions):
-    """Show what the run in the folder RUN is doing. Default: all active runs in results/, or the latest run if none is
+    """Show the status of the run in the folder RUN. Default: all active runs in results/, or the latest run if none is
     active.
 
-    RUN can also be a sweep's folder, to show its cells and active runs. The options that steer an active run are
+    RUN can also be a sweep's folder; its cells and active runs are then shown. Options that control an active run are
     recorded in its log.jsonl.
 
     \b
@@ -101,7 +101,7 @@ class StatusCommand(CommandOptions):
     as_json: Annotated[
         bool,
         prints(
-            "a list of objects, one per run (with --watch one line per second),",
+            "a list of objects, one per run (with --watch, one line per second),",
             "list[harness.cli.printed.lists:RunStatus]",
         ),
     ] = False
@@ -114,7 +114,7 @@ class StatusCommand(CommandOptions):
     resume: Annotated[bool, Option()] = False
     """Resume a paused run."""
     drain: Annotated[bool, Option()] = False
-    """Send no further requests, and end the run once those in flight have finished."""
+    """Send no more requests, and end the run once the requests in flight have finished."""
 
 
 class DoctorCommand(CommandOptions):

@@ -69,22 +69,22 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     filter: Annotated[tuple[str, ...], Option(under=ASKED, metavar="COLUMN=VALUE")] = ()
     """Use only questions with this value in this column. Repeatable."""
     shard: Annotated[str | None, Option(under=ASKED, metavar="I/N", kind=SHARD)] = None
-    """Sample only part I of N of the questions, and leave the other parts to other clients (docs/scaling.md).
+    """Sample only part I of N of the questions; other clients sample the other parts (docs/scaling.md).
 
     The part of the questions; see docs/scaling.md.
     """
     data: Annotated[str | None, Option(under=ASKED, kind=ADDRESS)] = None
     """File of questions: JSONL, JSON, CSV, Parquet or Arrow, optionally compressed (.gz, .zst)."""
     question_key: Annotated[str | None, Option(under=ASKED)] = None
-    """Column of `data` with the question."""
+    """Column of `data` that contains the question."""
     answer_key: Annotated[str | None, Option(under=ASKED)] = None
-    """Column of `data` with the reference answer."""
+    """Column of `data` that contains the reference answer."""
     choices_key: Annotated[tuple[str, ...], Option(under=ASKED, metavar="COLUMN[,COLUMN...]", kind=COMMAS)] = ()
-    """Column of `data` with the list of choices, or one column per choice (docs/benchmarks.md)."""
+    """Column of `data` that contains the list of choices, or one column per choice (docs/benchmarks.md)."""
     id_key: Annotated[str | None, Option(under=ASKED)] = None
-    """Column of `data` with the question ID. Default: id, or else a checksum of the row."""
+    """Column of `data` that contains the question ID. Default: id, otherwise a checksum of the row."""
     split: Annotated[str | None, Option(under=ASKED)] = None
-    """Split to read if `data` has several splits."""
+    """Split to read if `data` has multiple splits."""
     prompt: Annotated[str | None, Option(under=ASKED)] = None
     """Prompt name. Default: the card's."""
     system_prompt: Annotated[str | None, Option(under=ASKED)] = None
@@ -110,15 +110,15 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     # a tool, and batches
     tool: Annotated[str | None, Option(under=REQUEST, metavar="python[,LIMIT=N...]", kind=TOOL)] = None
-    """Offer the model a tool. `python` runs its code in a sandbox (docs/tools.md); `none` turns off the tool of a card
-    or preset.
+    """Offer the model a tool. `python` runs its code in a sandbox (docs/tools.md); `none` turns off a tool set by the
+    card or preset.
     """
     tool_choice: Annotated[ToolChoice | None, Option(under=REQUEST)] = None
     """For questions with tools: the model may (auto), must (required) or must not (none) call one. Default: not sent
     (auto).
     """
     parallel_calls: Annotated[bool | None, Option(under=REQUEST)] = None
-    """For questions with tools: allow several calls per reply. Default: the server's setting."""
+    """For questions with tools: allow multiple calls per reply. Default: the server's setting."""
     batch: Annotated[bool, Option(under=BATCH)] = False
     """Send all samples through the provider's batch API (half the price, takes hours) and wait. Ctrl-C leaves batches
     running; rerun to resume.
@@ -128,10 +128,11 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     rpm: Annotated[float | None, Option(under=LIMITS, above=0)] = None
     """Maximum number of requests per minute."""
     budget_tokens: Annotated[int | None, Option(under=LIMITS, metavar="N", least=1)] = None
-    """Stop before the command generates more than N tokens in total, over all stages and candidates (docs/running.md).
+    """Stop before the command generates more than N tokens in total, across all stages and candidates
+    (docs/running.md).
     """
     budget_usd: Annotated[float | None, Option(under=LIMITS, metavar="USD", above=0)] = None
-    """Stop before the command costs more than this in total, over all stages and candidates. Needs `prices`
+    """Stop before the command costs more than this in total, across all stages and candidates. Requires `prices`
     (docs/running.md).
     """
     target_error: Annotated[float | None, Option(under=LIMITS, above=0, below=50, kind=POINTS)] = None
@@ -149,16 +150,15 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     # where it is stored, and how it continues
     out: Annotated[Path | None, Option(under=RESUMING)] = None
-    """Run folder. Default: results/MODEL. An unfinished output FILE of another tool is resumed in the run folder
-    FILE.run.
+    """Run folder. Default: results/MODEL. Another tool's unfinished output FILE is resumed in the run folder FILE.run.
     """
     accept_server_change: Annotated[bool, Option(under=RESUMING)] = False
     """Resume even if the server now reports a different model, chat template or quantization."""
     canary: Annotated[bool, Option(under=RESUMING)] = True
     """Do not stop when the first samples are all empty, identical or truncated."""
     fingerprint: Annotated[bool | None, Option(under=RESUMING)] = None
-    """Check that each server gives the same replies to eight fixed prompts as at the start of the run. Default:
-    automatic (docs/provenance.md).
+    """Check that each server still replies to eight fixed prompts as it did at the start of the run. Default: automatic
+    (docs/provenance.md).
     """
 
     @property
@@ -206,7 +206,7 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
         others = ("target_error", "budget_tokens", "budget_usd", "rpm", "serve")
         if given := [name for name in others if getattr(self, name) is not None]:
             raise UsageError(
-                "it does not work with `batch`, which sends all requests at once: leave one of them out",
+                "it does not work with `batch`, which sends all requests at once: omit one of them",
                 field=given[0],
             )
         if len(self.base_url) > 1:
@@ -237,8 +237,8 @@ class RunFlags(RunOptions, CommandOptions):
     """The options of a run, as a command line has them."""
 
     serve_option: Annotated[tuple[str, ...], Option(under=WHOM, metavar="KEY=VALUE")] = ()
-    """Option of `harness serve ENGINE` for --serve, such as tp=8. engine-flag=WORD passes WORD to the engine.
-    Repeatable.
+    """`harness serve ENGINE` option for the server that --serve starts, such as tp=8. engine-flag=WORD passes WORD to
+    the engine. Repeatable.
     """
     quiet: Annotated[bool, Option(under=OUTPUT)] = False
     """Print only warnings, errors and results. Set NO_COLOR to turn off colors."""
@@ -253,8 +253,8 @@ class RunCommand(RunFlags, JudgeFlag):
     or hf://datasets/OWNER/NAME if that repository contains an eval.yaml.
 
     Run the same command again to request only missing samples, or increase --samples to extend the run. Then score it
-    with `harness score RUN_FOLDER`. A --judge is first tried on two answers; if it does not respond, nothing is
-    sampled.
+    with `harness score RUN_FOLDER`. The judge in --judge is first tested on two answers; if it does not respond,
+    nothing is sampled.
 
     \b
     harness run aime24:64 --model Qwen/QwQ-32B --base-url http://127.0.0.1:8000
@@ -270,7 +270,7 @@ class RunCommand(RunFlags, JudgeFlag):
     """
     as_json: Annotated[bool, prints("the result", "harness.cli.printed.ends:SessionEnd", OUTPUT)] = False
     dry_run: Annotated[bool, Option(under=OUTPUT)] = False
-    """Show every setting and the first prompt. Do not send requests."""
+    """Show every setting and the first prompt, without sending requests."""
     scores: Annotated[bool, Option(under=OUTPUT, flag="score")] = False
     """Score while sampling, in a separate process."""
 
@@ -278,10 +278,10 @@ class RunCommand(RunFlags, JudgeFlag):
 class RaceCommand(RunFlags, RaceRules):
     """Sample BENCHMARK with several candidates, round by round, until it is clear how each compares with the first.
 
-    A candidate consists of a name and its own options; all other options apply to every candidate. A round is one
+    A candidate consists of a name and its own options; all other options apply to every candidate. A round takes one
     sample of each question, and --samples is the maximum number of rounds. Candidates are compared after every --step
-    rounds. At least 95% of races end without a false verdict. An early "better" or "worse" is withheld as long as the
-    rounds after it contradict it. Run the same command again to resume.
+    rounds. At least 95% of races end without a false verdict. An early "better" or "worse" is withheld while later
+    rounds contradict it. Run the same command again to resume.
 
     \b
     harness race aime24:64 --base-url http://127.0.0.1:8000 --margin 1 --out races/temperature \\
@@ -295,9 +295,7 @@ class RaceCommand(RunFlags, RaceRules):
     benchmarks: Annotated[tuple[str, ...], Option(argument=True, kind=COMMAS, metavar="[BENCHMARK]")] = ()
     """NAME, NAME:SAMPLES, or a card's file."""
     candidates: Annotated[tuple[str, ...], Option(flag="candidate", metavar="'NAME KEY=VALUE …'")] = ()
-    """Name of a candidate and its run options, which are written as in Python. Repeatable; the first one is the
-    baseline.
-    """
+    """Candidate's name and its run options, spelled as in Python. Repeatable; the first candidate is the baseline."""
     samples: Annotated[int | None, Option(under=ASKED, least=1)] = None
     """Maximum number of samples per question for each candidate. Default: the card's."""
     out: Annotated[Path | None, Option(under=RESUMING)] = None
@@ -307,7 +305,7 @@ class RaceCommand(RunFlags, RaceRules):
 
 class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     """Run and score every combination listed in FILE: models × servers × prompts × sampling × benchmarks. Instead of
-    FILE you can name a SUITE (see --list), which needs a model and a server.
+    FILE, you can specify a SUITE (see --list), which requires a model and a server.
 
     Each combination is a cell. Each server is started once, runs all its cells, and is then stopped. Run the same
     command again to resume. If a cell fails, the others continue and the exit code is 1. Options given here override
@@ -341,8 +339,8 @@ class SweepCommand(RunFlags, JudgeFlag, without=("benchmarks",)):
     k: Annotated[int | None, Option(metavar="K", least=1)] = None
     """Value of k for pass@k in the tables, for all benchmarks. Default: the file's value."""
     track: Annotated[tuple[str, ...], Option(metavar="TOOL")] = ()
-    """Send the scores to wandb, mlflow, trackio or a plug-in's tracker. All checkpoints of a series go to one tracker
-    run.
+    """Send the scores to wandb, mlflow, trackio or a plug-in's tracker. All checkpoints of a series are sent to one
+    tracker run.
     """
     out: Annotated[Path | None, Option(under=RESUMING)] = None
     """Folder for cells and tables. Default: results/SWEEP_NAME."""

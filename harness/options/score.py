@@ -18,31 +18,33 @@ class OutputsOptions(Options):
     """How a file of another tool's outputs is read. Every option may be left out."""
 
     response_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Column of FILE with the response, or with a list of responses."""
+    """Column of FILE that contains the response, or a list of responses."""
     answer_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Column of FILE with the reference answer. Not needed with `benchmark`."""
+    """Column of FILE that contains the reference answer. Not needed with `benchmark`."""
     question_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Column of FILE with the question. Rows with the same question count as samples of that question."""
+    """Column of FILE that contains the question. Rows with the same question are treated as samples of that question.
+    """
     id_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Column of FILE with the question ID. If set, rows without a question are matched to `benchmark` by ID. Default:
-    `id`.
+    """Column of FILE that contains the question ID. If set, rows without a question are matched to `benchmark` by ID.
+    Default: `id`.
     """
     sample_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Column of FILE with the sample (attempt) number. Default: `sample_index`, or row order if there is none."""
+    """Column of FILE that contains the sample (attempt) number. Default: `sample_index`, otherwise the row order."""
     verdict_key: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Take verdicts from this field of FILE instead of grading: a column, metric, scorer or reward (docs/moving.md)."""
+    """Use the verdicts in this field of FILE (a column, metric, scorer or reward) instead of grading (docs/moving.md).
+    """
     errors: Annotated[Literal["missing", "wrong"] | None, Option(under=OUTPUTS)] = None
     """How to count attempts in FILE that have no verdict. Default: wrong for swe_bench, otherwise missing."""
     tool: Annotated[str | None, Option(under=OUTPUTS, flag="from", kind=TOOL)] = None
     """Tool that wrote FILE, such as lm_eval, inspect, evalscope, opencompass, sglang or nemo_skills (docs/moving.md).
     """
     benchmark: Annotated[str | None, Option(under=OUTPUTS)] = None
-    """Benchmark, or file of questions, to which FILE contains the answers. Rows are matched by question text and graded
-    against the benchmark's reference answers.
+    """Benchmark, or file of questions, that FILE answers. Rows are matched by question text and graded against the
+    benchmark's reference answers.
     """
     written_by: Annotated[str | None, Option(under=OUTPUTS, metavar="MODEL")] = None
-    """Published name of the model that wrote FILE, used to look up published scores. Default: the model named in FILE,
-    if any.
+    """Published name of the model that generated FILE, used to look up published scores. Default: the model named in
+    FILE, if any.
     """
     repeats: Annotated[Literal["auto", "samples", "questions"], Option(under=OUTPUTS)] = "auto"
     """Treat rows of FILE with the same question as samples of one question, or as separate questions."""
@@ -54,9 +56,9 @@ class JudgingCosts(Options):
     """Whether the command only says what the judge would be asked and what that costs, and the prices of its tokens."""
 
     dry_run: Annotated[bool, Option(under=JUDGE)] = False
-    """Print the number of judge requests and their maximum cost. Do not send requests."""
+    """Print the number of judge requests and their maximum cost, without sending requests."""
     prices: Annotated[str | None, Option(under=MONEY, metavar="IN,OUT", kind=PRICES)] = None
-    """The judge's prices in USD per million prompt and completion tokens, such as 0.5,2. Needed to print its cost."""
+    """The judge's prices in USD per million prompt and completion tokens, such as 0.5,2. Required to print the cost."""
 
 
 class ScoreOptions(GradingOptions, OutputsOptions):
@@ -75,9 +77,9 @@ class ScoreOptions(GradingOptions, OutputsOptions):
         """Raise `UsageError` for a step that is sent nowhere, and a series without a step."""
         super()._check()
         if self.step is not None and not self.track:
-            raise UsageError("it needs a tracker: name one with `track`", field="step")
+            raise UsageError("it requires a tracker: specify one with `track`", field="step")
         if self.series is not None and self.step is None:
-            raise UsageError("it needs `step`, the number of this run in the series", field="series")
+            raise UsageError("it requires `step`, this run's number in the series", field="series")
 
     @property
     def of_outputs(self) -> list[str]:

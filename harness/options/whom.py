@@ -39,7 +39,7 @@ def _as_server_fields(value: Any) -> Any:
     if isinstance(value, str):
         return {"engine": value}
     if isinstance(value, Mapping) and not value.get("engine"):
-        raise ValueError('expected an engine\'s name, or a mapping such as {"engine": "vllm", "tp": 8}')
+        raise ValueError('expected an engine name, or a mapping such as {"engine": "vllm", "tp": 8}')
     return value
 
 
@@ -75,7 +75,7 @@ class WhichServer(Options):
     header: Annotated[
         tuple[tuple[str, Secret], ...], Option(under=WHOM, metavar="NAME:VALUE", kind=HEADERS, secret=True)
     ] = ()
-    """Extra request header, which is never stored. Repeatable."""
+    """Extra request header (never stored). Repeatable."""
     concurrency: Annotated[int | None, Option(under=LIMITS, least=1)] = None
     """Maximum number of requests in flight. Default: the server's limit, or 64."""
 
@@ -90,16 +90,16 @@ class WhichServer(Options):
         super()._check()
         # A shell puts an empty text in the place of a variable that is not set.
         if not all(self.base_url):
-            raise UsageError("base_url is empty: give the server's address, such as http://127.0.0.1:8000")
+            raise UsageError("base_url is empty: specify the server's address, such as http://127.0.0.1:8000")
         if self.serve is not None:
             if self.base_url or self.provider:
                 others = "base_url and `provider`"
                 raise UsageError(
-                    f"it starts a server, but {others} name a running one: use either this option or those",
+                    f"it starts a server, but {others} specify a running server: use one or the other",
                     field="serve",
                 )
             if not self.model:
-                raise UsageError("it also needs `model`, the model to serve", field="serve")
+                raise UsageError("it also requires `model`, the model to serve", field="serve")
 
 
 def _body(value: Any) -> Any:
@@ -108,7 +108,7 @@ def _body(value: Any) -> Any:
     try:
         json.dumps(reveal_secrets(sealed), allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"expected values that JSON can hold ({error})") from error
+        raise ValueError(f"expected values that can be represented in JSON ({error})") from error
     return sealed
 
 
@@ -123,11 +123,10 @@ class HowWritten(Options):
     extra_body: Annotated[dict[str, Any], Option(under=REQUEST, metavar="JSON", kind=BODY)] = {}  # noqa: RUF012 - frozen
     """Fields to merge into each request body, such as '{"chat_template_kwargs": {"enable_thinking": false}}'."""
     drop: Annotated[tuple[str, ...], Option(under=REQUEST, metavar="FIELD")] = ()
-    """Request field to leave out, such as temperature. In a run, dropping `stream` requests whole replies. Repeatable.
-    """
+    """Request field to omit, such as temperature. In a run, omitting `stream` turns streaming off. Repeatable."""
 
     def _check(self) -> None:
         """Raise `UsageError` if the arguments of the chat template are no object."""
         super()._check()
         if not isinstance(self.extra_body.get("chat_template_kwargs", {}), dict):
-            raise UsageError("chat_template_kwargs: expected a JSON object; or leave it out", field="extra_body")
+            raise UsageError("chat_template_kwargs: expected a JSON object (or omit it)", field="extra_body")

@@ -23,14 +23,14 @@ class GradingOptions(Options):
     """How samples are graded."""
 
     k: Annotated[tuple[int, ...], Option(under=HEADING, metavar="K", least=1)] = ()
-    """Also print pass@K, pass^K and maj@K, for any K up to the samples per question. Repeatable.
+    """Also print pass@K, pass^K and maj@K, for any K up to the number of samples per question. Repeatable.
 
     In addition to the powers of two.
     """
     workers: Annotated[int | None, Option(under=HEADING, least=1, most=256)] = None
     """Number of grading processes. Default: one per core."""
     deadline: Annotated[float, Option(under=HEADING, above=0, below=MAX_DEADLINE_SECONDS)] = DEADLINE_SECONDS
-    """Maximum time to grade an answer, in seconds. After that, the answer is undecided. Default: 2."""
+    """Maximum time to grade an answer, in seconds. An answer that takes longer is left undecided. Default: 2."""
     sandbox: Annotated[str | None, Option(under=HEADING, metavar="KIND")] = None
     """Sandbox for programs: bwrap (bubblewrap), docker or podman. Write docker:IMAGE to use your own image. Default:
     bwrap.
@@ -40,25 +40,25 @@ class GradingOptions(Options):
     fresh: Annotated[bool, Option(under=HEADING)] = False
     """Regrade all samples, even those already graded by this version."""
     answer_from_reasoning: Annotated[bool, Option(under=HEADING)] = False
-    """Also print the accuracy if answers are taken from the reasoning when a reply has no final answer.
+    """Also print the accuracy that results if the answer is taken from the reasoning when a reply has no final answer.
 
     The grades stay as they are.
     """
     salvaged: Annotated[bool, Option(under=HEADING)] = True
-    """Leave out samples that were interrupted and then continued.
+    """Exclude samples that were interrupted and then continued.
 
     Such samples are graded in any case; this says whether they count.
     """
     also: Annotated[tuple[SecondGraderName, ...] | None, Option(under=HEADING)] = None
     """Also grade with this grader, and print how often it agrees with the rules. Repeatable."""
     also_python: Annotated[Path | None, Option(under=HEADING, metavar="FILE")] = None
-    """Python interpreter that has every grader of `also` installed. Default: the current interpreter."""
+    """Python interpreter in which all `also` graders are installed. Default: the current interpreter."""
 
     def _check(self) -> None:
         """Raise `UsageError` if `also_python` is given without `also`."""
         super()._check()
         if self.also_python is not None and not self.also:
-            raise UsageError("also_python only works with also=GRADER")
+            raise UsageError("also_python requires also=GRADER")
 
     @property
     def second_graders(self) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ BREAKDOWNS = "report_breakdowns.csv"
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A report on scored runs. In the table of paired comparisons, the baseline of a benchmark is the first run that
+    """A report on scored runs. In the table of paired comparisons, each benchmark's baseline is the first run that
     includes it.
 
     For the fields `repeat`, `title` and `cautions`, see `harness.reports.report.report`.
@@ -161,7 +161,7 @@ class Report:
         return [(run.label, run.manifest.model, score) for run, _, score in self.scores]
 
     def html(self) -> str:
-        """Return the report as a self-contained HTML page without scripts or requests. All foreign text is escaped and
+        """Return the report as a self-contained HTML page without scripts or requests. All external text is escaped and
         truncated.
         """
         from harness.reports.page import page  # Imported late: it needs Jinja, and no other format does.

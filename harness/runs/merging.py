@@ -98,7 +98,7 @@ class Merged:
 
     @property
     def complete(self) -> bool:
-        """Whether no sample is missing."""
+        """Whether the merged run has all its samples."""
         return not any(joined.n_missing for joined in self.benchmarks)
 
 

@@ -50,20 +50,20 @@ class Suite(Part, use_attribute_docstrings=True):
     title: Annotated[str, Field(min_length=1)]
     """Title of the suite."""
     source: Annotated[str, HTTPS] | None = None
-    """Address of the publication that the suite reproduces. Scores published there (in results/published/) are shown
-    next to the cells, before all other published scores.
+    """URL of the publication that the suite reproduces. Scores published there (in results/published/) are shown next
+    to the cells, ahead of all other published scores.
     """
     aggregate: Literal["mean"] = "mean"
     """How to average: the mean of the benchmarks' accuracies, with each benchmark counted once. A published mean over
     settings, such as temperatures, is shown next to it.
     """
     mean_of: Annotated[list[str], Field(min_length=1)] | None = None
-    """Names of the benchmarks in the mean. Default: all."""
+    """Names of the benchmarks to average. Default: all."""
     note: str = ""
     """Remark on the suite."""
     conditions: dict[str, dict[str, Scalar]] = Field(default_factory=dict)
-    """Name of a server → conditions that it changes (`attention_budget`, in tokens), named as in published scores. A
-    server that is not listed changes nothing.
+    """Each server's name → the conditions that it changes (`attention_budget`, in tokens), named as in published
+    scores. Servers that are not listed change nothing.
     """
 
 
@@ -82,19 +82,19 @@ class TableOptions(Part, use_attribute_docstrings=True):
     models: one table per benchmark with a row per model. benchmarks: one table per model with a row per benchmark.
     """
     shown: tuple[ColumnName, ...] = ("accuracy", "reported", "pass_at_k", "reported_at_k", "tokens")
-    """Columns of the layouts models and benchmarks, in order. reported: the score in the suite's source, or otherwise
-    in a source with the run's settings (without a suite: the nearest published score). sources: every source with its
-    score. vendor: the score reported by the model's authors. quoted: the scores that the suite's source quotes from
-    others. error_per_question: the mean over questions of sd/√n, as in SGLang's benchmark. gap: the mean log-likelihood
-    difference, from `likelihood`. previous, improvement: the previous best score that the source prints, and the gain
-    over it in points.
+    """Columns of the layouts models and benchmarks, in order. reported: the score in the suite's source, otherwise in a
+    source with the run's settings (without a suite: the nearest published score). sources: every source with its score.
+    vendor: the score reported by the model's authors. quoted: the scores that the suite's source quotes from others.
+    error_per_question: the mean over questions of sd/√n, as in SGLang's benchmark. gap: the mean log-likelihood
+    difference, from `likelihood`. previous, improvement: the previous best score according to the source, and the
+    improvement over it in points.
     """
     columns: Literal["models", "servers", "prompts", "sampling", "benchmarks"] | None = None
-    """Axis in the columns of a grid. Default: several benchmarks, unless the file is a suite or has checkpoints;
-    otherwise the first of servers, sampling, prompts and models that has several entries.
+    """Axis shown as the columns of a grid. Default: benchmarks if there are several, unless the file is a suite or has
+    checkpoints; otherwise the first of servers, sampling, prompts and models with several entries.
     """
     base: str | None = None
-    """Entry that the others are compared with. Default: the first."""
+    """Entry to compare the others with. Default: the first entry."""
     k: Count | dict[str, Count] = DEFAULT_K
     """Value of k for pass@k: one number, or one per benchmark."""
 
@@ -140,7 +140,7 @@ SPELT = {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
 def _server_fields() -> dict[str, Any]:
     """Name → type of the fields of a server's spec; the name of a flag is accepted for a field's name."""
     fields: dict[str, Any] = {
-        "engine": _described(Literal[tuple(ENGINES)], "Engine to start. Omit it if no server is to be started."),
+        "engine": _described(Literal[tuple(ENGINES)], "Engine to start. Omit it to start no server."),
         "model": _described(str, "Model to serve. Default: the cell's model."),
         "extra_flags": _described(Texts, "Flags that are passed to the engine unchanged."),
     }
@@ -177,25 +177,26 @@ Axis = Literal["models", "servers", "prompts", "sampling", "benchmarks"]
 def sweep_model() -> type[BaseModel]:
     """The pydantic model that checks a whole file."""
     run_fields, server_fields = _fields(RunOptions, OWN), _server_fields()
-    run, server = _part("Run", "Options of a run.", run_fields), _part("Server", "Options of a server.", server_fields)
+    run, server = _part("Run", "Run options.", run_fields), _part("Server", "Server options.", server_fields)
     models = _entry(
         "Model",
-        "A model with its own options. server: options to change on every server for this model.",
+        "A model with its own options. server: options to override on every server for this model.",
         "model",
         run_fields | {"server": server},
     )
     own_program = _described(Texts, "Command line of your own server, used instead of `engine`.")
     servers = _entry(
         "ServerVariant",
-        "A server to start for each model. Without engine, no server is started. run: options of runs on this server.",
+        "A server to start for each model. Without `engine`, no server is started. run: options for runs on this "
+        "server.",
         "engine",
         server_fields | {ANY_PROGRAM: own_program, "run": run},
     )
-    prompts = _entry("PromptVariant", "The prompt of the questions.", "prompt", run_fields)
+    prompts = _entry("PromptVariant", "The prompt for the questions.", "prompt", run_fields)
     sampling = _entry("SamplingVariant", "Sampling settings, or a preset.", "preset", run_fields)
     benchmarks = _entry(
         "BenchmarkEntry",
-        "A benchmark: the name of a card (NAME or NAME:SAMPLES), a card's file, or a file of questions.",
+        "A benchmark: a card name (NAME or NAME:SAMPLES), a card file, or a file of questions.",
         "benchmark",
         run_fields | {"benchmark": str},
     )
@@ -216,17 +217,20 @@ def sweep_model() -> type[BaseModel]:
             _some(Count),
             "Numbers of requests in flight. Each cell is run once with each number, to measure a load curve.",
         ),
-        "gpus": _described(Count, "Number of GPUs per server. Only needed if the sweep does not start the servers."),
-        "benchmarks": _described(_some(benchmarks), "Benchmarks to run. Required unless the extended file lists some."),
+        "gpus": _described(Count, "Number of GPUs per server. Required only if the sweep does not start the servers."),
+        "benchmarks": _described(
+            _some(benchmarks), "Benchmarks to run. Required unless the extended file lists benchmarks."
+        ),
         "except": _described(
             list[dict[Axis, str | list[str]]],
-            "Cells to leave out. Each item names entries of some axes and excludes all cells with these entries.",
+            "Cells to exclude. Each item lists entries from one or more axes, and excludes every cell that matches "
+            "on all of them.",
         ),
         "score": _part("Score", None, _fields(GradingOptions)),
         "judge": _part("Judge", None, _fields(JudgeOptions, JUDGE_OWN)),
         "table": TableOptions,
         "likelihood": _part(
-            "Likelihood", "Check how likely the base's replies are under each copy.", _reading_fields()
+            "Likelihood", "Check how likely the base model's replies are under each copy.", _reading_fields()
         ),
     }
     doc = (

@@ -238,7 +238,7 @@ def test_no_refused_option_shows_a_key_in_a_traceback(tmp_path: Path) -> None:
     assert not [text for text in texts if any(canary in text for canary in CANARIES)]
     with pytest.raises(UsageError, match=r"^samples=0: expected a number"):
         harness.run("demo", samples=0)
-    with pytest.raises(UsageError, match=r"^extra_body: expected values that JSON can hold .*bytes"):
+    with pytest.raises(UsageError, match=r"^extra_body: expected values that can be represented in JSON .*bytes"):
         harness.run("demo", extra_body={"a": b"\xff"})
 
 
@@ -253,7 +253,7 @@ def test_no_refused_option_shows_a_key_in_a_traceback(tmp_path: Path) -> None:
 def test_a_refusal_names_the_commands_that_have_the_option(command: str, option: str, takers: str) -> None:
     refused = refusal(command, option)
     assert refused is not None
-    assert refused.sentence.endswith(f"`harness {command}` does not take it; it is an option of {takers}")
+    assert refused.sentence.endswith(f"`harness {command}` does not support this option; it belongs to {takers}")
 
 
 def test_help_says_what_an_option_means_to_the_verb() -> None:

@@ -155,7 +155,7 @@ def test_all_foreign_flags_of_a_line_are_answered_at_once() -> None:
         "run", "demo", "--n_samples", "4", "--tensor-parallel-size", "2", "--nosuchflag", "--log_samples"
     ).output
     for part in (
-        "That is --samples",
+        "Use --samples instead",
         "write --serve-option tp=VALUE",
         "--nosuchflag. `cli run",
         "Every sample is stored",

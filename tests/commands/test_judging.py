@@ -378,7 +378,7 @@ def test_the_command_prints_agreement_and_cost_and_keeps_json_apart(tmp_path: Pa
         (["--serve", "vllm"], "start it by `harness serve ENGINE MODEL`, and give its address"),
         (["--judge", "m,temperature=nan"], "judge: temperature=nan: expected a finite number"),
         (["--judge", "m,vote=3"], "judge: unknown judge key vote; expected one of "),
-        (["--judge", ",scope=all"], "judge: model: name the judge model"),
+        (["--judge", ",scope=all"], "judge: model: specify the judge model"),
         (["--judge", "m,prompt=verdit"], "Did you mean verdict?"),
         (["--judge", "m@http://127.0.0.1:9"], "127.0.0.1:9"),
     ],

@@ -441,7 +441,7 @@ def test_of_several_sources_each_has_its_scores(tmp_path: Path) -> None:
     run = run_of_demo(tmp_path / "run")
     with pytest.raises(harness.UsageError, match=r"^also='mathverify': expected 'math-verify' or 'sympy'"):
         harness.score(files[0], also="mathverify")  # type: ignore[arg-type]
-    with pytest.raises(harness.UsageError, match=r"^also_python only works with also=GRADER$"):
+    with pytest.raises(harness.UsageError, match=r"^also_python requires also=GRADER$"):
         harness.score(files[0], also_python="python")
     alone = refused("score", run.path, "--benchmark", "demo")
     assert "is for files of outputs" in alone

@@ -415,11 +415,11 @@ def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, ban
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--reference", "http://127.0.0.1:1"), "it only works with --replies"),
+        (("--reference", "http://127.0.0.1:1"), "it requires --replies"),
         (("--replies", "run", "--quick"), "remove one of the two options"),
         (("--replies", "nowhere"), "there is no run at"),
         (("--checks", "replies"), "requires the option"),
-        (("--sampled", "run"), "it only works with --replies"),
+        (("--sampled", "run"), "it requires --replies"),
         (("--replies", "short"), "replies to at least two questions, found 1"),
         (("--replies", "run", "--reference", "http://127.0.0.1:9/v1"), "the reference: no server answers"),
     ],

@@ -126,8 +126,8 @@ def test_a_sweep_s_benchmark_is_sent_under_its_name_in_the_sweep(tmp_path: Path,
 def test_a_step_that_is_sent_nowhere_is_refused(tmp_path: Path, sent: list[Tracked]) -> None:
     run = write_run(tmp_path / "run", varied())
     for options, sentence in (
-        ({"step": 1}, "it needs a tracker: name one with `track`"),
-        ({"series": "s"}, "it needs `step`"),
+        ({"step": 1}, "it requires a tracker: specify one with `track`"),
+        ({"series": "s"}, "it requires `step`"),
     ):
         with pytest.raises(UsageError, match=sentence):
             harness.score(run, **options)

@@ -205,7 +205,7 @@ def test_a_signal_before_the_first_request_ends_with_a_line_on_how_to_go_on(
     assert code == 128 + signum
     line = err.splitlines()[-1]
     assert line.startswith(f"harness: stopped by {signum.name}"), line
-    assert line.endswith("the same command again goes on.") or f"Resume with: harness {verb} --data" in line
+    assert line.endswith("run the same command again to resume.") or f"Resume with: harness {verb} --data" in line
 
 
 UNRAISABLE = """

@@ -183,5 +183,5 @@ def test_the_command_prints_the_schema_of_its_json(tmp_path: Path) -> None:
 )
 def test_json_goes_without_what_prints_otherwise(tmp_path: Path, words: str) -> None:
     done = harness(tmp_path, *words.split(), "--json")
-    sentence = f"harness: --json: it does not work with {words.split()[-1]}: leave one of them out\n"
+    sentence = f"harness: --json: it does not work with {words.split()[-1]}: omit one of them\n"
     assert (done.code, done.out, done.err) == (2, "", sentence)
