@@ -176,7 +176,7 @@ def _paths(runs: Run | RunFolder | FilePath | Sequence[Run | RunFolder | FilePat
 
 @takes(MergeOptions)
 def merge(sources: Sequence[Run | RunFolder | FilePath], *, out: FilePath, **options: Unpack[MergeKeywords]) -> Merged:
-    """Merge several folders of one run (shards, or parts sampled on several machines) into the folder `out`.
+    """Merge several folders of a single run (shards, or parts sampled on several machines) into the folder `out`.
 
     Duplicate samples are merged into one. Repeat the call to add new samples. The result can be passed to
     `harness.score`. Raises `UsageError` or `StoreError`. If the folders' settings differ, the error lists the
@@ -276,7 +276,7 @@ def verify(source: Run | RunFolder | FilePath, **options: Unpack[VerifyKeywords]
 
     Returns one result per benchmark. model: name under which the model's scores are published, if the run uses a
     different name; required if another tool's outputs do not name their model. published: file or folder with your own
-    published scores. Raises `UsageError` if no score of the model is known, or `StoreError`.
+    published scores. Raises `StoreError`, or `UsageError` if no published score of the model is known.
 
     >>> (demo,) = harness.verify(run, published="our-scores.yaml")
     >>> demo.standing

@@ -54,7 +54,7 @@ class Run:
 
     @property
     def missed(self) -> str:
-        """A message that the target error was not reached; empty if it was reached or if there is none."""
+        """A message that the target error was not reached; empty if it was reached or is not set."""
         return self.outcome.missed
 
     def __fspath__(self) -> str:

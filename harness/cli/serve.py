@@ -38,9 +38,7 @@ class ServeGroup(HelpingGroup):
 
 
 @click.group("serve", cls=ServeGroup, invoke_without_command=True)
-@click.option(
-    "--models", is_flag=True, help="List the small models for the embedded server and which ones are downloaded."
-)
+@click.option("--models", is_flag=True, help="List the embedded server's small models, and show which are downloaded.")
 @click.pass_context
 def command(ctx: click.Context, models: bool) -> None:
     """Start an inference server and wait until it is ready; list or stop servers, or show their logs.

@@ -75,7 +75,7 @@ class HarnessError(Exception):
         super().__init__(self.sentence)
 
     def add(self, consequence: str) -> None:
-        """Append a sentence about the consequences of the error, which only the caller knows."""
+        """Append a sentence about the error's consequences, which only the caller knows."""
         whole = self.sentence.rstrip(".")
         self.sentence = f"{whole}{'' if whole.endswith('?') else '.'} {consequence}"
         self.args = (self.sentence,)

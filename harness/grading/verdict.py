@@ -245,7 +245,7 @@ class Verdict(_Explained):
         return self.correct
 
     def grade(self, sample: Sample) -> Grade:
-        """Return this verdict as the record that is stored as the grade of `sample`."""
+        """Return this verdict as the grade record to store for `sample`."""
         return Grade(
             benchmark=sample.benchmark,
             question_id=sample.question_id,

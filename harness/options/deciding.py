@@ -112,7 +112,7 @@ class VerifyCommand(VerifyOptions, CommandOptions):
 
     If any published scores were measured with the run's settings, only these are used. A run agrees if it matches one
     of the most precise published scores. Exit code: 0 if it agrees, 4 if it does not, 1 if this cannot be determined
-    (there are too few samples, or no source that disagrees reports its settings).
+    (there are too few samples, or none of the disagreeing sources reports its settings).
 
     \b
     harness verify results/mine && echo "as published"
@@ -176,9 +176,9 @@ class PlanCommand(PlanOptions, CommandOptions):
     questions, the spread of published runs is used, scaled to your model's --accuracy. With BENCHMARK:SAMPLES or
     RUN:SAMPLES, print the minimum detectable difference instead.
 
-    The difference is between two new runs of equal size on the same questions. Several benchmarks are planned for a
-    single `harness compare`, which corrects their p-values together, so each benchmark needs more samples than it would
-    alone.
+    The difference is between two new runs of equal size on the same questions. If there are several benchmarks, the
+    plan is for a single `harness compare`, which corrects their p-values together, so each benchmark needs more samples
+    than it would alone.
 
     --margin plans enough samples to show, with 80% power if both models are equally good, that a new run is less than
     this many points worse. --recovery does the same, with the limit given as the percentage of the baseline's accuracy

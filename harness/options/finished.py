@@ -150,7 +150,7 @@ class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
 
     A score's interval does not account for the grader's errors. An audit estimates these errors from randomly drawn
     samples that you grade. Some are drawn from the samples marked correct and some from the rest, or only from the
-    samples that a judge decided. You can stop at any sample and resume later. Your verdicts are stored as corrections.
+    samples that a judge decided. You can stop at any point and resume later. Your verdicts are stored as corrections.
     The score stays the same; the audited accuracy is printed separately, with an interval that accounts for the
     grader's errors.
 
@@ -186,7 +186,7 @@ class GradeOptions(Options):
     round_to_reference: Annotated[bool, Option()] = False
     """Accept a number that equals the reference when rounded to as many digits as the reference has."""
     choices: Annotated[tuple[str, ...], Option(flag="choice")] = ()
-    """Text of one option of a multiple-choice question. Repeat for each option, in order."""
+    """Text of one multiple-choice option. Repeat for each option, in order."""
     tools: Annotated[Any, Option(metavar="JSON", kind=TOOLS)] = ()
     """Tools offered to the model, for --kind calls: a list of {"name", "description", "parameters"}."""
     grader: Annotated[str, Option(metavar="MODULE:FUNCTION")] = "rules"

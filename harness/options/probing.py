@@ -81,9 +81,9 @@ class ProbeOptions(WhichServer, ProbeRules, HowWritten, without=NO_SERVER):
 
 
 class ProbeCommand(ProbeOptions, CommandOptions):
-    """Check the server at URL: protocol, sampling, context, chat template, load and function calls. Each check prints
-    what was sent, what came back, why it matters for a score, and how to fix it. With --replies, check whether a
-    modified copy of a model is still equivalent to its base model.
+    """Check the server at URL for problems with protocol, sampling, context, chat template, load and function calls.
+    Each check prints what was sent, what came back, why it matters for a score, and how to fix it. With --replies,
+    check whether a modified copy of a model is still equivalent to its base model.
 
     Exit code: 0 if no check found a problem that would invalidate a score, 4 if one did, and 2 if there is no result
     (the server or the reference is unreachable or stopped responding, no check ran, or --replies is inconclusive).

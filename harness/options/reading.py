@@ -45,7 +45,7 @@ class ShowCommand(CommandOptions):
     near_miss: Annotated[bool, Option()] = False
     r"""Show near misses: the correct answer, but in a different \boxed{}, form or unit, or not rounded."""
     anomaly: Annotated[bool, Option()] = False
-    """Show samples that look broken: repetition, garbled or empty text."""
+    """Show samples that look broken: repetitive, garbled or empty text."""
     disputed: Annotated[bool, Option()] = False
     """Show samples on which a second grader disagrees."""
     why: Annotated[str | None, Option(metavar="RULE|SIGN")] = None

@@ -110,8 +110,8 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
 
     # a tool, and batches
     tool: Annotated[str | None, Option(under=REQUEST, metavar="python[,LIMIT=N...]", kind=TOOL)] = None
-    """Offer the model a tool. `python` runs its code in a sandbox (docs/tools.md); `none` turns off a tool set by the
-    card or preset.
+    """Offer the model a tool. `python` runs the model's code in a sandbox (docs/tools.md); `none` turns off a tool set
+    by the card or preset.
     """
     tool_choice: Annotated[ToolChoice | None, Option(under=REQUEST)] = None
     """For questions with tools: the model may (auto), must (required) or must not (none) call one. Default: not sent
@@ -120,8 +120,8 @@ class RunOptions(WhichServer, SamplingOptions, HowWritten):
     parallel_calls: Annotated[bool | None, Option(under=REQUEST)] = None
     """For questions with tools: allow multiple calls per reply. Default: the server's setting."""
     batch: Annotated[bool, Option(under=BATCH)] = False
-    """Send all samples through the provider's batch API (half the price, takes hours) and wait. Ctrl-C leaves batches
-    running; rerun to resume.
+    """Send all samples through the provider's batch API (half the price, but takes hours) and wait for them. Ctrl-C
+    leaves batches running; rerun to resume.
     """
 
     # limits of a session

@@ -212,10 +212,10 @@ def sweep_model() -> type[BaseModel]:
         "prompts": _some(prompts),
         "sampling": _some(sampling),
         "repeat": _described(Count, "Number of runs per cell, with the seeds 1, 2, …"),
-        "samples": _described(_some(Count), "Numbers of samples per question. Each cell is run once with each number."),
+        "samples": _described(_some(Count), "Sample counts per question. Each cell is run once with each count."),
         "concurrency": _described(
             _some(Count),
-            "Numbers of requests in flight. Each cell is run once with each number, to measure a load curve.",
+            "Maximum numbers of requests in flight. Each cell is run once with each number, to measure a load curve.",
         ),
         "gpus": _described(Count, "Number of GPUs per server. Required only if the sweep does not start the servers."),
         "benchmarks": _described(
