@@ -323,7 +323,7 @@ def race(
 ) -> races.Raced:
     """Sample several candidates, round by round, until it is clear whether each is better or worse than the first.
 
-    Repeat the call to resume the race. candidates: each candidate's name → its own options; all other options apply to
+    Repeat the call to resume the race. candidates: each candidate's own options, by name; all other options apply to
     every candidate. The option `samples` is the maximum number of samples per question for each candidate. margin:
     candidates that differ by less than this many points are considered equal. step: number of rounds between
     comparisons; on_look is called after each comparison. The result has the attributes `standings`, `decided`,

@@ -52,7 +52,7 @@ def formats() -> dict[str, Exporter]:
 class Written:
     """The result of an export: files in `folder` or its subfolders.
 
-    left_out: benchmark → reason → number of samples that were not exported for this reason.
+    left_out: number of samples that were not exported, by benchmark and reason.
     """
 
     folder: Path

@@ -62,8 +62,8 @@ class Suite(Part, use_attribute_docstrings=True):
     note: str = ""
     """Remark on the suite."""
     conditions: dict[str, dict[str, Scalar]] = Field(default_factory=dict)
-    """Each server's name → the conditions that it changes (`attention_budget`, in tokens), named as in published
-    scores. Servers that are not listed change nothing.
+    """Conditions that each server changes (`attention_budget`, in tokens), by server name; they are named as in
+    published scores. Servers that are not listed change nothing.
     """
 
 

@@ -93,7 +93,7 @@ def test_short_help_fits_a_screen_and_the_rest_is_one_flag_away(name: str) -> No
         (["run", "--input_file", "x"], "Use --data instead."),
         (["run", "--tp", "8"], "For the server that --serve starts, use --serve-option tp=VALUE."),
         (["run", "--host", "http://127.0.0.1"], "is one option: --base-url http://HOST:PORT."),
-        (["run", "--context-length", "8"], "write --serve-option max-model-len=VALUE."),
+        (["run", "--context-length", "8"], "use --serve-option max-model-len=VALUE."),
         (["run", "--attention", "x"], "A sparse attention and its budget belong to its server"),
         (["run", "--config", "x"], "are a sweep: `harness sweep FILE`."),
         (["run", "--save-path", "x"], "Use --out instead."),
