@@ -156,7 +156,7 @@ def test_all_foreign_flags_of_a_line_are_answered_at_once() -> None:
     ).output
     for part in (
         "Use --samples instead",
-        "write --serve-option tp=VALUE",
+        "use --serve-option tp=VALUE",
         "--nosuchflag. `cli run",
         "Every sample is stored",
     ):
