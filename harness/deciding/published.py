@@ -112,7 +112,7 @@ class PublishedScore:
     server: str = ""
     """Provider or engine that served the model; empty for the authors' own service, or if unknown."""
     replies: int | None = None
-    """Number of replies containing calls on which the schema accuracy is based."""
+    """Number of replies (with calls) that the schema accuracy is based on."""
     settings: Settings
     """The file's settings, overridden by the row's settings."""
     source: Source
