@@ -10,21 +10,21 @@ Methodology 24:193):
 | estimate | interval | N | s² | τ | factor |
 | --- | --- | --- | --- | --- | --- |
 | accuracy | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 | 1.96 |
-| accuracy, if a share a of the questions has one sample | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 · (1 + 10a) · N/M | 1.96 |
+| accuracy, if a fraction a of the questions has one sample | same questions | Q² / Σ 1/n_q | Σ p(1−p)/(n−1) / Q² | 2 · (1 + 10a) · N/M | 1.96 |
 | any mean | new questions | Q | sd² / Q | ½ | t, Q − 1 |
 | any mean, questions in clusters | new clusters | G = (Σ m)² / Σ m² | jackknife over clusters | ½ | t, G − 1 |
 | pass@k, pass^k, maj@k; k ≤ n/2 | same questions | Q n/k, at least Q | jackknife over samples | ½ | 1.96 |
 | pass@k, pass^k, maj@k; k > n/2 | same questions, at most | Q | p̄(1−p̄) / Q | – | 1.96 |
-| difference of two runs | same questions | – | of each run | – | 1.96 |
-| difference of two runs, one sample | same questions, at most | Q | of the pairs | 2 to 3 pairs | 1.96 |
-| difference of two runs | new questions | G | jackknife + ½/G² | – | t, G − 1 |
+| difference between two runs | same questions | – | from each run | – | 1.96 |
+| difference between two runs, one sample | same questions, at most | Q | from the pairs | 2 to 3 pairs | 1.96 |
+| difference between two runs | new questions | G | jackknife + ½/G² | – | t, G − 1 |
 | mean of benchmarks | both | – | sum of the squared half-widths | – | – |
-| audited accuracy (`audit`) | both | – | of the score and of the audit | – | 1.96 |
+| audited accuracy (`audit`) | both | – | from the score and the audit | – | 1.96 |
 | published score of the same model (`published_variance`) | – | N, M | f p̃(1−p̃)(1/N + 1/M) + r²/12 | 2 | 1.96 |
-| difference in a race (`race`) | all looks | – | of both runs, pooled | 2 | by look |
+| difference in a race (`race`) | all looks | – | from both runs, pooled | 2 | by look |
 | accuracy in a gate (`gate`) | all looks | N, M | f h(1−h)(1/N + 1/M) + b² m | 8 | by look |
-| mean tokens (`measures`) | both | – | of tokens − mean | – | t, by Σd⁴ |
-| deviation of repeated runs (`repeats`) | – | – | of one run | – | χ² |
+| mean tokens (`measures`) | both | – | from tokens − mean | – | t, by Σd⁴ |
+| deviation of repeated runs (`repeats`) | – | – | from one run | – | χ² |
 
 The τ tosses of the coin are mixed in, or cap N*, so that samples which all agree never claim an error of 0. `make simulate` prints
 the coverage of each line; `docs/method/statistics.md` shows it. At the end, what
