@@ -166,8 +166,8 @@ def run_folder() -> str:
     text += (
         "Times are in seconds, and fractions are between 0 and 1. Fields marked `?` may be absent.\n\n"
         "`<benchmark>` is the benchmark's name if the name is at most 100 bytes long and consists only of letters "
-        "(no capitals), digits (in any script) and `. _ + -`. In any other name, unsupported characters are replaced "
-        "with hyphens and a digest is appended: `My Exercises` becomes `My-Exercises-c3a6c613`.\n\n"
+        "and digits in any script (no capital letters) and `. _ + -`. In any other name, unsupported characters are "
+        "replaced with hyphens and a digest is appended: `My Exercises` becomes `My-Exercises-c3a6c613`.\n\n"
     )
     for file, records in FILES.items():
         text += f"## `{file}`\n\n"
