@@ -61,7 +61,10 @@ def read_reference(reference: Any) -> AcceptedCalls | AnyCalls:
             f'{{"calls": [{{NAME: {{PARAMETER: [accepted values]}}}}]}} ({error})'
         ) from error
     if not accepted.calls or any(len(call) != 1 for call in accepted.calls):
-        raise ValueError('is not a valid reference for calls: "calls" must list at least one call, each with one name')
+        raise ValueError(
+            'is not a valid reference for calls: "calls" must list at least one call, and each call must have '
+            "exactly one name"
+        )
     return accepted
 
 
@@ -131,7 +134,7 @@ def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, An
         calling["tool_choice"] = {"type": "function", "function": {"name": name}}
         choice = "auto" if name in names else choice
     if choice not in get_args(ToolChoice):
-        raise ValueError(f"tool_choice must be {', '.join(get_args(ToolChoice))} or name an offered tool")
+        raise ValueError(f"tool_choice must be {', '.join(get_args(ToolChoice))} or the name of an offered tool")
     if not isinstance(calling.get("parallel_tool_calls", True), bool):
         raise ValueError("parallel_tool_calls must be true or false")
     return calling

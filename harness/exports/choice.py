@@ -125,7 +125,7 @@ class ExportedBenchmark:
             if shortest is None or row.sample.key in shortest:
                 yield row
             else:
-                self.left_out[f"longer than the {most} shortest of their question"] += 1
+                self.left_out[f"longer than the {most} shortest samples of their question"] += 1
 
     def by_question(self) -> Iterator[tuple[Question, list[SampleRow]]]:
         """Yield each question that has chosen samples, in the order of the plan, with these samples sorted by index.
@@ -163,7 +163,7 @@ class ExportedBenchmark:
                 yield self._row(question, sample)
         missing = sum(planned.values()) if isinstance(planned, Mapping) else plan.total(self.questions) - n_in_plan
         if missing > 0:
-            self.left_out["missing in the run"] = missing
+            self.left_out["missing from the run"] = missing
 
     def _refused(self, sample: Sample, seen: set[bytes]) -> str:
         """Why the choice leaves a sample out, apart from `shortest`; empty if it takes it.
@@ -187,7 +187,7 @@ class ExportedBenchmark:
             # Without the separators, ("ab", "c") and ("a", "bc") as reasoning and text would be equal.
             whole = f"{sample.question_id}\0{sample.reasoning or ''}\0{sample.text or ''}"
             if (reply := blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).digest()) in seen:
-                return "equal to an earlier sample"
+                return "identical to an earlier sample"
             seen.add(reply)
         return ""
 

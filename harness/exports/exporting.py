@@ -97,7 +97,7 @@ def export(
         choosing = [name for name, value in given.items() if value is not None]
         if choosing:
             raise UsageError(
-                f"{choosing[0]} selects samples, but {to} always contains all scored samples; leave it out",
+                f"{choosing[0]} selects samples, but {to} always contains all scored samples; omit this option",
                 field="to",
             )
     training = exporter.kind == "training"
@@ -130,7 +130,7 @@ def export(
     if exporter.kind != "results" and all(next(benchmark.rows(), None) is None for benchmark in benchmarks):
         named = "; ".join(_left_out(each.name, each.left_out) for each in benchmarks if each.left_out)
         advice = ". `take='all'` and `finish_reasons='any'` include more" if named else ""
-        raise UsageError(f"there is no sample to export as {to}: {named or 'the run has none'}{advice}")
+        raise UsageError(f"there are no samples to export as {to}: {named or 'the run has none'}{advice}")
     target = (out or folders[0].path / "exports" / to).absolute()
     files = tuple(exporter.write(benchmarks, target))
     return Written(target, files, {each.name: dict(each.left_out) for each in benchmarks if each.left_out})
@@ -191,13 +191,14 @@ def refuse_test_data(
         name = visible(benchmark.name, 100)
         if chosen_to_learn and catalogue.is_test_set(benchmark.name, benchmark.record.settings):
             raise UsageError(
-                f"{name} is a benchmark: a model trained on its questions can no longer be tested with them. "
-                f"Export a run of a training set (limo, or your own), or set `i_know=True` to export it "
+                f"{name} is a benchmark: a model trained on its questions can no longer be tested on them. "
+                f"Export a run of a training set (limo or your own), or set `i_know=True` to export it "
                 "anyway"
             )
         if exporter.withholds and not catalogue.may_publish(benchmark.name, benchmark.record.settings):
             raise UsageError(
-                f"the authors of {name} ask not to publish its questions, which {to} contains; to export them "
+                f"the authors of {name} ask that its questions not be published, and {to} contains them; to "
+                "export them "
                 f"for private use only, set `i_know=True`"
             )
 
@@ -263,7 +264,7 @@ def export_solutions(
     source = SolvedBenchmark(RunFolder(target), manifest, name, SampleChoice(), tuple(solved), column)
     if next(source.rows(), None) is None:
         raise UsageError(
-            f"no question of {visible(name, 80)} has text in the column {visible(column, 80)!r}; specify the "
+            f"no question in {visible(name, 80)} has text in the column {visible(column, 80)!r}; specify the "
             f"column that contains the solutions (solution_key)"
         )
     if not i_know:

@@ -86,7 +86,7 @@ def frame(folders: Sequence[RunFolder], of: Of) -> Table:
 
 def _run(label: str) -> Field:
     """The first column of a table of several runs, with the label of one of them."""
-    return Field("run", "string", "label of the run", lambda _: label)
+    return Field("run", "string", "run label", lambda _: label)
 
 
 def schema_of(fields: Sequence[Field], about: Mapping[str, str] | None = None) -> Schema:
@@ -157,9 +157,9 @@ def _json(value: Any) -> str:
 
 
 FIELDS = (
-    Field("benchmark", "string", "name of the benchmark", lambda r: r.question.benchmark),
-    Field("question_id", "string", "id of the question within the benchmark", lambda r: r.sample.question_id),
-    Field("sample_index", "int32", "index of the sample in its question, from 0", lambda r: r.sample.sample_index),
+    Field("benchmark", "string", "benchmark name", lambda r: r.question.benchmark),
+    Field("question_id", "string", "question id within the benchmark", lambda r: r.sample.question_id),
+    Field("sample_index", "int32", "sample index within the question, from 0", lambda r: r.sample.sample_index),
     Field(
         "question",
         "string",
@@ -167,32 +167,36 @@ FIELDS = (
         lambda r: _text(r.question.last_turn),
     ),
     Field("references", "list<string>", "accepted reference answers", lambda r: [*map(_text, r.question.references)]),
-    Field("kind", "string", "kind of the answer", lambda r: r.question.kind),
-    Field("metadata", "string", "level, subject and so on, as JSON", lambda r: _json(r.question.metadata)),
-    Field("text", "string", "the reply as sent; null stays null", lambda r: _text(r.sample.text)),
-    Field("reasoning", "string", "thinking that the server separated", lambda r: _text(r.sample.reasoning)),
-    Field("finish_reason", "string", "finish reason, as sent; length = truncated", lambda r: r.sample.finish_reason),
+    Field("kind", "string", "answer type", lambda r: r.question.kind),
+    Field("metadata", "string", "level, subject, etc., as JSON", lambda r: _json(r.question.metadata)),
+    Field("text", "string", "the reply as sent; null is preserved", lambda r: _text(r.sample.text)),
+    Field("reasoning", "string", "reasoning that the server returned separately", lambda r: _text(r.sample.reasoning)),
+    Field("finish_reason", "string", "finish reason as sent; length means truncated", lambda r: r.sample.finish_reason),
     Field("verdict", "string", "correct, wrong, no_answer or undecided", lambda r: r.grade and r.grade.verdict),
-    Field("correct", "bool", "the verdict is correct", lambda r: r.grade and r.grade.verdict == "correct"),
+    Field("correct", "bool", "whether the verdict is correct", lambda r: r.grade and r.grade.verdict == "correct"),
     Field("extracted", "string", "the extracted answer", lambda r: r.grade and _text(r.grade.extracted)),
     Field("rule", "string", "the rule that decided the verdict", lambda r: r.grade and r.grade.rule),
     Field("vote", "string", "canonical form of the answer", lambda r: r.grade and _text(r.grade.vote)),
-    Field("grader", "string", "name and version of the grader", lambda r: r.grade and r.grade.grader),
-    Field("graded", "string", "the grader's verdict, if a person set `verdict`", lambda r: r.graded),
-    Field("prompt_tokens", "int64", "tokens of the prompt", lambda r: r.sample.usage.prompt_tokens),
-    Field("completion_tokens", "int64", "new tokens, thinking included", lambda r: r.sample.usage.completion_tokens),
+    Field("grader", "string", "grader name and version", lambda r: r.grade and r.grade.grader),
+    Field("graded", "string", "the grader's verdict if a person set `verdict`", lambda r: r.graded),
+    Field("prompt_tokens", "int64", "prompt tokens", lambda r: r.sample.usage.prompt_tokens),
+    Field(
+        "completion_tokens", "int64", "generated tokens, including thinking", lambda r: r.sample.usage.completion_tokens
+    ),
     Field("reasoning_tokens", "int64", "thinking tokens", lambda r: r.sample.usage.reasoning_tokens),
-    Field("cached_tokens", "int64", "prompt tokens from the server's cache", lambda r: r.sample.usage.cached_tokens),
-    Field("started", "double", "when the request was sent: Unix time in seconds", lambda r: r.sample.timing.started),
+    Field(
+        "cached_tokens", "int64", "prompt tokens read from the server's cache", lambda r: r.sample.usage.cached_tokens
+    ),
+    Field("started", "double", "when the request was sent, in Unix seconds", lambda r: r.sample.timing.started),
     Field("queued", "double", "seconds from plan to request", lambda r: r.sample.timing.queued),
     Field("first_token", "double", "seconds from request to first token", lambda r: r.sample.timing.first_token),
     Field("total", "double", "seconds from request to end", lambda r: r.sample.timing.total),
-    Field("endpoint", "string", "base URL of the server; file:NAME = another tool", lambda r: r.sample.endpoint),
+    Field("endpoint", "string", "server base URL, or file:NAME for another tool's file", lambda r: r.sample.endpoint),
     Field("server_model", "string", "model name that the server reported", lambda r: r.sample.server_model),
     Field("provider", "string", "the provider behind a router", lambda r: r.sample.provider or None),
     Field("fingerprint", "string", "`system_fingerprint`, as sent", lambda r: r.sample.fingerprint),
     Field("request_id", "string", "request id that the server assigned", lambda r: r.sample.request_id),
-    Field("seed", "int64", "seed of the sample; null = none was sent", lambda r: r.sample.seed),
+    Field("seed", "int64", "sample seed; null if none was sent", lambda r: r.sample.seed),
     Field("attempts", "int32", "requests made for this sample", lambda r: r.sample.attempts),
 )
 
@@ -202,18 +206,18 @@ def _points(row: SampleRow, which: int) -> float | None:
 
 
 _OF_A_JUDGE = (
-    Field("points", "double", "points from a judge", lambda r: _points(r, 0)),
+    Field("points", "double", "points awarded by a judge", lambda r: _points(r, 0)),
     Field("points_of", "double", "maximum points", lambda r: _points(r, 1)),
     Field(
         "confidence",
         "double",
-        "as the reply states it, a fraction",
+        "confidence stated in the reply, as a fraction",
         lambda r: None if r.grade is None or isinstance(r.grade.confidence, UnsetType) else r.grade.confidence,
     ),
 )
 
 
-_STEPS = "the requests of a sample that used a tool, with calls and outputs, as JSON"
+_STEPS = "requests of a sample that used a tool, with calls and outputs, as JSON"
 _OF_A_TOOL = Field("steps", "string", _STEPS, lambda r: _json(r.sample.steps) if r.sample.steps else None)
 
 
@@ -229,7 +233,7 @@ def images_field(benchmark: ExportedBenchmark) -> Field:
         names = [image.sha256 for image in row.question.images]
         return [(folder.read(name), folder.facts(name).file_name) for name in names]
 
-    return Field("images", "images", "the images of the question, in order: bytes and path", images)
+    return Field("images", "images", "the question's images in order, as bytes and path", images)
 
 
 def fields_of(benchmarks: Sequence[ExportedBenchmark]) -> tuple[Field, ...]:

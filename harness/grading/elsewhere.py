@@ -84,7 +84,8 @@ def require_extension(grader: str) -> AnswerExtension:
     extension = extension_of(grader)
     if extension is None:
         raise UsageError(
-            f"answers of the kind {grader!r} need the extension of that name, which is not installed; `harness doctor` "
+            f"answers of type {grader!r} require the extension of the same name, which is not installed; "
+            "`harness doctor` "
             "lists the installed extensions"
         )
     return extension

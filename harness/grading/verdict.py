@@ -54,7 +54,7 @@ GRADER = f"rules/{VERSION}"
 """Name of the grader in a grade, if no verifier decided."""
 
 NEAR_MISSES: dict[NearMiss, str] = {
-    "another box": "the right answer is in a box that was not taken as the answer",
+    "another box": "the right answer is in a box that was not used as the answer",
     "form": "the right value, but not in the form that the question requires",
     "rounded": "the exact value of a rounded reference",
     "unit": "the right number with the wrong unit",
@@ -98,32 +98,32 @@ _RULES = {
     "identical": "both are the same expression, written differently",
     "exact": "both have an exact value",
     "field": "compared by one evaluation in a finite field",
-    "numeric": "evaluated with 70 digits, or more if needed; with variables, at fixed sample points",
+    "numeric": "evaluated to 70 digits (more if needed), at fixed sample points if there are variables",
     "order of factors": "equal if the letters are numbers; for matrices and vectors, the order of factors matters",
     "rounded": "the answer rounds to the reference, which may be rounded or exact",
-    "percent": "equal if the percent sign was left out, which is unclear for a number below 1: 0.3% is 0.003",
+    "percent": "equal if the percent sign was omitted, which is unclear for numbers below 1: 0.3% is 0.003",
     "decimal comma": "equal if the comma is a decimal comma; otherwise the answer is a list of two numbers",
-    "alternatives": "one side states alternatives with “or”, the other states them together",
+    "alternatives": "one side states alternatives with “or”, but the other states them together",
     "parts": "the reference names its parts, but the answer does not",
     "unsolved": "the answer is not solved, but the reference is the solution",
-    "tolerance": "within the tolerance of the benchmark",
+    "tolerance": "within the benchmark's tolerance",
     "prose": "no rule can compare the reference, which is a sentence",
     "unreadable": "the grammar cannot read the answer as mathematics",
     "verifier": "the benchmark's own verifier decided",
-    "time": "grading reached its deadline",
+    "time": "grading timed out",
     "memory": "grading needed more memory than a worker has",
     "depth": "the answer is nested too deeply",
     "crash": "grading crashed its worker",
-    "form": "the value is right, but its form is not",
+    "form": "the value is right, but its form is wrong",
     "calls": "the calls are accepted",
     UNREAD_CALL: "the text contains a call that the server did not parse: enable the tool-call parser for this model",
-    "no call": "the reply contains no call",
+    "no call": "the reply contains no calls",
     "a call": "the reply contains a call, but the reference expects none",
-    "number of calls": "more or fewer calls than accepted",
+    "number of calls": "the number of calls is not accepted",
     "name of a call": "the function called is not accepted",
     "arguments no JSON": "the arguments of a call are not a JSON object",
-    "unreadable schema": "the schema of a tool cannot be read",
-    "schema": "the arguments of a call do not match the schema of the tool",
+    "unreadable schema": "a tool's schema cannot be read",
+    "schema": "the arguments of a call do not match the tool's schema",
     "parameters": "a parameter is missing or not accepted",
     "type of a value": "a value has the wrong type",
     "value": "a value is not accepted",
@@ -330,7 +330,7 @@ def _calls_of(question: Question, sample: Sample, *, with_steps: bool) -> Extrac
     if len(answer) > MAX_WHOLE_REPLY_CHARS:
         return NOTHING._replace(call_signs=signs)
     named = " or ".join(map(quoted, question.references))
-    steps = (f"the reference {named} is compared as: calls", f"the reply calls {quoted(answer)}") if with_steps else ()
+    steps = (f"the reference {named} is compared as calls", f"the reply calls {quoted(answer)}") if with_steps else ()
     return Extraction(answer, 0, 0, "calls", steps=steps, call_signs=signs)
 
 
@@ -661,7 +661,7 @@ def _steps_of_search(question: Question, sample: Sample, extraction: Extraction 
     """Return the steps of the search in words, a sentence for each."""
     named = " or ".join(quoted(reference) for reference in question.references)
     steps = [
-        f"the reference {named} is compared as: {question.kind}"
+        f"the reference {named} is compared as type {question.kind}"
         if question.rules.grader == verifier.RULES
         else f"the reference {named} is passed to the benchmark's own function"
     ]
@@ -683,13 +683,18 @@ def _steps_of_extraction(text: str, extraction: Extraction) -> list[str]:
     # Of an answer in prose, these are all values of the reply, and too many to list.
     values = () if method in _IN_PROSE else extraction.behind
     if method == UNSTATED:
-        steps += ["the reply leaves it open: the answer is wrong only if every other value in the reply is also wrong"]
+        steps += [
+            "the reply does not settle on this answer, which is wrong only if every other value in the reply is "
+            "also wrong"
+        ]
     steps += [f"after it, the text states {quoted(value)}, which must get the same verdict" for value in values]
     passed_over = sum(1 for box in boxes_from_end(text) if not start <= box.start <= end)
     if passed_over:
         boxes = f"box{'es' if passed_over > 1 else ''} passed over"
         boxed = method in _BOXED
-        steps.append(f"{passed_over} other {boxes}: the last one counts" if boxed else f"{passed_over} {boxes}")
+        steps.append(
+            f"{passed_over} other {boxes} because only the last one counts" if boxed else f"{passed_over} {boxes}"
+        )
     return steps
 
 

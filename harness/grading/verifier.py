@@ -81,7 +81,7 @@ def require_trusted(questions: Iterable[Question]) -> None:
         if _SPELLING.fullmatch(grader) is None:
             raise UsageError(
                 f"the grader {quoted(grader)} does not have the form MODULE:FUNCTION, such as mine:is_right for the "
-                "function is_right of mine.py (no folder, no .py)"
+                "function is_right in mine.py (without the folder and .py)"
             )
         if not _trusted(grader):
             raise UsageError(
@@ -116,7 +116,7 @@ def load(grader: str) -> Verifier:
     function = getattr(importlib.import_module(module), name)
     # Unwrapped, since `functools.lru_cache` makes an object of a function that has a file.
     if not (inspect.isroutine(code := inspect.unwrap(function)) or inspect.isclass(code)):
-        raise TypeError(f"{name} is not a function but an object of type {type(code).__name__}")
+        raise TypeError(f"{name} is not a function, but an object of type {type(code).__name__}")
     if problem := plugins.uncallable(function, ("answer", "question")):
         raise TypeError(problem)
     return cast(Verifier, function)

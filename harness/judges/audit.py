@@ -85,7 +85,7 @@ def audit(opened: OpenRun, options: AuditOptions) -> list[Audit]:
         try:
             write_lines(options.out, (item for one_audit in audits for item in one_audit.items))
         except NotWritable as error:
-            error.add("Set `out` to another path")
+            error.add("Set `out` to a different path")
             raise
     return audits
 
@@ -142,7 +142,7 @@ def _check_points(points: float | None, grade: Grade | None, what: str) -> None:
     most = 0.0 if grade is None or grade.points is msgspec.UNSET else grade.points[1]
     if points is None or (most and -math.inf < points <= most):
         return
-    expected = f"at most {most:g}" if most else "a verdict, since no judge gave points"
+    expected = f"at most {most:g}" if most else "a verdict because no judge awarded points"
     raise UsageError(f"{what} are {points:g}; expected {expected}", field="verdicts")
 
 
@@ -182,8 +182,8 @@ def _check_replaceable(out: Path, verdicts: Path | None) -> None:
         unfilled = False
     if not unfilled:
         raise UsageError(
-            f"{out} already contains verdicts or other text, which would be lost; store its verdicts with `verdicts`, "
-            f"or set `out` to another file",
+            f"{out} already contains verdicts or other text that would be lost. Store its verdicts with `verdicts`, "
+            f"or set `out` to a different file",
             field="out",
         )
 
@@ -203,7 +203,7 @@ def _verdicts(
         if only not in (None, row.benchmark):
             raise UsageError(
                 f"{where} is a verdict on {visible(row.benchmark, 80)}, but `benchmark` is {visible(str(only), 80)}: "
-                "omit the option, or remove the line",
+                "omit the option or remove the line",
                 field="benchmark",
             )
         if row.benchmark not in benchmarks:
@@ -219,14 +219,14 @@ def _verdicts(
         if (row.text, row.answer) != (shown.text, shown.answer):  # as when it was written for another run
             raise UsageError(
                 f"{where}: the verdict on sample {row.sample_index} of question {quoted(row.question_id)} is for "
-                f"another reply, or for another answer in it, than {visible(opened.label, 200)} has. Nothing was "
+                f"a different reply, or a different answer, than the one in {visible(opened.label, 200)}. Nothing was "
                 "stored. Expected a file that `harness audit` wrote after the latest scoring: write one with `out`",
                 field="verdicts",
             )
         yield benchmark, row
     if not benchmarks:
         raise UsageError(
-            f"{path} contains no verdict: set `verdict` in its lines to correct, wrong or undecided",
+            f"{path} contains no verdicts: set `verdict` in its lines to correct, wrong or undecided",
             field="verdicts",
         )
 
@@ -264,7 +264,7 @@ def read_lines(path: Path, line_type: type[Line], field: str, expected: str) -> 
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", field=field) from error
     if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes, so it is not a file of {field}", field=field)
+        raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes, so it cannot be a {field} file", field=field)
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
             continue

@@ -254,8 +254,8 @@ def _tell(judge: JudgeSettings, replies: Sequence[Sample], watcher: Watcher, nam
         if ruling is None:
             watcher.warn(
                 f"the judge {name} gave no verdict when it was tested on the {which} answer: "
-                f"{_no_verdict(judge, reply)}. Answers without its verdict keep the verdict without the judge (see "
-                "docs/judge.md)"
+                f"{_no_verdict(judge, reply)}. An answer on which the judge gives no verdict keeps the verdict that it "
+                "had without the judge (see docs/judge.md)"
             )
         elif judge.prompt.gives_points or (which == "right" and judge.prompt.name.startswith(RUBRIC)):
             continue
@@ -280,7 +280,10 @@ def _trial(judge: JudgeSettings, server: JudgeServer, folder: RunFolder) -> list
     except Interrupted as error:
         # The session's own sentence says that its folder can be resumed, and this one is deleted.
         signum = error.exit_code - 128
-        stopped = f"stopped by {signal.Signals(signum).name} while the judge was being tested; nothing was sampled"
+        stopped = (
+            f"stopped by {signal.Signals(signum).name} while the judge was being tested, before any "
+            "samples were generated"
+        )
         raise Interrupted(stopped, signum) from None
     replies = {reply.question_id: reply for reply in read_samples(folder.benchmark(TRIAL.benchmark))}
     if len(replies) < len(questions):
@@ -494,8 +497,8 @@ class _Judging(JudgeRequests):
         if not n_answers or any(replies.missing for replies in stored) or not _all_mute(stored):
             return ""
         return (
-            f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the "
-            "score uses the verdicts without the judge"
+            f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdicts at all, so the "
+            "score uses the verdicts from before the judge"
         )
 
     @property
@@ -566,7 +569,7 @@ def _missing_warning(replies: Replies, n_answers: int, outcome: Outcome | None) 
     why = "" if outcome is None else f" ({_why_unanswered(outcome)})"
     return (
         f"the judge has not ruled on {len(replies.missing):,} of {count_noun(n_answers, 'answer')}{why}; these keep "
-        "the verdict they had without the judge. To ask again, run the same command"
+        "the verdicts they had without the judge. To ask again, run the same command"
     )
 
 
@@ -784,7 +787,7 @@ def _family_warning(judge: JudgeSettings, model: str) -> str:
     for each in judge.members:
         if is_of_family(each.model, model):
             name = visible(each.model, 80)
-            favours = "and judges favor their own family: use another judge to compare models"
+            favours = "and judges favor their own family; to compare models, use a different judge"
             return f"the judge {name} seems to belong to the model's family, {favours}"
     return ""
 

@@ -91,7 +91,7 @@ class LabelledPair(msgspec.Struct, frozen=True):
         try:
             points = [form.points] if form.points else [each.points for each in criteria_of(self.rubric)]
         except ValueError as error:
-            raise ValueError(f"rubric: {error}; expected a list of `criterion` with `points`") from error
+            raise ValueError(f"rubric: {error}; expected a list of items with `criterion` and `points`") from error
         lowest, most = (math.fsum(of(0.0, each) for each in points) for of in (min, max))
         if self.points is None or not lowest <= self.points <= most or self.points_of not in (None, most):
             raise ValueError(f"expected `points` of {most:g}")
@@ -147,7 +147,7 @@ class Measurement:
         stored = f" − {count_noun(expected.n_stored, 'stored reply', 'stored replies')}" if expected.n_stored else ""
         asked = f"{pairs}, each sent twice, and {len(self.requests.cases[2].case_of)} adversarial answers{stored}"
         most = expected.most(self.judge.prices)
-        return f"{count_noun(expected.n_requests, 'request')} to the judge about {asked}: {most}"
+        return f"{count_noun(expected.n_requests, 'request')} to the judge for {asked}: {most}"
 
     def ask(self) -> MeasuredJudge:
         """Ask for the missing replies, and return what they say. Raises what a run raises."""
@@ -211,7 +211,9 @@ def _labelled(path: Path, form: JudgeForm) -> Iterator[tuple[LabelledPair, Judge
             n += 1
             yield pair, label
     if not n:
-        raise UsageError(f"{path} contains no labeled pair with text after its reasoning. {_EXPECTED}", field="labels")
+        raise UsageError(
+            f"{path} contains no labeled pairs that have text after the reasoning. {_EXPECTED}", field="labels"
+        )
 
 
 def _hostile(form: JudgeForm, pairs: Sequence[LabelledPair]) -> Iterator[tuple[Key, Question, str | None]]:

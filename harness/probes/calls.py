@@ -170,7 +170,7 @@ def _cut_as_whole(reply: Reply | RequestFailed) -> str:
             codec.decode(call.arguments)
         except codec.DecodeError as error:
             if "truncated" in str(error):
-                return f"{said}, but its arguments break off: {quoted(call.arguments)!r}"
+                return f"{said}, but its arguments are incomplete: {quoted(call.arguments)!r}"
     if fault is not None and (reply.usage.completion_tokens or 0) >= CUT:
         return f"{said}: {fault.words}"
     return f"{said} but contains no call" if not reply.calls and _unread(reply) else ""
@@ -204,9 +204,14 @@ def _parsed(subject: Subject) -> Seen:
         why = "the server does not accept tools" if first.kind == "rejected" else "the request failed"
         return untested(SENT, f"{why}: {quoted(first.message)}")
     if _with_calls(subject):
-        return sound(SENT, "a call in the reply" if subject.may_force else "a call; tool_choice required is rejected")
+        return sound(
+            SENT,
+            "the reply contains a call"
+            if subject.may_force
+            else "the reply contains a call, but tool_choice required is rejected",
+        )
     if ending(first.finish_reason) == "cut":
-        return untested(SENT, f"no call within {WHOLE} tokens")
+        return untested(SENT, f"no call within the first {WHOLE} tokens")
     return _no_call(subject, first, remedy)
 
 
@@ -218,7 +223,7 @@ def _no_call(subject: Subject, first: Reply, remedy: str) -> Seen:
     plain, n = _reply(subject, "plain"), first.usage.prompt_tokens or 0
     # A count that is smaller than the prompt is no evidence.
     if isinstance(plain, Reply) and plain.usage.prompt_tokens == n >= len(ONE.split()):
-        came = f"no call; the prompt has {n} tokens with and without the tool, so the model never sees it"
+        came = f"no call; the prompt has {n} tokens with or without the tool, so the model never sees the tool"
         return warns(SENT, f"{came}: its chat template does not support tools, or {remedy}")
     if subject.may_force and subject.server.engine in PARSER_FLAGS and len(forced) == 2:
         return warns(SENT, f"no call, although tool_choice is required; {remedy}")
@@ -237,7 +242,7 @@ def _left_in_text(subject: Subject) -> Seen:
 def _cut(subject: Subject) -> Seen:
     """Cut a call by max_tokens: the reply must not say that it is whole. It counts if it comes again."""
     sent, reasons = f"{SENT}, with max_tokens {CUT}", list[str]()
-    for stream, name in ((False, "whole reply"), (True, "stream")):
+    for stream, name in ((False, "non-streamed reply"), (True, "streamed reply")):
         reply = _reply(subject, "cut", stream)
         reasons += [reply.finish_reason] if isinstance(reply, Reply) else []
         if _cut_as_whole(reply) and (came := _cut_as_whole(_ask(subject, "cut", stream))):
@@ -257,9 +262,12 @@ def _streamed(subject: Subject) -> Seen:
         streams.append(_properties(pair[1]))
         apart = [i for i, _ in enumerate(_PROPERTIES) if {w[i] for w in whole}.isdisjoint(s[i] for s in streams)]
         if not apart:
-            return sound(SENT, "streams and whole replies have the same finish reason and calls")
+            return sound(SENT, "streamed and non-streamed replies have the same finish reason and calls")
     theirs, ours = (quoted(" or ".join(sorted({each[apart[0]] for each in side}))) for side in (streams, whole))
-    return spoils(SENT, f"{_PROPERTIES[apart[0]]}: {theirs} in {ROUNDS} streams, {ours} in {ROUNDS} whole replies")
+    return spoils(
+        SENT,
+        f"{_PROPERTIES[apart[0]]}: {theirs} in {ROUNDS} streamed replies but {ours} in {ROUNDS} non-streamed replies",
+    )
 
 
 def _arguments(subject: Subject) -> Seen:
@@ -298,10 +306,10 @@ def _ids(subject: Subject) -> Seen:
     turns = [*form.answered(replies[0].turn, ["saved"] * len(calls[0])), {"role": "user", "content": AGAIN}]
     turn = _ask(subject, "forced", turns=turns)
     if isinstance(turn, RequestFailed) or not turn.calls:
-        return untested(sent, "no call in the second turn; the calls in each reply have different ids")
+        return untested(sent, "no call in the second turn; call ids within each reply are unique")
     if same := {call.id for call in turn.calls} & {*calls[0]}:
-        return spoils(sent, f"calls in two turns share an id: {quoted(', '.join(sorted(same)))}")
-    return sound(sent, f"the ids of all {sum(map(len, calls)) + len(turn.calls)} calls are unique in the conversation")
+        return spoils(sent, f"calls in different turns share an id: {quoted(', '.join(sorted(same)))}")
+    return sound(sent, f"all {sum(map(len, calls)) + len(turn.calls)} calls in the conversation have unique ids")
 
 
 def _unwanted(subject: Subject) -> Seen:
@@ -310,13 +318,16 @@ def _unwanted(subject: Subject) -> Seen:
     replies = [reply for stream in (False, True) if isinstance(reply := _reply(subject, "none", stream), Reply)]
     if any(reply.calls for reply in replies):
         return warns(sent, "a reply contains a call")
-    return sound(sent, "no reply contains a call") if replies else untested(sent, "both requests failed")
+    return sound(sent, "neither reply contains a call") if replies else untested(sent, "both requests failed")
 
 
 _check = partial(Check, group="calls", quick=False)
 
 _PARSER = "Start the engine with the tool-call parser for the model (listed in docs/calls.md), or update the engine."
-_MEND = "Update the engine, or ask the provider; until then, do not score function-calling benchmarks with this server."
+_MEND = (
+    "Update the engine or ask the provider. Until this is fixed, do not score function-calling benchmarks "
+    "on this server."
+)
 
 CHECKS = (
     _check(
@@ -325,26 +336,27 @@ CHECKS = (
     ),
     _check(
         name="call markup", look=_if_called(_left_in_text), tokens=0, mend=_PARSER,
-        why="A client does not see a call that stays in the text, so the call counts as wrong.",
+        why="Clients cannot see a call that the server leaves in the text, so the call counts as wrong.",
     ),
     _check(
         name="cut calls", look=_if_called(_cut), tokens=530, mend=_MEND,
-        why="A call truncated by max_tokens but reported as complete is run or graded with partial arguments.",
+        why="If a call truncated by max_tokens is reported as complete, it is run or graded with partial arguments.",
     ),
     _check(
         name="streamed calls", look=_if_called(_streamed), tokens=0, mend=_MEND,
-        why="Runs use streaming, so streams must contain the same calls as whole replies.",
+        why="Runs use streaming, so streamed replies must contain the same calls as non-streamed replies.",
     ),
     _check(
         name="call arguments", look=_if_called(_arguments), tokens=0, mend=_MEND,
-        why="A call counts as wrong if its arguments are not JSON or do not match the schema of its tool.",
+        why="A call counts as wrong if its arguments are not JSON or do not match the tool's schema.",
     ),
     _check(
         name="call ids", look=_ids, tokens=450, mend=_MEND,
-        why="A tool result names its call by id; with a missing or duplicate id, it reaches the wrong call.",
+        why="A tool result refers to its call by id; if the id is missing or duplicated, the result is matched "
+"to the wrong call.",
     ),
     _check(
-        name="unwanted calls", look=_if_called(_unwanted), tokens=600, mend="Offer tools only if you want calls.",
-        why="If the server ignores tool_choice none, the model may call where a question forbids it.",
+        name="unwanted calls", look=_if_called(_unwanted), tokens=600, mend="Offer tools only when you want calls.",
+        why="If the server ignores tool_choice none, the model may make calls even when a question forbids them.",
     ),
 )  # fmt: skip

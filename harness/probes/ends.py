@@ -83,8 +83,8 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
         for longer in replies[i + 1 :]:
             if shorter.is_refuted_by(longer):
                 return (
-                    f"with max_tokens {shorter.limit} the reply says stop{_after(shorter)}, "
-                    f"but with {longer.limit} it continues beyond that point"
+                    f"with max_tokens {shorter.limit}, the reply ends with finish_reason stop{_after(shorter)}, "
+                    f"but with {longer.limit}, it continues beyond that point"
                 )
     for reply in replies:
         n, limit = reply.n_tokens, reply.limit
@@ -92,11 +92,11 @@ def unnatural(replies: Sequence[Ended]) -> str | None:
             continue
         # A reply that ends by itself may count its end token.
         if n > limit + 1:
-            return f"{n} tokens came, but max_tokens was {limit}"
+            return f"the reply has {n} tokens, but max_tokens was {limit}"
         if reply.reason == "length" and n != limit:
-            return f"finish_reason length after {n} tokens of {limit}"
+            return f"finish_reason length after {n} of {limit} tokens"
         if n >= limit and reply.reason not in ("length", "stop"):
-            return f"a reply that reached max_tokens ({limit}) says finish_reason {quoted(reply.reason)!r}"
+            return f"a reply that reached max_tokens ({limit}) has finish_reason {quoted(reply.reason)!r}"
     return None
 
 
@@ -151,9 +151,9 @@ def _ends(subject: Subject) -> Seen:
     shown = ", ".join(f"{end.reason or 'no reason'}{_after(end)}" for end in ends)
     # Only a longer reply could show whether the model or a cap ended this one; a model may well end where a cap would.
     if ends[-1].reason == "stop":
-        may_be = "the model stopped, or the server has a hidden limit; see `long stream`"
+        may_be = "either the model stopped or the server has a hidden limit; see `long stream`"
         return untested(sent, f"{shown}; the reply with max_tokens {LIMITS[-1]} did not reach it: {may_be}")
-    return sound(sent, f"{shown}; no reply was truncated early (for higher hidden limits, see `long stream`)")
+    return sound(sent, f"{shown}; no reply was truncated early (for hidden limits above this range, see `long stream`)")
 
 
 def _long_stream(subject: Subject) -> Seen:
@@ -176,7 +176,7 @@ def _long_stream(subject: Subject) -> Seen:
         reply = _end_of(subject, text, limit, **goes_on)
         replies.append(reply)
         if reply.n_tokens is None:
-            return untested(sent, "without usage, the number of tokens is unknown")
+            return untested(sent, "the number of tokens is unknown because the server reports no usage")
         if reply.n_tokens >= limit - 1 and reply.reason == "length":
             return sound(sent, f"finish_reason length after {reply.n_tokens:,} tokens")
         # A reply that says `length` below its limit was cut, so the other prompts need not confirm the cap.
@@ -185,10 +185,12 @@ def _long_stream(subject: Subject) -> Seen:
     n = cap(replies)
     if n is not None:
         reasons = ", ".join(dict.fromkeys(reply.reason for reply in replies))
-        came = f"a limit of {n:,} tokens: {len(replies)} different replies end there and say {quoted(reasons)}"
+        came = (
+            f"a limit of {n:,} tokens: {len(replies)} different replies end there with finish_reason {quoted(reasons)}"
+        )
         return spoils(sent, came)
     counts = ", ".join(f"{reply.n_tokens:,}" for reply in replies)
-    return untested(sent, f"the replies ended by themselves after {counts} tokens; longer replies were not tried")
+    return untested(sent, f"the replies ended on their own after {counts} tokens; longer replies were not tried")
 
 
 CHECKS = (
@@ -197,8 +199,9 @@ CHECKS = (
         group="protocol",
         look=_ends,
         tokens=300,
-        why="A reply that is truncated early loses its answer; if it says `stop`, it is graded as finished and wrong.",
-        mend="Look for a gateway or a server setting that lowers max_tokens or rewrites finish_reason.",
+        why="A reply that is truncated early loses its answer; if its finish_reason is `stop`, it is graded as "
+        "finished and wrong.",
+        mend="Look for a gateway or server setting that lowers max_tokens or rewrites finish_reason.",
     ),
     Check(
         name="long stream",
@@ -206,7 +209,8 @@ CHECKS = (
         look=_long_stream,
         quick=False,
         tokens=1_400,
-        why="Reasoning takes thousands of tokens; a lower limit truncates long answers, whatever finish_reason says.",
-        mend="Ask the provider for the model's output token limit, or use another server.",
+        why="Reasoning can use thousands of tokens; a lower limit truncates long answers, whatever "
+        "finish_reason the server reports.",
+        mend="Ask the provider about the model's output token limit, or use another server.",
     ),
 )

@@ -134,7 +134,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     """Why the probe ended early (for example, because the server did not respond); otherwise empty."""
 
     def count(self, outcome: Outcome) -> int:
-        """Number of findings with that outcome."""
+        """Number of findings with this outcome."""
         return sum(finding.outcome == outcome for finding in self.findings)
 
     @property
@@ -218,7 +218,7 @@ def no_evidence(miscount: str) -> str:
 
 def too_slow(sent: str, words: str) -> Seen:
     """The observation if a time limit of the probe ended the check: untested, since a slow server may be sound."""
-    return untested(sent, f"too slow for this check: {quoted(words)}")
+    return untested(sent, f"the server is too slow for this check: {quoted(words)}")
 
 
 def broken_stream(sent: str, failure: RequestFailed) -> Seen:

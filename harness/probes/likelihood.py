@@ -274,7 +274,7 @@ def compare(base: str, replies: Sequence[ComparedReply], margin: float) -> Likel
     opening, after = band(f"1–{OPENING}", 0, OPENING), band("", OPENING, BANDS[0])
     template = ""
     if verdict == "differs" and abs(opening.mean) > OPENING_FACTOR * abs(after.mean) + noise.reach:
-        template = f"the gap is {opening.mean:+z.4f} in the first {OPENING} tokens and {after.mean:+z.4f} after them"
+        template = f"the gap is {opening.mean:+z.4f} over the first {OPENING} tokens and {after.mean:+z.4f} after that"
     sizes = ((abs(float(value)), n, i) for n, gap in enumerate(gaps) for i, value in enumerate(gap) if value)
     largest = heapq.nlargest(MOVED, sizes)
     return Likelihood(

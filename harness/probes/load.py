@@ -73,7 +73,7 @@ def crowd(alone: Sequence[Reply | RequestFailed], together: Sequence[tuple[int, 
 
 def _under_load(subject: Subject) -> Seen:
     """Check that many requests at once bring the same replies as one by one."""
-    sent = f"{len(PROMPTS)} greedy requests of {TOKENS} tokens, one at a time, then {AT_ONCE} at once"
+    sent = f"{len(PROMPTS)} greedy requests for {TOKENS} tokens each, first one at a time, then {AT_ONCE} concurrently"
     requests = [_inquiry(text) for text in PROMPTS]
     alone = subject.streamed(requests)
     together = subject.streamed([requests[i % len(requests)] for i in range(AT_ONCE)], at_once=AT_ONCE)
@@ -83,21 +83,23 @@ def _under_load(subject: Subject) -> Seen:
     pairs = [(i, reply) for i, reply in numbered if isinstance(reply, Reply) and isinstance(alone[i], Reply)]
     counts = crowd(alone, pairs)
     came = (
-        f"{counts['same']} of {len(pairs)} replies identical; {_median(alone):.2f} s per reply alone, "
-        f"{_median(together):.2f} s with {AT_ONCE} at once; {len(failed)} failed"
+        f"{counts['same']} of {len(pairs)} replies are identical; {_median(alone):.2f} s per reply one at a time, "
+        f"{_median(together):.2f} s with {AT_ONCE} concurrent requests; {len(failed)} failed"
     )
     # Faults of replies are reported before failures: an empty reply spoils a score silently, but a run repeats a
     # request that failed.
     if counts["swapped"]:
-        return spoils(sent, f"{came}; {counts['swapped']} of them are the reply to another prompt")
+        return spoils(sent, f"{came}; {counts['swapped']} of them belong to a different prompt")
     if counts["empty"]:
         came += f"; {counts['empty']} replies were empty under load"
         # The load is to blame only if no reply came empty without it.
         if n_lost := subject.server.n_lost:
-            return untested(sent, f"{n_lost} were also empty one at a time; see `{EMPTY}` ({came})")
+            return untested(
+                sent, f"{n_lost} replies were also empty when requested one at a time; see `{EMPTY}` ({came})"
+            )
         return spoils(sent, came)
     if counts["cut"]:
-        return spoils(sent, f"{came}; {counts['cut']} of them were truncated under load but say stop")
+        return spoils(sent, f"{came}; {counts['cut']} of them were truncated under load but have finish_reason stop")
     if failed and all(failure.kind == "timeout" for failure in failed):
         return too_slow(sent, f"{came}, the first: {failed[0].message}")
     if failed:
@@ -105,7 +107,7 @@ def _under_load(subject: Subject) -> Seen:
     if counts["same"] < MIN_SAME * len(pairs):
         if doubt := subject.doubt_of_repeats(requests):
             return untested(sent, f"{came}; {doubt}")
-        return warns(sent, f"{came}; {counts['strange']} begin differently, as replies from a different model would")
+        return warns(sent, f"{came}; {counts['strange']} begin differently, as if they came from a different model")
     return sound(sent, came)
 
 
@@ -116,7 +118,7 @@ def _prefix_cache(subject: Subject) -> Seen:
     differ in the question must not bring each other's replies.
     """
     n, shared = 2 * len(PROMPTS), len(PREFIX.split())
-    sent = f"{n} greedy requests of {TOKENS} tokens with {shared} new words in common, then half of them again"
+    sent = f"{n} greedy requests for {TOKENS} tokens that share {shared} new words, then half of them again"
     # A random number makes the shared words new, so that only the repeated requests can hit the cache.
     rng = random.Random(subject.new_seeds(1)[0])  # noqa: S311 - no secret
     number = rng.randrange(10**9)
@@ -130,11 +132,11 @@ def _prefix_cache(subject: Subject) -> Seen:
             return too_slow(sent, failed.message)
         return warns(sent, f"{len(PROMPTS) - len(pairs)} of them failed: {quoted(failed.message)}")
     same = sum(text_of(a) == text_of(b) for a, b in pairs)
-    came = f"{same} of {len(pairs)} replies identical"
+    came = f"{same} of {len(pairs)} replies are identical"
     halves = (("beginning", _begun, cold[: len(PROMPTS)]), ("end", _ended, cold[len(PROMPTS) :]))
     for where, make_prompt, half in halves:
         if copies := _copies(subject, rng, make_prompt, half):
-            return spoils(sent, f"{came}; replies to {len(PROMPTS)} questions with a common {where} {copies}")
+            return spoils(sent, f"{came}; replies to {len(PROMPTS)} questions with the same {where} {copies}")
     if same >= MIN_SAME * len(pairs):
         return sound(sent, came)
     if doubt := subject.doubt_of_repeats(requests[: len(PROMPTS)]):
@@ -168,8 +170,8 @@ def _copies(
     if share < COPIED:
         return ""
     return (
-        f"have {share:.0%} of their text in common, but only {apart:.0%} if the prompts share nothing: each gets the "
-        "reply to another prompt (seen three times)"
+        f"have {share:.0%} of their text in common, but only {apart:.0%} if the prompts share nothing: each question "
+        "is answered with the reply to another prompt (seen three times)"
     )
 
 
@@ -230,8 +232,9 @@ CHECKS = (
         by_text=True,
         quick=False,
         tokens=3_000,
-        why="Replies that fail or are empty under load are lost samples; changed texts show that runs differ.",
-        mend="Lower the concurrency; use the engine's deterministic mode if greedy text must be reproducible.",
+        why="Replies that fail or are empty under load are lost samples; if texts change under load, runs are "
+        "not reproducible.",
+        mend="Lower the concurrency. If greedy text must be reproducible, use the engine's deterministic mode.",
     ),
     Check(
         name="prefix cache",
@@ -240,8 +243,9 @@ CHECKS = (
         by_text=True,
         quick=False,
         tokens=3_500,
-        why="The second sample of a question reuses the cached prompt of the first: a cache that confuses prompts "
-        "answers another question.",
-        mend="Update the engine, or start it without prefix caching; then probe again.",
+        why="The second sample of a question reuses the prompt cached for the first; if the cache mixes up "
+        "prompts, the "
+        "reply answers a different question.",
+        mend="Update the engine, or disable prefix caching, and then probe again.",
     ),
 )

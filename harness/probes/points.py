@@ -75,11 +75,18 @@ class ExpectedPoints(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     def __str__(self) -> str:
-        times = "as many samples as theirs" if self.times <= 1 else f"about {self.times:,.0f} times as many samples"
+        times = (
+            "no more samples than those pairs had"
+            if self.times <= 1
+            else f"about {self.times:,.0f} times as many samples"
+        )
         if self.times >= MOST_TIMES:
             times = f"more than {MOST_TIMES:,} times as many samples"
         interval = f"{self.points:+z.1f} points ({self.low:+z.1f} to {self.high:+z.1f})"
-        return f"expected from {self.pairs} pairs: {interval} on {self.benchmark}; detecting it takes {times}"
+        return (
+            f"difference expected from {self.pairs} pairs: {interval} on {self.benchmark}; detecting it "
+            f"requires {times}"
+        )
 
 
 def file_of(base: RunFolder) -> Path:
@@ -92,7 +99,7 @@ def stored(base: RunFolder) -> list[Pair]:
     lines = line_file.read_appended(
         file_of(base),
         Pair,
-        "Remove the file; a sweep records its pairs again, and `probe --sampled` those of other runs.",
+        "Remove the file. A sweep will record its pairs again; for other runs, use `probe --sampled` to record them.",
         sealed=True,
     )
     return [*{(pair.copy, pair.benchmark): pair for pair in lines}.values()]
@@ -134,8 +141,11 @@ def differences(base: RunFolder, copy: RunFolder, watcher: Watcher) -> dict[str,
         ours, theirs = pair
         compared[theirs.folder.name] = compare_pair(pair)
         if apart := differences_in_curve(theirs.record, ours.record):
-            says = f"its settings differ from those of {visible(theirs.run.label, 80)}: {difference_in_words(apart[0])}"
-            raise UsageError(f"{says}. Choose a run with the same settings", field="sampled")
+            says = (
+                f"its settings differ from the settings of {visible(theirs.run.label, 80)}: "
+                f"{difference_in_words(apart[0])}"
+            )
+            raise UsageError(f"{says}. Specify a run with the same settings", field="sampled")
         for words in comparison_warnings(ours, theirs, compared[theirs.folder.name]):
             watcher.warn(f"{visible(ours.run.label, 80)} against {visible(theirs.run.label, 80)}: {words}")
     return compared

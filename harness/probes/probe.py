@@ -59,12 +59,12 @@ def select(names: Sequence[str] = (), *, quick: bool = False, checks: Sequence[C
     words = {check.name for check in checks} | {check.group for check in checks}
     for name in names:
         if name == reading.NAME and name not in words:
-            why = "this check requires the option `replies`, a run of the base model"
+            why = "this check requires the option `replies` (a run of the base model)"
             raise UsageError(why, field="checks", value=name)
         if name not in words:
             groups = ", ".join(dict.fromkeys(check.group for check in checks))
             every = ", ".join(check.name for check in checks)
-            listed = near_names(name, words) or f" The groups are {groups}; the checks are {every}."
+            listed = near_names(name, words) or f" The groups are {groups}. The checks are {every}."
             raise UsageError(f"no such check.{listed}", field="checks", value=name)
     named = [check for check in checks if not names or {check.name, check.group} & {*names}]
     return [check for check in named if check.quick or not quick]
@@ -163,14 +163,14 @@ def probe(options: ProbeOptions, watcher: Watcher | None = None) -> ProbeReport:
     """
 
     def interrupted(signum: int) -> str:
-        left = "run the same command to continue" if options.replies else "select the remaining checks with `checks`"
+        left = "run the same command to continue" if options.replies else "use `checks` to run the remaining checks"
         return f"stopped by {signal.Signals(signum).name}; {left}."
 
     watcher = watcher or Watcher()
     with Signals(interrupted):
         servers = probed(options, watcher, options)
         if len(servers) > 1:
-            raise UsageError(f"a probe tests a single server, but base_url names {len(servers)}", field="base_url")
+            raise UsageError(f"a probe tests a single server, but base_url lists {len(servers)}", field="base_url")
         (server,) = servers
         checks, names = CHECKS, options.checks
         if options.replies is not None:

@@ -121,7 +121,9 @@ class ProbedEndpoint(ProbedServer):
             wait = refusal.retry_after or pause
             if waited + wait > PATIENCE_SECONDS:
                 break
-            with channel.waiting(f"{wait:.0f} s because the server rejects requests: {self.shown(refusal.message)}"):
+            with channel.waiting(
+                f"{wait:.0f} s because the server is rejecting requests: {self.shown(refusal.message)}"
+            ):
                 time.sleep(wait)
             waited, pause = waited + wait, 2 * pause
         if answer.status != 200:
@@ -163,7 +165,7 @@ class ProbedEndpoint(ProbedServer):
                         if failed.kind != "rate_limited" or at_once > 1 or waited + wait > PATIENCE_SECONDS:
                             return failed
                         failed_words = failed.message
-                    with channel.waiting(f"{wait:.0f} s, since the server refuses: {failed_words}"):
+                    with channel.waiting(f"{wait:.0f} s because the server is rejecting requests: {failed_words}"):
                         await asyncio.sleep(wait)
                     waited, pause = waited + wait, 2 * pause
 
@@ -293,12 +295,12 @@ def _tokens(engine: str | None, body: bytes, reply: Sequence[int], by: str) -> R
             tops = [{token: each.logprob for token, each in (place or {}).items()} for place in places]
             stated = [top.get(str(sent)) for top, sent in zip(tops, reply, strict=False)]
     except (codec.DecodeError, IndexError) as error:
-        raise Refused(0, f"its reply has no log-probabilities of the prompt ({error})", by) from error
+        raise Refused(0, f"its reply contains no prompt log-probabilities ({error})", by) from error
     logprobs = [value for value in stated if value is not None]
     values = chain(logprobs, *(top.values() for top in tops))
     if odd := [value for value in values if not LEAST <= value <= MOST]:
-        raise Refused(0, f"it returns {odd[0]:g} as a log-probability; expected {LEAST:g} to 0", by)
+        raise Refused(0, f"it returns {odd[0]:g} as a log-probability; expected a value from {LEAST:g} to 0", by)
     if len(logprobs) != len(reply):
-        lack = f"it returns log-probabilities for only {len(logprobs)} of the {len(reply)} tokens that were sent"
+        lack = f"it returns log-probabilities for only {len(logprobs)} of the {len(reply)} tokens sent"
         raise Refused(0, lack, by)
     return ReadTokens(logprobs, tops if len(tops) == len(reply) else [{} for _ in reply])

@@ -159,7 +159,7 @@ def _prompt(subject: Subject) -> Seen:
         return untested(sent, "the server does not show its prompts")
     text, ids = rendered
     if len(ids) > 1 and ids[0] == ids[1]:
-        return spoils(sent, f"the prompt begins with the same token twice ({ids[0]}), a duplicate BOS")
+        return spoils(sent, f"the prompt begins with the same token twice ({ids[0]}): a duplicate BOS")
     if text.count(THINK) > 1:
         return spoils(sent, f"the prompt contains {THINK} {text.count(THINK)} times: {quoted(text[-80:])!r}")
     return sound(sent, f"{quoted(text)!r}, {len(ids)} tokens")
@@ -180,14 +180,14 @@ def _reasoning(subject: Subject) -> Seen:
     if not reply.whole and subject.server.unread:
         return untested(sent, f"the reply has no text; {subject.server.unread}")
     if reply.reasoning:
-        answer = "truncated reasoning leaves the answer empty" if not reply.text else "the answer had already started"
+        answer = "when it is truncated, the answer is empty" if not reply.text else "the answer had already begun"
         return sound(sent, f"the reasoning is in a separate field; {answer}")
     marked, rendered = THINK in reply.text or THINK_END in reply.text, _rendered(subject)
     # A prompt that ends with the mark begins the reply within the reasoning.
     if not marked and (rendered is None or not rendered[0].rstrip().endswith(THINK)):
-        return untested(sent, "the model does not reason, or its reasoning is not shown")
+        return untested(sent, "either the model does not reason, or its reasoning is not shown")
     if reply.finish_reason == "stop":
-        return untested(sent, "the reply ended by itself")
+        return untested(sent, "the reply ended before the limit")
     if THINK in reply.text:
         return sound(sent, f"the reasoning is in the text, after {THINK}")
     shown = quoted(reply.text[:60])
@@ -239,7 +239,7 @@ def _matters(subject: Subject, messages: Messages, without: Messages) -> bool | 
     return shift_of(before, after).ratio >= MIN_EFFECT
 
 
-_REACHED = {True: "reached the model", False: "never reached the model", None: "does not change the reply"}
+_REACHED = {True: "reached the model", False: "never reached the model", None: "had no visible effect on the reply"}
 """Whether a part of a conversation reached the model (`_matters`) → its words in the finding."""
 
 
@@ -247,7 +247,7 @@ def _messages(subject: Subject) -> Seen:
     """Check that the model sees the system message and the earlier turns: leaving out either must change the next
     token.
     """
-    sent = "a question with and without a system message, with and without two earlier turns"
+    sent = "a question with and without a system message, and with and without two earlier turns"
     user = {"role": "user", "content": DOOR}
     parts: dict[str, Messages] = {
         "the system message": [{"role": "system", "content": SYSTEM}],
@@ -272,7 +272,7 @@ def _added(subject: Subject) -> Seen:
     """Check that the server adds no system prompt of its own: with a system message the prompt must not be shorter than
     without one, and the prompt for one word must be short.
     """
-    sent = "a one-word prompt, alone and after a one-word system message; the prompt tokens are compared"
+    sent = "a one-word prompt, alone and after a one-word system message, to compare prompt token counts"
     user = {"role": "user", "content": "Hi"}
     alone, after = (
         subject.server.whole({**_request_body(subject.server, messages), "max_tokens": 1}).usage
@@ -295,9 +295,9 @@ CHECKS = (
         group="protocol",
         look=_reasoning,
         why="The grader looks for the answer after the reasoning. If truncated reasoning is returned as text, a guess "
-        "within it counts.",
-        mend="Start the engine with the model's reasoning parser, or without one but with a template that shows "
-        "<think>.",
+        "within it is graded as the answer.",
+        mend="Start the engine with the model's reasoning parser. Alternatively, use no parser, and a template that "
+        "shows <think>.",
     ),
     Check(
         name="prompt",
@@ -311,8 +311,8 @@ CHECKS = (
         group="template",
         look=_messages,
         tokens=400,
-        why="If a system message or an earlier turn does not reach the model, it answers a different question.",
-        mend="Look for a gateway that rewrites messages; start the engine with the model's own template.",
+        why="If a system message or earlier turn does not reach the model, the model answers a different question.",
+        mend="Look for a gateway that rewrites messages, and start the engine with the model's own template.",
     ),
     Check(
         name="added words",
@@ -320,7 +320,7 @@ CHECKS = (
         look=_added,
         why="A system prompt that you did not send makes the same weights behave like another model.",
         mend="If the model's own chat template adds it, as with Qwen2.5, nothing is wrong. Otherwise, send your "
-        "own system prompt, or ask the provider for a route that adds none.",
+        "own system prompt, or ask the provider for a route that does not add one.",
     ),
 )
 
@@ -408,13 +408,13 @@ def _long_prompt_check(subject: Subject) -> Seen:
     stated = f"a context of {subject.server.context:,}" if subject.server.context else "no context"
     # The sentence of each code word takes some five or six tokens.
     words = max(8, int((target - n_empty) / per_word) - 6 * len(DEPTHS))
-    sent = f"a prompt of {target:,.0f} tokens with {len(DEPTHS)} code words; the server reports {stated}"
+    sent = f"a prompt of {target:,.0f} tokens that contains {len(DEPTHS)} code words; the server reports {stated}"
     try:
         answer = subject.chat(needles(words, CODE_WORDS), max_tokens=RECALL_TOKENS)
     except Refused as refused:
         came = f"rejected: {quoted(refused.sentence)}"
         if subject.context is None and subject.server.context is None and refused.status:  # it may be too long
-            return untested(sent, f"{came}; set the number of tokens to try with `context`")
+            return untested(sent, f"{came}; use `context` to set the number of tokens to try")
         return spoils(sent, came)
     n = answer.usage.prompt_tokens
     got = f"the model received {n:,} tokens" if n is not None else "no usage reported"
@@ -451,11 +451,11 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
     """
     reached = {depth: True for depth, code in zip(DEPTHS, CODE_WORDS, strict=True) if code in reply.lower()}
     if len(reached) == len(DEPTHS):
-        return reached, "the reply names all code words"
+        return reached, "the reply contains all code words"
     try:
         shifts = _shifts(subject, words)
     except Refused as refused:
-        return reached, f"the reply does not name all code words: {quoted(refused.sentence)}"
+        return reached, f"the reply does not contain all code words: {quoted(refused.sentence)}"
     for depth, shift in shifts.items():
         elsewhere = [at_depth for name, at_depth in shifts.items() if name != depth]
         if shift.ratio >= MIN_EFFECT:
@@ -463,11 +463,11 @@ def _depths(subject: Subject, words: int, reply: str) -> tuple[dict[str, bool], 
         elif shift.hides_none(elsewhere):
             reached.setdefault(depth, False)
     if not all(reached.values()):
-        return reached, "changing the words there moves no log-probability by more than a repeat does"
+        return reached, "changing the words there affects the log-probabilities no more than repeating the request does"
     if len(reached) < len(DEPTHS):
         unseen = ", ".join(depth for depth in DEPTHS if depth not in reached)
-        return reached, f"repeats differ too much to show whether words at its {unseen} have an effect"
-    return reached, "other words at each depth change the log-probabilities"
+        return reached, f"repeated requests differ too much to show whether the words at the {unseen} have an effect"
+    return reached, "changing the words at any depth changes the log-probabilities"
 
 
 def _shifts(subject: Subject, words: int) -> dict[str, Shift]:
@@ -511,7 +511,7 @@ CONTEXT_CHECKS = (
         look=_long_prompt_check,
         quick=False,
         tokens=6_000,
-        why="A prompt that loses its beginning is a different question; long reasoning needs the full context.",
-        mend="Look for a gateway that truncates prompts, and start the engine with the context that it reports.",
+        why="A prompt that loses its beginning is a different question, and long reasoning needs the full context.",
+        mend="Look for a gateway that truncates prompts, and start the engine with the context length that it reports.",
     ),
 )

@@ -89,7 +89,7 @@ def _streaming(subject: Subject) -> Seen:
         seen, reply = _stream_beside_whole(subject, text)
         if seen.outcome != "sound" or len(set(reply)) >= MIN_DISTINCT:
             return seen
-    return untested(seen.sent, f"all {TRIED} replies repeat a few characters, so a lost piece would not show")
+    return untested(seen.sent, f"all {TRIED} replies repeat a few characters, so missing text could not be detected")
 
 
 def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
@@ -97,7 +97,7 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
     failed).
     """
     inquiry = Inquiry(prompt, {"max_tokens": LONG, "temperature": 0})
-    sent = f"one greedy request of {LONG} tokens, streamed and whole"
+    sent = f"one greedy request for {LONG} tokens, streamed and non-streamed"
     streams: list[tuple[str, str | None]] = []
     wholes: list[tuple[str, str | None]] = []
     for _ in range(ROUNDS):  # A batch may change greedy text, so one stream that equals one whole reply is enough.
@@ -109,31 +109,37 @@ def _stream_beside_whole(subject: Subject, prompt: str) -> tuple[Seen, str]:
         wholes.append((_complete(whole.whole), whole.finish_reason))
         if set(streams) & set(wholes):
             notes = f"; noted: {', '.join(streamed.notes)}" if streamed.notes else ""
-            came = f"{len(wholes[-1][0])} characters, identical in the stream and the whole reply{notes}"
+            came = f"{len(wholes[-1][0])} characters, identical in the streamed and non-streamed replies{notes}"
             return sound(sent, came), wholes[-1][0]
     if len(set(wholes)) == ROUNDS:
-        came = f"{ROUNDS} whole replies to one greedy request all differ, so streams cannot be compared with them"
+        came = (
+            f"{ROUNDS} non-streamed replies to the same greedy request all differ, so streams cannot be "
+            "compared with them"
+        )
         return untested(sent, came), wholes[-1][0]
-    came = f"the stream contains {quoted(str(streams[-1]))}, the whole reply {quoted(str(wholes[-1]))}"
+    came = (
+        f"the streamed reply contains {quoted(str(streams[-1]))}, but the non-streamed reply contains "
+        f"{quoted(str(wholes[-1]))}"
+    )
     return spoils(sent, came), wholes[-1][0]
 
 
 def _usage(subject: Subject) -> Seen:
     """Check that the server counts the tokens of a reply rightly, in a stream and in a whole reply."""
-    sent = f"a chat request of {LONG} tokens, streamed and whole, with log-probabilities"
+    sent = f"a chat request for {LONG} tokens, streamed and non-streamed, with log-probabilities"
     streamed, whole = subject.greedy_stream, subject.greedy_reply
     usage = whole.usage
     if usage.completion_tokens is None or usage.prompt_tokens is None:
-        return warns(sent, "the whole reply reports no usage")
+        return warns(sent, "the non-streamed reply reports no usage")
     if isinstance(streamed, RequestFailed):
         return untested(sent, f"the stream failed: {streamed.message}")
     if streamed.usage.completion_tokens is None:
-        return warns(sent, "whole replies report usage, but streams do not")
+        return warns(sent, "non-streamed replies report usage, but streamed replies do not")
     if subject.miscount:
         # Where the reply ends by itself, only log-probabilities show how many tokens came.
         ended = whole.finish_reason == "stop" and not whole.tokens and usage.completion_tokens < LONG
         return (untested if ended else warns)(sent, subject.miscount)
-    came = f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens, streamed and whole"
+    came = f"{usage.prompt_tokens} prompt tokens and {usage.completion_tokens} new tokens, streamed and non-streamed"
     return sound(sent, came)
 
 
@@ -147,7 +153,9 @@ def _stop(subject: Subject) -> Seen:
         if words := re.findall(r"\w{4,}", later) or re.findall(r"\w{2,}", later):
             break
     else:
-        return untested("the greedy reply, with one of its words as stop text", "the reply contains no word to stop at")
+        return untested(
+            "the greedy reply, with one of its own words as stop text", "the reply contains no word to use as stop text"
+        )
     word = words[0]
     sent = f"the greedy reply, with stop [{quoted(word)!r}]"
     expected = text[: text.index(word)].strip()
@@ -158,7 +166,7 @@ def _stop(subject: Subject) -> Seen:
         if reply.text.strip() == expected:
             if reply.finish_reason != "stop":
                 reason = quoted(str(reply.finish_reason))
-                return spoils(sent, f"the reply ends at the stop text, but says finish_reason {reason!r}")
+                return spoils(sent, f"the reply ends at the stop text, but its finish_reason is {reason!r}")
             return sound(sent, "the reply ends before the stop text, with finish_reason stop")
     return untested(sent, f"the reply varies: {quoted(reply.text)!r}")
 
@@ -209,7 +217,10 @@ def _copied(subject: Subject) -> Seen:
     reply.
     """
     text = COPIED * COPIES
-    sent = f"a text of {len(text)} characters to copy, with line ends, backslashes and accents, streamed and whole"
+    sent = (
+        f"a text of {len(text)} characters to copy, with line breaks, backslashes and accents, streamed and "
+        "non-streamed"
+    )
     inquiry = Inquiry(f"Copy this text, and write nothing else: {text}", {"max_tokens": COPY_TOKENS, "temperature": 0})
     stream = text_of(subject.stream(inquiry))
     whole, again = (subject.whole(inquiry).whole for _ in range(2))
@@ -220,10 +231,14 @@ def _copied(subject: Subject) -> Seen:
     if not frequent or changes(again, whole):
         n = sum(not (c.isascii() and c.isprintable()) or c == "\\" for c in stream)
         if n < MIN_CHANGES:
-            return untested(sent, f"the model copied something else: only {n} of {len(stream)} characters are special")
-        return sound(sent, f"{len(stream)} characters, {n} of them special, all unchanged in the stream")
+            return untested(
+                sent, f"the model did not copy the text: only {n} of the {len(stream)} characters are special"
+            )
+        return sound(sent, f"{len(stream)} characters ({n} special), all unchanged in the stream")
     (lost, put), n = max(frequent, key=lambda item: item[1])
-    return spoils(sent, f"the stream has {put!r} where the whole reply has {quoted(repr(lost))}, {n} times")
+    return spoils(
+        sent, f"the streamed reply has {put!r} where the non-streamed reply has {quoted(repr(lost))} ({n} times)"
+    )
 
 
 def _complete(text: str) -> str:
@@ -236,18 +251,22 @@ def _complete(text: str) -> str:
 
 def _reply_text(subject: Subject) -> Seen:
     """Look at the text of one greedy reply, whole and as a stream: it must have one, and not be the prompt."""
-    sent = f"a short story prompt with max_tokens {LONG}, whole and streamed"
+    sent = f"a short story prompt with max_tokens {LONG}, non-streamed and streamed"
     whole, stream = subject.greedy_reply.whole, subject.greedy_stream
     streamed = text_of(stream)
     if is_echo(whole, STORY) and (is_echo(streamed, STORY) or isinstance(stream, RequestFailed)):
         return spoils(sent, f"the reply is the prompt itself: {quoted(whole)!r}")
     if unread := subject.server.unread:
-        text = "the rest of the reply has text" if whole.strip() or streamed.strip() else "there is no other text"
+        text = (
+            "the reply also contains other text"
+            if whole.strip() or streamed.strip()
+            else "the reply contains no other text"
+        )
         return warns(sent, f"{unread}; {text}")
     if isinstance(stream, RequestFailed) and stream.kind == "timeout":
         return too_slow(sent, stream.message)
     if not whole.strip() and not streamed.strip():
-        return untested(sent, "no text: the reply is empty, or the server hides the reasoning that came first")
+        return untested(sent, "no text: either the reply is empty or the server hides the reasoning at its beginning")
     return sound(sent, f"text: {quoted((whole or streamed)[:60])!r}")
 
 
@@ -260,9 +279,9 @@ def _finished_streams(subject: Subject) -> Seen:
     n, n_cut = tally["stream"], tally["cut"]
     sent = f"the {count_noun(n, 'stream')} that the probe requested one at a time"
     if not n:
-        return untested(sent, "no stream got a response")
+        return untested(sent, "none of the streams received a response")
     if not n_cut:
-        return sound(sent, "all ended with a finish reason")
+        return sound(sent, "all streams ended with a finish reason")
     came = f"{n_cut} of {count_noun(n, 'stream')} ended without a finish reason"
     return spoils(sent, came) if n_cut >= MIN_CUT and n_cut > MAX_LOST * n else warns(sent, came)
 
@@ -282,7 +301,7 @@ def _empty_replies(subject: Subject) -> Seen:
     if not n:
         return untested(sent, "no reply had more than one token")
     if not n_lost:
-        return sound(sent, "no reply was empty for a prompt that produced text in other requests")
+        return sound(sent, "no reply was empty if its prompt produced text in other requests")
     otherwise = "although the same prompts produced text in other requests"
     came = f"{n_lost} of {n} were empty with finish_reason `stop`, {otherwise}"
     return spoils(sent, came) if n_lost >= MIN_EMPTY and n_lost > MAX_EMPTY * n else warns(sent, came)
@@ -292,29 +311,31 @@ CHECKS = (
     Check(
         name="streaming", group="protocol", look=_streaming, by_text=True,
         why="Runs use streaming, so text that a stream drops is missing from the graded answer.",
-        mend="Look for a proxy or a reasoning parser that drops events; until it is fixed, request whole replies.",
+        mend="Look for a proxy or a reasoning parser that drops events. Until it is fixed, request non-streamed "
+"replies.",
     ),
     Check(
         name="usage", group="protocol", look=_usage,
         why="Lengths, budgets and prices are computed from the server's token counts.",
-        mend="Enable usage on the server, also in streams. Without it, budgets and costs assume the maximum tokens "
-        "for each reply, scores have no lengths, and the progress of a run counts stream events. "
-        "If counts are wrong, ask the provider: a bill based on them is wrong, too.",
+        mend="Enable usage on the server, including for streams. Without it, budgets and costs assume the "
+"maximum tokens "
+        "for each reply, scores have no lengths, and run progress counts stream events instead. "
+        "If counts are wrong, ask the provider; a bill based on them will also be wrong.",
     ),
     Check(
         name="stop texts", group="protocol", look=_stop, by_text=True,
         why="Benchmarks with stop texts grade only the text before the stop text.",
-        mend="Use a server that obeys `stop`, or a card without stop texts.",
+        mend="Use a server that respects `stop`, or a card without stop texts.",
     ),
     Check(
         name="model name", group="protocol", look=_model_name,
-        why="A server that accepts any model name may serve a different model from the one reported.",
-        mend="Compare the model name in the server's replies with the model that you want.",
+        why="A server that accepts any model name may serve a different model than the one it reports.",
+        mend="Check that the model name in the server's replies is the model that you want.",
     ),
     Check(
         name="copied text", group="protocol", look=_copied, by_text=True, quick=False, tokens=1_500,
-        why="Runs use streaming; if a stream loses a backslash or line break, it damages LaTeX, code and answers.",
-        mend="Look for a proxy that decodes each chunk separately; until it is fixed, request whole replies.",
+        why="Runs use streaming; if a stream loses backslashes or line breaks, LaTeX, code and answers are damaged.",
+        mend="Look for a proxy that decodes each chunk separately. Until it is fixed, request non-streamed replies.",
     ),
 )  # fmt: skip
 
@@ -325,8 +346,9 @@ FIRST_CHECKS = (
         look=_reply_text,
         tokens=140,
         why="Only text in the reply fields `content`, `reasoning` and `reasoning_content` is read and graded.",
-        mend="If the reply is the prompt, check for a gateway or test server in between. If a field is not read, ask "
-        "the provider to use one of these fields, or start the engine with the model's reasoning parser.",
+        mend="If the reply repeats the prompt, check whether a gateway or test server answers. If a field is "
+        "not read, ask "
+        "the provider to use one of the supported fields, or start the engine with the model's reasoning parser.",
     ),
 )
 
@@ -336,7 +358,7 @@ LAST_CHECKS = (
         group="protocol",
         look=_finished_streams,
         tokens=280,
-        why="A run retries a reply whose stream breaks, pays for every attempt, and may still lose the sample.",
+        why="When a stream breaks, the run retries the reply, pays for every attempt, and may still lose the sample.",
         mend="Look for a proxy that limits the duration or size of a reply, or ask the provider.",
     ),
     Check(

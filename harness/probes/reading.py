@@ -126,7 +126,7 @@ def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place
                 n = sample.usage.completion_tokens or max(1, len(text) // CHARS)
                 lengths.setdefault((name, sample.question_id), []).append((sample.key, n))
     if len(lengths) < 2:
-        raise UsageError(f"expected replies to at least two questions, found {len(lengths)}", field="replies")
+        raise UsageError(f"expected replies to at least two questions but found {len(lengths)}", field="replies")
     order = sorted(lengths, key=lambda question: codec.sample_seed(0, "\0".join(question), 0))
     # As many questions as get MIN_SHARE tokens each, or all that they have.
     worth = accumulate(min(MIN_SHARE, sum(n for _, n in lengths[question])) for question in order)
@@ -143,7 +143,7 @@ def draw(run: RunFolder, benchmarks: Iterable[str], n_tokens: int) -> dict[Place
 
 def stored(path: Path) -> dict[Place, ReplyReading]:
     """The longest stored reading of each reply. Raises `StoreError`."""
-    lines = line_file.read_appended(path, ReplyReading, "Remove the file, and pass `reference` again.", sealed=True)
+    lines = line_file.read_appended(path, ReplyReading, "Remove the file and pass `reference` again.", sealed=True)
     return {(each.benchmark, each.key): each for each in sorted(lines, key=lambda each: len(each.ids))}
 
 
@@ -182,8 +182,8 @@ def read_missing(
         if np.abs(np.subtract(now, before[known].logprobs)).mean() > ANOTHER_NATS:
             if not path.name.startswith("copy-"):  # All copies are compared with these values.
                 raise UsageError(
-                    f"{in_words(server)} computes different log-probabilities than the base did before. Give the "
-                    f"base's server; or, if the base was changed on purpose, remove {path.parent} and probe again",
+                    f"{in_words(server)} computes different log-probabilities than the base did before. Specify the "
+                    f"base's server. If the base was changed on purpose, remove {path.parent} and probe again",
                     field="reference",
                 )
             watcher.warn(
@@ -258,8 +258,8 @@ class StoredReplies:
                 ):
                     return cls(run, manifest, drawn, base, readings=(first, again))
             raise UsageError(
-                f"{run.path} contains no values of the base for this many tokens. Run once, with the address of the "
-                f"base server as URL: harness probe URL --replies {run.path} --reference URL",
+                f"{run.path} does not contain the base's values for this many tokens. Run once, with the base server's "
+                f"address as the second URL: harness probe URL --replies {run.path} --reference URL",
                 field="reference",
             )
         url, _, model = options.reference.partition("#")
@@ -278,7 +278,7 @@ class StoredReplies:
         run = open_scored(sampled)
         path, base = run.path.resolve(), self.run.path.resolve()
         if path == base:
-            raise UsageError("this is the run of the base: give a run of the probed server", field="sampled")
+            raise UsageError("this is the base's run; specify a run of the probed server", field="sampled")
         _refuse_another(copy, run, "sampled")
         samples = points.differences(self.run, run, watcher)
         return replace(self, copy=os.path.relpath(path, base.parent), samples=samples)
@@ -330,7 +330,7 @@ class StoredReplies:
         context = min(reader.context or math.inf for reader in readers)
         sent, left_out = self.sent(context)
         if not sent:
-            raise Refused(0, "its context is too small for a reply", server.endpoint.base_url)
+            raise Refused(0, "its context is too small for any of the replies", server.endpoint.base_url)
         if left_out:
             watcher.warn(
                 f"{sum(left_out.values()):,} tokens at the ends of {len(left_out):,} replies are skipped because they "
@@ -388,7 +388,7 @@ class StoredReplies:
             if own != prompt:
                 n = next((i for i, pair in enumerate(zip(own, prompt, strict=False)) if pair[0] != pair[1]), 0)
                 copy, base = (repr(_text_of(server, ids[n : n + CONTEXT_TOKENS])) for ids in (own, prompt))
-                return f"from token {n + 1}, the prompt of the copy has {copy}, that of the base {base}"
+                return f"from token {n + 1}, the copy's prompt has {copy}, but the base's prompt has {base}"
         return ""
 
 
@@ -398,7 +398,7 @@ def _refuse_another(server: ProbedEndpoint, run: RunFolder, field: str) -> None:
     """
     if changed := changes_of(Manifest.load(run).provenance, {server.endpoint.base_url: server.facts}).model:
         says = f"is not the server that produced {run.path.name}: {changed[0]._replace(where='')}"
-        raise UsageError(f"{server.endpoint.base_url} {says}. Give the server that produced it", field=field)
+        raise UsageError(f"{server.endpoint.base_url} {says}. Specify the server that produced it", field=field)
 
 
 def divergences(base: ReplyReading, other: ReplyReading, n: int) -> Array:
@@ -440,7 +440,7 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
         replies = replies.beside(options.sampled, server, watcher)
 
     def look(_subject: Subject) -> Seen:
-        sent = f"{len(replies.drawn):,} replies of {replies.run.path.name}, to compute their log-probabilities"
+        sent = f"{len(replies.drawn):,} replies from {replies.run.path.name}, to compute their log-probabilities"
         try:
             likelihood = replies.look(server, options.margin, watcher)
         except Refused as refused:
@@ -458,7 +458,9 @@ def check(options: ProbeOptions, server: ProbedEndpoint, watcher: Watcher) -> Ch
         look=look,
         quick=False,
         tokens=sum(replies.drawn.values()),
-        why="If the model and its base assign replies different likelihoods, their sampling distributions differ.",
+        why="If a model and its base assign different likelihoods to the same replies, their sampling "
+        "distributions differ.",
         mend="A gap is not a loss of accuracy; see `harness compare`. Precision, cache, attention and weights "
-        "affect all tokens; a template affects the first, sparse attention and RoPE scaling the late tokens.",
+        "affect all "
+        "tokens, a template affects the first tokens, and sparse attention and RoPE scaling affect later tokens.",
     )

@@ -101,7 +101,7 @@ HIDDEN = "the server returns no log-probabilities after the first token"
 
 def _greedy(subject: Subject) -> Seen:
     """Check that replies at temperature 0 are greedy: each token is the likeliest one, and three replies are equal."""
-    sent = "a short story prompt at temperature 0, three times"
+    sent = "a short story prompt at temperature 0, sent three times"
     reply = subject.greedy_reply
     behind = [(max(t.top.values()) - t.logprob, t) for t in reply.tokens if t.top and t.logprob is not None]
     odd = [(nats, token) for nats, token in behind if nats > MAX_SWAPPED_NATS]
@@ -115,7 +115,9 @@ def _greedy(subject: Subject) -> Seen:
         )
     texts = {subject.chat().whole for _ in range(GREEDY_REPLIES)}
     if len(texts) == 1:
-        return sound(sent, "the same reply each time" + (", always the most likely token" if reply.tokens else ""))
+        return sound(
+            sent, "the same reply each time" + (", always with the most likely tokens" if reply.tokens else "")
+        )
     # Rounding may swap a few likely tokens, so three replies may all differ; only more different replies show sampling.
     if not reply.tokens and _n_beginnings(texts) == GREEDY_REPLIES:
         texts |= {subject.chat().whole for _ in range(MORE_GREEDY_REPLIES)}
@@ -166,9 +168,11 @@ def _seeds(subject: Subject) -> Seen:
         return spoils(sent, f"the same text each time: {quoted(texts.pop())!r}")
     same = sum(first == second for first, second in pairs)
     if same == len(pairs):
-        return sound(sent, f"{len(texts)} different texts, and the same text for the same seed")
+        return sound(sent, f"{len(texts)} different texts; the same seed always gives the same text")
     if same or all(_n_beginnings(pair) == 1 for pair in pairs):
-        return warns(sent, f"the same text for {same} of four seeds: seeds work, but batching changes some texts")
+        return warns(
+            sent, f"the same text for {same} of four seeds: seeds have an effect, but batching changes some texts"
+        )
     return warns(sent, "different texts for the same seed: the server ignores the seed")
 
 
@@ -250,7 +254,11 @@ def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str,
         f"the server's own log-probabilities imply, by {abs(z):.1f} standard deviations"
     )
     if p < ODD:
-        return p, came, f"the samples are unusual (p = {p:.2g} at this look) but prove no fault; probe again"
+        return (
+            p,
+            came,
+            f"the samples are unusual (p = {p:.2g} in this test), but not enough to prove a fault; probe again",
+        )
     n_open = sum(max(top.values()) < SURE_LOGPROB for top in tops)
     return p, came, f"the model had a choice at only {n_open} positions" if n_open < MIN_PLACES else ""
 
@@ -279,7 +287,7 @@ def _later_draws(subject: Subject) -> Seen:
         p = min(1.0, LOOKS * p)
         if not hidden or p <= FALSE_ALARM:
             break
-    came += f"; p = {p:.2g} (a fault if at most {FALSE_ALARM:g})"
+    came += f"; p = {p:.2g} (at most {FALSE_ALARM:g} indicates a fault)"
     if p <= FALSE_ALARM:
         return Seen(outcome="spoils", sent=sent, came=came, p=p)
     return Seen(outcome="untested" if hidden else "sound", sent=sent, came=f"{hidden}; {came}" if hidden else came, p=p)
@@ -327,7 +335,7 @@ def _later_cuts(subject: Subject) -> Seen:
     cut forbids.
     """
     cuts = ", ".join(f"{name} {value:g}" for name, value, _ in CUTS)
-    sent = f"{CUT_REPLIES} replies of {LONG} tokens at temperature 1 with each of {cuts}"
+    sent = f"{CUT_REPLIES} replies of {LONG} tokens at temperature 1 for each of {cuts}"
     obeyed, broken, unknown = [], [], []
     for name, value, smallest in CUTS:
         try:
@@ -337,17 +345,17 @@ def _later_cuts(subject: Subject) -> Seen:
             try:
                 _sampled(subject, 1)
             except Refused as plain:
-                return untested(sent, f"rejected even without a cut: {quoted(plain.sentence)}")
+                return untested(sent, f"rejected even without these settings: {quoted(plain.sentence)}")
             unknown.append(f"{name} is rejected ({quoted(refused.words)})")
             continue
         n_outside, chance_of_any = outside(tokens, smallest)
         if n_outside:
-            broken.append(f"{name} is ignored: {n_outside} of {len(tokens)} tokens lie outside it")
+            broken.append(f"{name} is ignored: {n_outside} of {len(tokens)} tokens are outside the limit it sets")
         # No token lies outside. That shows something only if a server that ignores the cut would have drawn one there.
         elif not tokens or chance_of_any < SURE:
             unknown.append(f"{name} is inconclusive")
         else:
-            obeyed.append(f"{name} is obeyed")
+            obeyed.append(f"{name} is applied")
     came = "after the first token: " + "; ".join([*broken, *obeyed, *unknown])
     if broken:
         return spoils(sent, came)
@@ -356,7 +364,10 @@ def _later_cuts(subject: Subject) -> Seen:
 
 def _written_and_read(subject: Subject) -> Seen:
     """Check that the server computes the same probabilities while it writes a reply as when it reads the same words."""
-    sent = f"{len(RAW_TEXTS)} raw texts plus {WRITTEN} greedy tokens, then {len(READ_AT)} beginnings of each as prompts"
+    sent = (
+        f"{len(RAW_TEXTS)} raw texts continued by {WRITTEN} greedy tokens, then {len(READ_AT)} prefixes of "
+        "each as prompts"
+    )
     fields = {"temperature": 0, **COMPLETIONS.likeliest(TOP)}
     bodies, written = [], []
     for text in RAW_TEXTS:
@@ -376,7 +387,7 @@ def _written_and_read(subject: Subject) -> Seen:
     seen = _divergence_of_kernels(sent, written, list(map(first_top, answers)))
     if not refused:
         return seen
-    came = f"{seen.came}; {len(refused)} of {len(bodies)} requests gave no result ({quoted(refused[0])})"
+    came = f"{seen.came}; {len(refused)} of {len(bodies)} requests returned no result ({quoted(refused[0])})"
     too_many = seen.outcome == "sound" and len(refused) > MAX_LOST * len(bodies)
     return untested(sent, came) if too_many else msgspec.structs.replace(seen, came=came)
 
@@ -392,9 +403,12 @@ def _divergence_of_kernels(
     if len(apart) < len(READ_AT):
         return untested(sent, HIDDEN)
     median = statistics.median(apart)
-    came = f"writing and reading the same text differ by {median:.4f} nats per token (median of {len(apart)} tokens)"
+    came = (
+        f"log-probabilities for writing and reading the same text differ by {median:.4f} nats per token "
+        f"(median of {len(apart)} tokens)"
+    )
     if median > TWO_KERNELS:
-        return spoils(sent, f"{came}: the server computes different probabilities when it writes and when it reads")
+        return spoils(sent, f"{came}: the server computes different probabilities when writing than when reading")
     return warns(sent, came) if median > GRAVE else sound(sent, came)
 
 
@@ -404,29 +418,32 @@ def _is_likeliest(token: Token) -> bool:
     return own is None or max(token.top.values(), default=own) - own < SAME_NATS
 
 
-_WHY = "Nearly all of an answer follows its first token; speculative decoding and decode kernels act only there."
-_MEND = "Update the engine, or disable speculative decoding and low-precision caches; then probe again."
+_WHY = (
+    "Almost all of an answer comes after its first token, and only there do speculative decoding and decode "
+    "kernels matter."
+)
+_MEND = "Update the engine, or disable speculative decoding and low-precision caches, and then probe again."
 
 _MEND_DRAWS = (
-    "If tokens are more likely than reported, the server probably applies a default top_k, top_p or min_p: send "
-    "neutral values with each run (top_p 1, top_k -1, llama.cpp: 0, min_p 0). If they are less likely, the "
-    f"temperature is higher: look for a proxy or a setting that rewrites `temperature`. {_MEND}"
+    "If tokens are more likely than reported, the server probably applies a default top_k, top_p or min_p; send "
+    "neutral values with each run (top_p 1, min_p 0, and top_k -1, or 0 for llama.cpp). If they are less likely, the "
+    f"actual temperature is higher; look for a proxy or setting that rewrites `temperature`. {_MEND}"
 )
 
-_REWRITTEN = "Look for a proxy that rewrites the field, or a server whose sampling defaults override requests."
+_REWRITTEN = "Look for a proxy that rewrites the field, or for server sampling defaults that override requests."
 
 CHECKS = (
     Check(
         name="temperature 0", group="sampling", look=_greedy, by_text=True, tokens=270,
-        why="A greedy score requires the most likely tokens; sampled replies are a different setting.",
+        why="Greedy scores require the most likely tokens; scores from sampled replies are not comparable.",
         mend=_REWRITTEN,
     ),
     Check(
         name="seeds", group="sampling", look=_seeds, by_text=True, seeded=True, tokens=540,
         why="If samples are copies of one another, pass@k and all error bars are wrong. A seed only makes a sample "
             "repeatable; no score depends on it.",
-        mend="If samples are copies, look for a cache in front of the engine, or a server with a fixed seed. To "
-             "repeat samples, use an engine that supports seeds.",
+        mend="If samples are copies, look for a cache in front of the engine, or for a fixed seed on the server. To "
+             "reproduce samples, use an engine that supports seeds.",
     ),
     Check(
         name="later draws at 0.5", group="sampling", look=_later_draws,

@@ -139,7 +139,7 @@ class Subject:
         # Some servers count the end-of-turn token, which is not in the text or its log-probabilities.
         counted = stated - (1 if whole.finish_reason == "stop" else 0)
         if n_shown and not counted <= n_shown <= stated:
-            return f"usage reports {stated} new tokens, but {n_shown} came"
+            return f"usage reports {stated} new tokens, but the reply has {n_shown}"
         if not n_shown and stated != LONG:
             return (
                 f"usage reports {stated} new tokens for a reply with max_tokens {LONG} and finish_reason "
@@ -149,7 +149,10 @@ class Subject:
         # A batch may change the text of a reply, and so its number of tokens.
         same_text = text_of(stream).rstrip("\ufffd") == whole.whole.rstrip("\ufffd")
         if same_text and in_stream not in (None, stated):
-            return f"the stream reports {in_stream} new tokens, but the whole reply with the same text {stated}"
+            return (
+                f"the stream reports {in_stream} new tokens, but the non-streamed reply with the same text "
+                f"reports {stated}"
+            )
         return ""
 
     def doubt_of_repeats(self, inquiries: Sequence[Inquiry]) -> str:
@@ -163,6 +166,7 @@ class Subject:
         if n_same >= MIN_REPEATED * len(inquiries):
             return ""
         return (
-            f"only {n_same} of {len(inquiries)} greedy replies repeat when sent twice more, one at a time: the server "
-            "may sample at temperature 0 (see `temperature 0`), so differing replies prove nothing else"
+            f"only {n_same} of {len(inquiries)} greedy replies are the same when requested twice more, one at a "
+            "time; the server "
+            "may sample at temperature 0 (see `temperature 0`), so different replies prove nothing about this check"
         )

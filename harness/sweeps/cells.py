@@ -219,8 +219,9 @@ class Sweep:
             return {}
         if self.base is None or self.base[0] not in AXES[:2] or not self.base_cells:
             raise UsageError(
-                f"{self.file.where(('likelihood',))}: copies read their base's replies, so `table: {{base: …}}` must "
-                "name one of several models or servers"
+                f"{self.file.where(('likelihood',))}: copies are compared on their base's replies, so `table: "
+                f"{{base: …}}` "
+                "must name one of several models or servers"
             )
         return {name: name for name in self.base_cells.values()} | self.base_cells
 
@@ -276,7 +277,7 @@ def plan_of(
     axes = {axis: entries for axis, entries in read.items() if entries}
     n_cells = math.prod(map(len, axes.values()))
     if n_cells > MAX_CELLS:
-        raise UsageError(f"{file.path}: {n_cells:,} cells; a sweep can have at most {MAX_CELLS:,}")
+        raise UsageError(f"{file.path}: the sweep has {n_cells:,} cells; the maximum is {MAX_CELLS:,}")
     if "except" in file.own:
         _check_left_out(file, axes, open_axis="models" if names_model or "checkpoints" in content else "")
     trackers_named(track)  # An unknown name is refused now, not after the first cell.
@@ -293,7 +294,7 @@ def plan_of(
     suite = schema.Suite(**content["suite"]) if "suite" in content else None
     for name in (suite and "suite" in file.own and suite.mean_of) or ():
         if name not in (names := [entry.name for entry in axes["benchmarks"]]):
-            shown = f"no benchmark is called {visible(name, 80)!r}.{near_names(name, names)}"
+            shown = f"no benchmark is named {visible(name, 80)!r}.{near_names(name, names)}"
             raise UsageError(f"{file.where(('suite', 'mean_of'))}: {shown}")
     planned = Sweep(
         file=file,
@@ -347,13 +348,13 @@ def _axis(
         if "checkpoints" in content:
             if "models" in content:
                 where = file.where(("checkpoints",))
-                raise UsageError(f"{where}: `checkpoints` and `models` are mutually exclusive: use one of them")
+                raise UsageError(f"{where}: `checkpoints` and `models` are mutually exclusive; use only one")
             steps, left_out = checkpoints.entries(file, out)
             remarks += [f"{visible(path, 200)} is skipped: {reason}" for path, reason in left_out.items()]
             return steps
     if axis == "servers" and serve is not None:
         if "servers" in content:
-            raise UsageError(f"{file.where(('servers',))}: the file names servers, so `serve` cannot name another")
+            raise UsageError(f"{file.where(('servers',))}: the file already lists servers, so `serve` cannot add one")
         fields = dict(serve)
         return [Entry(name=slug(fields["engine"]), label=fields["engine"], engine=fields.pop("engine"), server=fields)]
     entries = [read_entry(file, axis, (axis, index), given) for index, given in enumerate(content.get(axis, ()))]
@@ -363,8 +364,8 @@ def _axis(
     for entry in entries:
         if entry.name in names:
             raise UsageError(
-                f"{entry.where}: the entry at {names[entry.name]} also has the name {entry.name}; give one of them "
-                f"another `name`"
+                f"{entry.where}: the entry at {names[entry.name]} is also named {entry.name}; give one of them "
+                f"a different `name`"
             )
         names[entry.name] = entry.where
     return entries
@@ -385,7 +386,7 @@ def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_a
                 if name not in entries:
                     near = near_names(name, entries) or (f" The entries are {', '.join(entries)}." if entries else "")
                     where = file.where(("except", number, axis))
-                    raise UsageError(f"{where}: no entry of {axis} is called {visible(name, 80)!r}.{near}")
+                    raise UsageError(f"{where}: no entry of {axis} is named {visible(name, 80)!r}.{near}")
 
 
 def _repeats(file: SweepFile) -> dict[str, Sequence[int]]:
@@ -408,11 +409,11 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
     if not repeats:
         return entries
     if typed := [option for option in repeats if option in over]:
-        raise UsageError("the file sets it for each of its repeats: leave it out", field=typed[0])
+        raise UsageError("the file sets this option for each repeat; omit it", field=typed[0])
     where = file.where((next((name for name in ("concurrency", "samples") if name in repeats), "repeat"),))
     for name, values in repeats.items():
         if len({*values}) < len(values):
-            raise UsageError(f"{file.where((name,))}: a number is listed twice")
+            raise UsageError(f"{file.where((name,))}: the same number is listed twice")
     repeated = []
     for entry in entries or [Entry(name="", label="", where=where)]:
         if twice := [option for option in repeats if option in entry.options]:
@@ -425,7 +426,7 @@ def _repeated(file: SweepFile, entries: list[Entry], over: Collection[str]) -> l
     return repeated
 
 
-_SET_BY_FILE = "the file's `samples`, `repeat` and `concurrency` set this for each run: leave {} out"
+_SET_BY_FILE = "the file's `samples`, `repeat` and `concurrency` set this option for each run; omit {}"
 """The refusal of an option that is given although the file repeats the runs by it."""
 
 
@@ -466,7 +467,7 @@ class _Making:
         spec["engine"] = server.engine
         if not spec["model"]:
             where = server.where or str(self.file.path)
-            raise UsageError(f"{where}: the server needs a model: set `models` in the file, or `model`")
+            raise UsageError(f"{where}: the server needs a model: set `models` in the file, or the option `model`")
         try:
             fields = {key: value for key, value in spec.items() if key not in ("engine", "model")}
             spec_without_download(spec["engine"], spec["model"], **fields)
@@ -489,9 +490,9 @@ class _Making:
         """
         name = JOIN.join(point.values())
         if len(name) > MAX_NAME_CHARS:
-            why = f"the cell's folder name would have {len(name)} characters, but at most {MAX_NAME_CHARS} are"
+            why = f"the cell's folder name would have {len(name)} characters, but only {MAX_NAME_CHARS} are"
             shown = visible(name, 80)
-            raise UsageError(f"{self.file.path}: {shown}: {why} allowed: give its entries a shorter `name`")
+            raise UsageError(f"{self.file.path}: {shown}: {why} allowed; give its entries a shorter `name`")
         checkpoint = entries["models"].checkpoint if "models" in entries else None
         # The checkpoints are the points of a curve, and each benchmark has curves of its own: the other axes name it.
         varied = [axis for axis in ("servers", "prompts", "sampling") if len(self.axes.get(axis, ())) > 1]
@@ -520,7 +521,7 @@ class _Making:
                 raise UsageError(f"{where}: {_SET_BY_FILE.format(option)}")
         if spec is not None:
             if twice := [key for key in ("base_url", "provider") if fields.get(key)]:
-                why = f"{twice[0]} names a running server, but the cell starts its own; remove one of the two"
+                why = f"{twice[0]} specifies a running server, but the cell starts its own; remove one of the two"
                 raise UsageError(f"{where}: {name}: {why}")
             fields |= {"serve": spec, "model": fields.get("model") or spec["model"]}
         fields |= {"benchmarks": [benchmark] if benchmark else [], "out": str(self.out / name)}
@@ -559,7 +560,7 @@ def _refuse_one_program(cells: Iterable[Cell], servers: Sequence[Entry]) -> None
         if first != model:
             where = next((entry.where for entry in servers if entry.name == cell.point.get("servers")), "")
             both = f"{visible(short_name(first), 80)} and {visible(short_name(model), 80)}"
-            why = f"the same `command` would serve {both}: put {{model}} into it, or give each model a `server`"
+            why = f"the same `command` would serve {both}; use {{model}} in the command, or give each model a `server`"
             raise UsageError(f"{where}: {why}" if where else why)
 
 
@@ -571,8 +572,8 @@ def _nested(sweep: Sweep) -> list[str]:
     if len(sweep.file.content.get("samples", ())) < 2 or all(cell.options.seed is None for cell in sweep.cells):
         return []
     return [
-        "runs with more samples repeat the requests of runs with fewer samples, because their seeds are the same: "
-        "this costs tokens again, and the points are not independent. To avoid this, set `run: {seed: null}`"
+        "runs with more samples repeat the requests of runs with fewer samples because they use the same seeds. "
+        "This costs extra tokens, and the points are not independent. To avoid this, set `run: {seed: null}`"
     ]
 
 
@@ -582,7 +583,7 @@ def _check_base(sweep: Sweep) -> list[str]:
     names = [entry.name for entries in sweep.axes.values() for entry in entries]
     if base is None or base in names:
         return []
-    shown = f"no entry is called {visible(base, 80)!r}.{near_names(base, names)}"
+    shown = f"no entry is named {visible(base, 80)!r}.{near_names(base, names)}"
     if "checkpoints" not in file.content:
         raise UsageError(f"{file.where(('table', 'base'))}: {shown}")
     return [f"{shown} Until a checkpoint with this name appears, nothing is compared with a base"]

@@ -37,7 +37,7 @@ _STEP = re.compile(
 _EPOCH = re.compile(r"(?i)[-_=]*(?<![a-z])ep(?:och)?[-_=]?\d+")
 """Matches an epoch, which differs from step to step and so cannot name a curve."""
 
-NO_STEP = "its name has no training step where the pattern has its *; rename it, or correct the pattern"
+NO_STEP = "its name has no training step where the pattern has *; rename it or correct the pattern"
 """The reason why a path that matches a pattern is no checkpoint."""
 
 SETTLED_S = 60.0
@@ -89,7 +89,7 @@ def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
         matches = sorted(_matches(pattern), key=lambda path: (str(path) not in with_run, path))
         deleted = [path for path in map(Path, with_run) if not path.exists() and path.match(pattern)]
         if not matches and not deleted:
-            left_out[pattern] = f"no file or folder matches it, relative to {Path.cwd()}"
+            left_out[pattern] = f"no file or folder relative to {Path.cwd()} matches it"
         for path in [*matches, *deleted]:
             checkpoint = checkpoint_at(path, pattern)
             if checkpoint is None:
@@ -102,7 +102,9 @@ def entries(file: SweepFile, out: Path) -> tuple[list[Entry], dict[str, str]]:
                 entry = Entry(name=name, label=checkpoint.name, where=where, options=options, checkpoint=checkpoint)
                 by_step[step] = by_name[name] = entry
             elif twin.options["model"] != str(path) and path.exists():
-                left_out[str(path)] = f"{visible(twin.options['model'], 200)} has the same step or name: rename one"
+                left_out[str(path)] = (
+                    f"{visible(twin.options['model'], 200)} has the same step or name; rename one of them"
+                )
     if not by_step:
         which, reason = next(iter(left_out.items()), (", ".join(patterns), "no file or folder matches it"))
         waits = ". To wait for the first checkpoint, use follow=60"
@@ -141,11 +143,14 @@ def follow(
     the file names no checkpoints or none appears in time.
     """
     if not (patterns := visible(", ".join(_patterns(file)), 200)):
-        raise UsageError(f"{file.path}: a sweep that follows a folder needs the key 'checkpoints', such as ck/step_*")
+        raise UsageError(
+            f"{file.path}: a sweep that follows a folder requires the key 'checkpoints', such as ck/step_*"
+        )
     minutes = f"{patience_s / 60:g} min"
     waiting = (
-        f"waiting for checkpoints that match {patterns}, relative to {Path.cwd()}; each one runs after it has been "
-        f"unchanged for {SETTLED_S:g} s, and the sweep ends if no new one appears for {minutes}"
+        f"waiting for checkpoints that match {patterns}, relative to {Path.cwd()}; each checkpoint runs after "
+        "it has been "
+        f"unchanged for {SETTLED_S:g} s, and the sweep ends if no new checkpoint appears for {minutes}"
     )
     changed_when_run: dict[Path, float] = {}  # checkpoint → its last change up to the end of its run
     code, last_run_s, in_use = None, now(), ""
@@ -162,7 +167,7 @@ def follow(
                 code = run(settled)
             except InUse as error:
                 if error.sentence != in_use:  # said once
-                    watcher.standing(f"{error.sentence} The sweep waits until the folder is free")
+                    watcher.standing(f"{error.sentence} The sweep is waiting until the folder is free")
                 in_use = error.sentence
             else:
                 changed_when_run |= {path: changed_at(path) for path in settled}
@@ -173,7 +178,7 @@ def follow(
     if code is None:
         raise UsageError(f"{file.path}: no checkpoint that matches {patterns} appeared in {minutes}")
     n = count_noun(len(changed_when_run), "checkpoint")
-    watcher.standing(f"no new checkpoint for {minutes}: the sweep ends; it found {n} in the folder")
+    watcher.standing(f"no new checkpoint for {minutes}, so the sweep ends after {n}")
     return code
 
 

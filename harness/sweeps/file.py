@@ -56,7 +56,7 @@ def read(path: Path, extending: Sequence[Path] = ()) -> SweepFile:
     """
     if (run := run_around(path)) is not None and path.suffix not in SUFFIXES:
         raise UsageError(
-            f"{path} is a file of the run {run}. A sweep file is YAML that lists models and benchmarks; "
+            f"{path} belongs to the run {run}. A sweep file is a YAML file that lists models and benchmarks; "
             f"copy one from datasets/templates"
         )
     content, line = yaml_file.read_with_lines(path, "a sweep")
@@ -107,7 +107,7 @@ def find(name_or_path: str) -> Path:
     if name_or_path in shipped:
         return shipped[name_or_path]
     raise UsageError(
-        f"there is no suite {visible(name_or_path, 80)!r}; choose {', '.join(shipped)}, or the path of a sweep "
+        f"there is no suite {visible(name_or_path, 80)!r}. Choose {', '.join(shipped)}, or the path of a sweep "
         f"file (.yaml).{near_names(name_or_path, shipped)}"
     )
 
@@ -226,10 +226,12 @@ def _server_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
     engine, options = fields.pop("engine", None), fields.pop("run", {})
     if ANY_PROGRAM in fields:
         if engine is not None or "extra_flags" in fields:
-            raise UsageError(f"{where}: `command` replaces `engine` and `extra_flags`: use it or those two")
+            raise UsageError(
+                f"{where}: `command` replaces `engine` and `extra_flags`; specify either `command` or the other two"
+            )
         engine, fields["extra_flags"] = ANY_PROGRAM, fields.pop(ANY_PROGRAM)
     if engine is None and fields:
-        raise UsageError(f"{where}: {next(iter(fields))} describes a server to start: add its `engine`")
+        raise UsageError(f"{where}: {next(iter(fields))} describes a server to start; specify its `engine`")
     try:
         server = _spec(fields)
     except ValueError as error:
@@ -272,7 +274,7 @@ def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:
     plain = [f"{key}-{value}" for key, value in fields.items() if isinstance(value, str | int | float)]
     if axis in ("prompts", "sampling") and plain and len(plain) == len(fields):
         return "-".join(plain)
-    raise UsageError(f"{where}: give this entry of {axis} a `name`: its folder and the tables need a name")
+    raise UsageError(f"{where}: give this entry of {axis} a `name`, which its folder and the tables require")
 
 
 def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -134,7 +134,10 @@ def load_table(results: Results, star: str) -> Table | None:
     return Table(title, tuple(columns), tuple(rows), tuple(notes.texts), frozenset(range(several, len(columns))))
 
 
-NO_LOAD = "too few requests in flight to reach this load, or replies without token counts, with tools or from batches"
+NO_LOAD = (
+    "too few requests in flight to reach this load, or replies that have no token counts, use tools or "
+    "come from batches"
+)
 """Why a load has no speeds."""
 
 
@@ -207,13 +210,13 @@ def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
     ]
     unit = "tokens/s" if all(each.per == 1 for each in placed) else "tokens/s/GPU"
     worse = [str(each.concurrency) for each in placed if each.is_worse]
-    hollow = f" Hollow: {', '.join(worse)} {are(len(worse))} less accurate than the base." if worse else ""
+    hollow = f" Hollow points: {', '.join(worse)} {are(len(worse))} less accurate than the base." if worse else ""
     columns = ("series", "concurrency", "user_tokens_per_s", "user_low", "user_high", "tokens_per_s", "low", "high")
     return Plot(
         name="load-curve",
         title="Throughput against speed per user",
-        summary="Numbers: requests in flight. Bars: 95% intervals from variation over time. "
-        f"Dashed: the frontier.{hollow}",
+        summary="Numbers show requests in flight. Bars show 95% intervals from variation over time. "
+        f"The dashed line is the frontier.{hollow}",
         columns=(*columns, "accuracy", "accuracy_low", "accuracy_high", "frontier", "less_accurate"),
         rows=tuple(rows),
         x=Axis(0, right, [(value, f"{value:,g}") for value in round_values(0, right)], "tokens/s/user", grid=True),

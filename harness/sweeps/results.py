@@ -38,7 +38,7 @@ from harness.sweeps.running import reading_stamp, server_stamp
 NOT_RUN = "not run"
 """The reason of a cell without a record."""
 
-OTHER_SERVER = "some or all samples come from the server as the sweep file described it before"
+OTHER_SERVER = "some or all samples come from the server as described in an earlier version of the sweep file"
 """The remark on a cell whose server's entry in the file has changed since its samples were made."""
 
 
@@ -84,7 +84,11 @@ class CellResult:
         """The footnotes of its score: what is missing or of other settings, undecided, what its server makes of the
         base's replies, a remark; some are empty.
         """
-        read = f"beside its base's replies {self.likelihood.sentence}" if self.likelihood else self.unread
+        read = (
+            f"compared with its base on the base's replies: {self.likelihood.sentence}"
+            if self.likelihood
+            else self.unread
+        )
         lost, read = (f"{self.cell.name}: {why}" if why else "" for why in (self.apart or self.reason, read))
         return lost, self.note_on_undecided, read, self.remark
 

@@ -209,14 +209,14 @@ class _Cells:
             unread, lost = _is_unread(self._sweep, cell, self._former(cell)), dict[str, Any]()
             gone = starts and cell.checkpoint is not None and not cell.checkpoint.path.exists()
             if unread and gone:
-                why = "its checkpoint was deleted before it had read its base's replies"
+                why = "its checkpoint was deleted before it computed log-probabilities for its base's replies"
                 lost = {"likelihood": None, "unread": why, "read": reading_stamp(self._sweep, cell)}
             has_model = cell.options.model is not None
             if has_model and (gone or not unread) and _has_samples(self._sweep, cell, questions):
                 self.scored(cell, **lost)
             elif starts and cell.checkpoint and gone:
                 deleted = f"its checkpoint {visible(str(cell.checkpoint.path), 200)} was deleted"
-                self.ended(cell, f"{deleted}, but the file now asks for more or other samples", EXIT_INCOMPLETE)
+                self.ended(cell, f"{deleted}, but the file now requires more or different samples", EXIT_INCOMPLETE)
             elif starts:
                 return checked_spec(questions, self._watcher)
             else:
@@ -286,7 +286,7 @@ class _Cells:
         except OtherModel as error:
             runs = visible(str(self._sweep.folder(cell)), 120)
             remedy = f"for new scores, delete {runs} and run the same command"
-            mixed = "accept_server_change mixes the samples of both models instead"
+            mixed = "To mix the samples of both models instead, use accept_server_change"
             # The difference comes last: a reason is cut at its end.
             reason = f"its samples come from another model; {remedy}. {mixed}. Found: {error.difference}"
             code = error.exit_code
@@ -329,7 +329,9 @@ class _Cells:
             # The server has refused: it would again.
             if finding.sent != NOT_MADE and not why.startswith("no response"):
                 return {"likelihood": None, "unread": why, "read": stamped}
-        sentence = "its server has not read its base's replies; run the same command to retry"
+        sentence = (
+            "its server could not compute log-probabilities for its base's replies; run the same command to retry"
+        )
         self._watcher.warn(f"{cell.name}: {sentence}: {why}")
         return {}
 
@@ -355,7 +357,7 @@ class _Cells:
         score = self._score_of(cell, sweep.judge, track=to_send, **place)
         reason = f"scoring ended with {score.code}: {score.reason}" if score.code else ""
         if score.unsent:
-            reason = f"the score is stored, but was not sent: {score.reason}"
+            reason = f"the score was stored but not sent: {score.reason}"
         is_stored = bool(score.unsent) or not score.code
         sent_now = [name for name in to_send if is_stored and name not in score.unsent]
         done = stamp(sweep, cell) if is_stored else ""
@@ -433,7 +435,9 @@ def _whole_sentences(text: str) -> str:
 
 def refusal_in_words(sweep: Sweep, cell: Cell, error: HarnessError) -> str:
     """The reason of a cell whose run folder holds samples of other settings."""
-    remedy = f". For new scores, delete {visible(str(sweep.folder(cell)), 200)}, or give the benchmark another `name`"
+    remedy = (
+        f". For new scores, delete {visible(str(sweep.folder(cell)), 200)}, or give the benchmark a different `name`"
+    )
     return _whole_sentences(f"its samples have other settings: {_in_one_line(error.other_settings)}") + remedy
 
 

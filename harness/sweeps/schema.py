@@ -142,7 +142,7 @@ def _server_fields() -> dict[str, Any]:
     fields: dict[str, Any] = {
         "engine": _described(Literal[tuple(ENGINES)], "Engine to start. Omit it to start no server."),
         "model": _described(str, "Model to serve. Default: the cell's model."),
-        "extra_flags": _described(Texts, "Flags that are passed to the engine unchanged."),
+        "extra_flags": _described(Texts, "Flags to pass to the engine unchanged."),
     }
     kinds: dict[str, Any] = {"devices": Listed | tuple[int, ...], "environment": Mapping[str, Scalar]}
     for name, option in OPTIONS.items():

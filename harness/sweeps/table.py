@@ -348,8 +348,8 @@ def _means(results: Results) -> Table:
             texts += (published_text(aggregate.reported, sum(cell.samples or 0 for cell in cells), notes),)
         rows.append(({**aggregate.point, "suite": sweep.name}, texts))
     title = (
-        "Mean of the benchmarks' accuracies in %, each counted once, with the 95% interval for the same questions "
-        "asked again; new questions: the interval for other questions of these kinds"
+        "Mean of the benchmark accuracies in %, weighted equally, with the 95% interval for the same questions asked "
+        "again; the column `new questions` has the interval for other questions of these kinds"
         f"{_beside_base(results, (mean.p for mean in results.aggregates))}"
     )
     heads = [*(short(benchmark.label) for benchmark in sweep.averaged), "mean", "new questions"]

@@ -199,7 +199,7 @@ def _reason_lost(sweep: Sweep, cell: Cell, questions: RunQuestions | None, sampl
     """
     few = [k for k in sweep.score.k if k > samples]
     if few:
-        return f"pass@{few[0]} needs {few[0]} samples per question, but the cell has {samples}"
+        return f"pass@{few[0]} requires {few[0]} samples per question, but the cell has {samples}"
     if questions is None:
         return ""
     try:

@@ -123,7 +123,7 @@ def _listen(ports: Sequence[int]) -> socket.socket:
         with contextlib.suppress(OSError):
             return socket.create_server(("127.0.0.1", port))
     raise UsageError(
-        "the port is in use on 127.0.0.1; choose another one, or 0 for any free port.", field="port", value=ports[0]
+        "the port is in use on 127.0.0.1; choose another port, or 0 for any free port.", field="port", value=ports[0]
     )
 
 

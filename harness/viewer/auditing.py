@@ -90,7 +90,7 @@ def counted_questions(benchmark: OpenBenchmark) -> Sequence[QuestionTally]:
             return items
     raise StoreError(
         f"{visible(benchmark.name, 80)}: its score covers {count_noun(score.n_samples, 'sample')}, but the grades "
-        "cover a different number: run `harness score` again first."
+        "cover a different number; run `harness score` again first."
     )
 
 

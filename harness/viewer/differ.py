@@ -83,7 +83,7 @@ def compare(first_run: OpenRun, second_run: OpenRun, name: str, other: str = "")
         lines = _in_words(compare_runs(*reversed(tallies)))
     except UsageError as error:  # no question has graded samples in both runs
         ungraded = [which for which, run in (("first", first), ("second", second)) if run.n_stored and not run.grades]
-        lines = [f"no sample of the {' or the '.join(ungraded)} run is graded yet" if ungraded else str(error)]
+        lines = [f"no samples of the {' or the '.join(ungraded)} run have been graded yet" if ungraded else str(error)]
     flips, n_same = _flips(first, second, ids)
     return Compared(
         benchmark=first.name,

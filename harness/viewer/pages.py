@@ -108,12 +108,12 @@ def benchmark_page(benchmark: OpenBenchmark, published: str) -> dict[str, Any]:
     line, score = standing(benchmark), benchmark.score
     headline = [line["in_words"]]
     if score and score.accuracy and score.accuracy.question:
-        headline.append(f"on new questions of this kind {score.accuracy.question.in_percent}%")
+        headline.append(f"{score.accuracy.question.in_percent}% on new questions of this kind")
     headline.append(f"{benchmark.n_stored:,} samples of {len(benchmark.questions):,} questions")
     if score and score.n_truncated:
         headline.append(f"{score.n_truncated:,} cut")
     if score and score.mean_completion_tokens:
-        headline.append(f"{round(score.mean_completion_tokens):,} tokens a sample")
+        headline.append(f"{round(score.mean_completion_tokens):,} tokens per sample")
     return {
         "headline": headline,
         "published": published,

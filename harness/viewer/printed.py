@@ -50,7 +50,7 @@ MAX_ANSWER_CHARS = 60
 PRINTED_FACTS = ("finish reason", "tokens", "time")
 """The facts of a sample that its first lines show."""
 
-UNKNOWN_RULES = "its rules are neither those of the run nor the current rules of the card: score the run again"
+UNKNOWN_RULES = "its rules match neither the run's rules nor the card's current rules; score the run again"
 """Follows "undecided because" if the rules of a grade are not known any more."""
 
 
@@ -218,8 +218,8 @@ def why(benchmark: OpenBenchmark, key: Key) -> list[str]:
     as_graded = benchmark.as_graded(question, grade)
     if as_graded is None:
         steps = [
-            "the steps are unknown because this verdict follows neither the rules of the run nor the current rules of "
-            "the card: score the run again"
+            "the steps are unknown because this verdict follows neither the run's rules nor the card's current rules; "
+            "score the run again"
         ]
     else:
         try:
@@ -246,13 +246,13 @@ def _doubt(grade: Grade, verdict: Verdict, sample: Sample) -> str | None:
     if is_same and grade.rule == JUDGE_RULE:
         if verdict.outcome in ("undecided", grade.verdict):
             return None
-        return f"by the rules, the sample is {_OUTCOMES[verdict.outcome]}, but a judge decided instead"
+        return f"according to the rules, the sample is {_OUTCOMES[verdict.outcome]}, but a judge made the decision"
     if is_same and (verdict.outcome, verdict.rule) == (grade.verdict, grade.rule):
         return None
     return (
         f"graded again by {visible(verdict.grader, 200)}, the sample is {_OUTCOMES[verdict.outcome]} (rule: "
         f"{visible(verdict.rule, 60)}), so the steps to the stored verdict by {visible(grade.grader, 200)} are "
-        "unknown: score the run again with `harness score --fresh`"
+        "unknown; score the run again with `harness score --fresh`"
     )
 
 

@@ -351,7 +351,7 @@ def search(benchmark: OpenBenchmark, sought: str) -> Iterator[Hit]:
     Raises `UsageError` for an empty or too long text, `StoreError` when the journal cannot be read.
     """
     if not sought.strip() or len(sought) > MAX_SOUGHT_CHARS:
-        raise UsageError(f"the search text must have 1 to {MAX_SOUGHT_CHARS} characters.")
+        raise UsageError(f"the search text must be 1 to {MAX_SOUGHT_CHARS} characters long.")
     for question in benchmark.questions.values():
         texts = (text_of(question), question.question_id, *question.references)
         yield from _hits(benchmark, question.question_id, None, [("question", text) for text in texts], sought)

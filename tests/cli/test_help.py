@@ -253,4 +253,4 @@ def test_a_folder_that_may_not_be_written_is_answered_by_a_line_that_helps(
     monkeypatch.setattr("harness.judges.audit._audit", lambda *_, **__: None)
     monkeypatch.setattr("harness.judges.audit.write_lines", refuse)
     audited = harness(tmp_path, "audit", "my run", "--out", "x.jsonl")
-    assert (audited.code, "Set --out to another path" in audited.err) == (3, True), audited.err
+    assert (audited.code, "Set --out to a different path" in audited.err) == (3, True), audited.err

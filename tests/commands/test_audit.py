@@ -288,8 +288,8 @@ def test_only_what_an_audit_stored_counts_and_it_may_be_corrected_and_withdrawn(
         ({"verdict": "right"}, "line 2: verdict: unknown value 'right'; expected correct, no_answer, undecided, wrong"),
         ({"benchmark": "poems"}, "no benchmark 'poems'"),
         (None, "words.jsonl, line 2"),
-        ({"text": BAD}, "line 2: the verdict on sample 0 of question q1 is for another reply, or for another"),
-        ({"answer": "sugar"}, "line 2: the verdict on sample 0 of question q1 is for another reply, or for"),
+        ({"text": BAD}, "line 2: the verdict on sample 0 of question q1 is for a different reply, or a different"),
+        ({"answer": "sugar"}, "line 2: the verdict on sample 0 of question q1 is for a different reply, or a"),
     ],
 )
 def test_a_wrong_line_stores_nothing(

@@ -70,7 +70,7 @@ def test_a_judge_is_measured_on_labelled_pairs(tmp_path: Path) -> None:
         words = ["audit", "--labels", file.name, "--judge", f"judge@{server.base_url}", "--prices", "1,1"]
         first = harness(tmp_path, *words, "--dry-run")
         assert first.out.startswith(
-            "122 requests to the judge about 41 labeled pairs, each sent twice, and 40 adversarial"
+            "122 requests to the judge for 41 labeled pairs, each sent twice, and 40 adversarial"
         )
         assert "USD" in first.out
         done = harness(tmp_path, *words)
@@ -143,7 +143,7 @@ VERDICT, POINTS = "expected `verdict`: correct, wrong", "expected `points` of 7"
         ({"points": 3, "points_of": 9}, "proofbench", POINTS),
         ({"points": 3, "rubric": ""}, "healthbench", "form healthbench: rubric: "),
         ({"points": -1, "rubric": '[{"criterion": "c", "points": 2}]'}, "healthbench", "expected `points` of 2"),
-        ({}, "verdict", "contains no labeled pair"),
+        ({}, "verdict", "contains no labeled pairs"),
     ],
 )
 def test_a_line_that_is_no_labelled_pair_is_named(

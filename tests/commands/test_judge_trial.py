@@ -127,7 +127,7 @@ def test_a_signal_ends_the_trial_at_once_and_nothing_is_to_resume(tmp_path: Path
         assert time.monotonic() - began < 30, "the grace of a run"
         assert (running.returncode, n_sampled(server)) == (130, 0), err
     said = " ".join(err.split())
-    assert "stopped by SIGINT while the judge was being tested; nothing was sampled" in said, said
+    assert "stopped by SIGINT while the judge was being tested, before any samples were generated" in said, said
     assert "resume" not in said
 
 
@@ -358,7 +358,7 @@ def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
         (("--judge", "m", "--dry-run", "--json"), "--dry-run: it does not work with --json"),
         (
             ("--judge", "m", "--dry-run", "--also", "math-verify"),
-            "--also: remove this option: --dry-run sends and stores nothing",
+            "--also: omit this option: --dry-run does not send or store anything",
         ),
         (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two prices of 0 or more"),
         (("--prices", "1,2"), "prices: they are the judge's prices: name the judge with --judge"),

@@ -556,7 +556,7 @@ def test_a_person_s_points_move_the_mean_and_may_turn_a_comparison(tmp_path: Pat
     [audit] = reasoning_harness.audit(tmp_path / "better", samples=40, out=tmp_path / "todo.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "todo.jsonl").read_text("utf-8").splitlines()]
     assert {row["points_of"] for row in rows} == {7}
-    for points, reason in ((8, "are 8; expected at most 7"), (None, "contains no verdict")):
+    for points, reason in ((8, "are 8; expected at most 7"), (None, "contains no verdicts")):
         (tmp_path / "bad.jsonl").write_text(json.dumps(rows[0] | {"points": points}), "utf-8")
         with pytest.raises(UsageError, match=reason):
             reasoning_harness.audit(tmp_path / "better", verdicts=tmp_path / "bad.jsonl", who="Ann")

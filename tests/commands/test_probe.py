@@ -258,7 +258,7 @@ def test_a_prompt_that_only_empty_replies_answer_is_the_models_own_silence() -> 
     seen = found(asker(empties(lambda body: "virus" in str(body["messages"]))), "empty replies")["empty replies"]
     assert (seen.outcome, seen.came) == (
         "sound",
-        "no reply was empty for a prompt that produced text in other requests",
+        "no reply was empty if its prompt produced text in other requests",
     )
 
 
@@ -310,7 +310,7 @@ def test_lost_places_are_named_and_more_than_a_tenth_are_too_many(tmp_path: Path
         words = ("--checks", "writing and reading", "--quiet", "--json")
         (finding,) = json.loads(harness(tmp_path, "probe", mine.base_url, *words).out)["findings"]
     assert finding["outcome"] == outcome, finding["came"]
-    assert bool(re.search(rf"{n_lost} of \d+ requests gave no result", finding["came"])) == bool(n_lost)
+    assert bool(re.search(rf"{n_lost} of \d+ requests returned no result", finding["came"])) == bool(n_lost)
     assert ("out of memory" in finding["came"]) == bool(n_lost)
 
 
@@ -331,7 +331,7 @@ def test_a_probe_that_is_stopped_has_told_its_findings(tmp_path: Path, check: st
         ends.set()
         _, err = run.communicate(timeout=PATIENCE_SECONDS)
     assert (run.returncode, "probe: model name: " in err) == (130, True), err
-    assert "stopped by SIGINT; select the remaining checks with --checks" in err
+    assert "stopped by SIGINT; use --checks to run the remaining checks" in err
 
 
 @pytest.mark.parametrize(("seconds", "outcome"), [("0.2", "untested"), ("60", "sound")])

@@ -76,7 +76,7 @@ def test_the_checks_cost_what_they_are_said_to_cost() -> None:
 
 def test_a_word_whose_effect_drowns_in_noise_is_not_called_lost() -> None:
     seen = findings(Fault(), ("context",), noise=0.5)["context"]
-    assert (seen.outcome, "repeats differ too much" in seen.came) == ("untested", True), seen.came
+    assert (seen.outcome, "repeated requests differ too much" in seen.came) == ("untested", True), seen.came
     assert findings(Fault(), ("context",))["context"].outcome == "sound"
 
 
@@ -150,16 +150,18 @@ def test_a_single_unfinished_stream_is_a_warning_and_one_under_load_is_a_finding
 
 def test_a_cut_is_called_refused_only_if_the_request_without_it_is_accepted() -> None:
     hidden, cut = (plain(rejects(field), "later cuts") for field in ("logprobs", "top_k"))
-    assert (hidden.outcome, "rejected even without a cut: HTTP 400: " in hidden.came) == ("untested", True), hidden.came
+    assert (hidden.outcome, "rejected even without these settings: HTTP 400: " in hidden.came) == ("untested", True), (
+        hidden.came
+    )
     assert "top_k" not in hidden.came
     assert "top_k is rejected (Unrecognized request argument supplied: top_k)" in cut.came
-    assert "top_p is obeyed" in cut.came
+    assert "top_p is applied" in cut.came
 
 
 def test_a_name_of_no_check_is_answered_by_near_names_or_by_all() -> None:
     with pytest.raises(UsageError, match=r"no such check\. Did you mean context\?"):
         probe.select(["contxet"])
-    with pytest.raises(UsageError, match=r"The groups are protocol, .* the checks are reply text, "):
+    with pytest.raises(UsageError, match=r"The groups are protocol, .* The checks are reply text, "):
         probe.select(["xyzzy"])
 
 
@@ -206,7 +208,7 @@ def test_a_reply_that_ends_below_the_largest_limit_shows_no_cap_and_no_soundness
     of_checks = plain(fault, "ends")
     assert of_checks.outcome == outcome, of_checks.came
     assert (
-        "max_tokens 96 did not reach it: the model stopped, or the server has a hidden limit" in of_checks.came
+        "max_tokens 96 did not reach it: either the model stopped or the server has a hidden limit" in of_checks.came
     ) == (outcome == "untested")
 
 
@@ -230,10 +232,15 @@ def long_stream(fault: Fault) -> Finding:
 
 
 def test_a_cap_shows_where_all_long_replies_end_at_one_length() -> None:
-    assert "3 different replies end there and say stop" in long_stream(toy_faults.ends(toy_faults.cap(300))).came
-    assert "end there and say length" in long_stream(toy_faults.ends(toy_faults.cap(300), reason="length")).came
+    assert (
+        "3 different replies end there with finish_reason stop"
+        in long_stream(toy_faults.ends(toy_faults.cap(300))).came
+    )
+    assert (
+        "end there with finish_reason length" in long_stream(toy_faults.ends(toy_faults.cap(300), reason="length")).came
+    )
     unsure = long_stream(ends_early(300, List=192))
-    assert (unsure.outcome, "ended by themselves after 300, 192, 300 tokens" in unsure.came) == ("untested", True)
+    assert (unsure.outcome, "ended on their own after 300, 192, 300 tokens" in unsure.came) == ("untested", True)
     # A longer reply shows that equal lengths were chance.
     longer = long_stream(ends_early(10**9, Write=300, List=300))
     assert (longer.outcome, longer.came) == ("sound", "finish_reason length after 1,200 tokens")
@@ -276,7 +283,7 @@ def test_a_tail_without_an_effect_is_lost_where_noise_is_small_and_untested_wher
     small = findings(deaf_to_the_tail(0.003), ("context",))["context"]
     assert (small.outcome, "its tail never reached" in small.came) == ("spoils", True), small.came
     large = findings(deaf_to_the_tail(), ("context",))["context"]
-    assert (large.outcome, "words at its tail" in large.came) == ("untested", True), large.came
+    assert (large.outcome, "words at the tail" in large.came) == ("untested", True), large.came
 
 
 def test_log_probabilities_at_a_floor_are_left_out() -> None:

@@ -205,7 +205,7 @@ def test_the_base_is_read_once_and_kept(tmp_path: Path) -> None:
         kept.unlink()
         lost = harness(tmp_path, "probe", copy.base_url, "--replies", "run")
     assert (damaged.code, "line 1 is damaged" in damaged.err) == (3, True)
-    assert (lost.code, "contains no values of the base" in lost.err) == (2, True)
+    assert (lost.code, "does not contain the base's values" in lost.err) == (2, True)
 
 
 def test_no_server_gets_the_key_of_another_and_none_is_shown(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_p
         refused = probed(tmp_path, no, base)
         wider = harness(tmp_path, "probe", base.base_url, "--replies", "run")
     # The base was not read to the ends of the replies.
-    assert (wider.code, "contains no values of the base for this many tokens" in wider.err) == (2, True), wider.err
+    assert (wider.code, "does not contain the base's values for this many tokens" in wider.err) == (2, True), wider.err
     # A prompt of four tokens, and eight that stay free.
     n_read, says = (
         QUESTIONS * (40 - 4 - 8),
@@ -337,7 +337,7 @@ def test_replies_are_read_as_far_as_the_contexts_of_both_servers_have_room(tmp_p
     )
     finding = json.loads(done.out)["findings"][0]
     assert (done.code, finding["likelihood"]["gap"]["tokens"], says in done.err) == (0, n_read, True), done.err
-    assert (refused[0], "context is too small for a reply" in refused[1]["came"]) == (2, True)
+    assert (refused[0], "context is too small for any of the replies" in refused[1]["came"]) == (2, True)
 
 
 def test_a_half_read_copy_that_became_another_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,8 +379,8 @@ def test_probes_of_one_copy_at_once_share_their_readings(tmp_path: Path) -> None
         (Reader("copy", owner="llamacpp"), "llama.cpp does not return log-probabilities of prompt tokens"),
         (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"text": "a"}]})]), "only 0 of the 60 tokens"),
         (Reader("copy", spoil=lambda _n: [http(200, {"choices": [{"prompt_logprobs": OTHERS}]})]), "only 0 of the 60"),
-        (Reader("copy", shift=-800.0), "as a log-probability; expected -10000 to 0"),
-        (Reader("copy", spoil=lambda _n: [http(200, b"[" * 9000)]), "its reply has no log-probabilities"),
+        (Reader("copy", shift=-800.0), "as a log-probability; expected a value from -10000 to 0"),
+        (Reader("copy", spoil=lambda _n: [http(200, b"[" * 9000)]), "its reply contains no prompt log-probabilities"),
         (Reader("copy", spoil=lambda _n: [http(400, {"error": {"message": "no logprobs here"}})]), "no logprobs here"),
     ],
 )
@@ -420,7 +420,7 @@ def test_a_gap_shows_at_its_position(tmp_path: Path, since: int, until: int, ban
         (("--replies", "nowhere"), "there is no run at"),
         (("--checks", "replies"), "requires the option"),
         (("--sampled", "run"), "it requires --replies"),
-        (("--replies", "short"), "replies to at least two questions, found 1"),
+        (("--replies", "short"), "replies to at least two questions but found 1"),
         (("--replies", "run", "--reference", "http://127.0.0.1:9/v1"), "the reference: no server answers"),
     ],
 )
@@ -459,7 +459,7 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     cells = {row["servers"]: row for row in json.loads(done.out)["cells"]}
     assert {name: round(row["gap"], 2) for name, row in cells.items()} == shifts
     assert "+0.0" in cells["q6"]["shown"]["gap"]
-    assert "differs by 0.0" in again.out
+    assert "on the base's replies: differs by 0.0" in again.out
     base = tmp_path / "s" / "base+sums"
     with FakeServer(Reader("new", shift=0.03)) as new, FakeServer(Reader("far", shift=0.5)) as far:
         told, untold = (
@@ -475,7 +475,7 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     (points,) = finding["likelihood"]["points"]
     assert (points["pairs"], points["low"] < points["points"] < 0, points["points"] < points["high"]) == (3, True, True)
     assert f"from 3 pairs: {points['points']:+.1f} points" in finding["came"]
-    assert "detecting it takes" in finding["came"]
+    assert "detecting it requires" in finding["came"]
     assert "points" not in beyond["came"]
     # The run is now known as that of a copy with another gap, once.
     assert (noted.code, twice.code) == (4, 4), noted.err
@@ -495,7 +495,7 @@ def test_a_cell_whose_engine_reads_no_replies_has_a_score_and_the_reason(tmp_pat
     assert (done.code, "does not return log-probabilities of prompt tokens" in done.out) == (0, True), (
         done.out + done.err
     )
-    assert (alone.code, "copies read their base's replies" in alone.err) == (2, True), alone.err
+    assert (alone.code, "copies are compared on their base's replies" in alone.err) == (2, True), alone.err
 
 
 def swept(folder: Path, at: dict[str, FakeServer], names: tuple[str, ...], samples: int, **more: Any) -> dict[str, Any]:
@@ -563,7 +563,7 @@ def test_the_base_as_its_own_reference_is_one_server_however_it_is_spelt(tmp_pat
         assert {"key-mine" in str(request.headers) for request in base.requests} == {True}
         own = harness(tmp_path, "probe", f"{root}/v1", "--replies", "run", "--sampled", "run/../run")
     assert done.code == 0, done.err
-    assert (own.code, "this is the run of the base" in own.err) == (2, True), own.err
+    assert (own.code, "this is the base's run" in own.err) == (2, True), own.err
 
 
 @pytest.mark.parametrize(

@@ -106,9 +106,9 @@ def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(tmp_path: 
     assert steps == [("a-step_20", "a", 20), ("a-step_100", "a", 100), ("b-global_step_20", "b", 20)]
     assert sweep.cells[1].options.model == "runs/a/step_100"
     left_out = [
-        "runs/b/step_20 is skipped: runs/b/global_step_20 has the same step or name: rename one",
+        "runs/b/step_20 is skipped: runs/b/global_step_20 has the same step or name; rename one of them",
         f"runs/b/step_last is skipped: {NO_STEP}",
-        f"sft/* is skipped: no file or folder matches it, relative to {tmp_path}",
+        f"sft/* is skipped: no file or folder relative to {tmp_path} matches it",
     ]
     assert sweep.remarks == left_out
     (tmp_path / "s.yaml").write_text(text)
@@ -117,7 +117,7 @@ def test_checkpoints_are_models_by_step_and_what_is_left_out_is_named(tmp_path: 
     assert {f"harness: warning: {line}" for line in left_out} == {*shown.err.splitlines()[:3]}
     # A base that may come is no mistake; without a checkpoint nothing can be run.
     based = planned(tmp_path, text + "table: {base: a-step_300}\n")
-    assert "no entry is called 'a-step_300'" in based.remarks[-1]
+    assert "no entry is named 'a-step_300'" in based.remarks[-1]
     with pytest.raises(UsageError, match=r"no checkpoint found: runs/b/step_last: its name has no .*use follow=60"):
         planned(tmp_path, text.replace("runs/*/*", "runs/b/step_last"))
 
@@ -152,7 +152,7 @@ M = D + "models: [m]\n"
             4,
             "unknown placeholder {modle}. Did you mean model?",
         ),
-        (D + "models: [n, m]\nservers:\n  - {command: 'serve {served_name}'}\n", 4, "would serve n and m: put {model}"),
+        (D + "models: [n, m]\nservers:\n  - {command: 'serve {served_name}'}\n", 4, "would serve n and m; use {model}"),
         (M + "servers:\n  - {command: 'vllm serve m --x {budgets}'}\n", 4, "unknown placeholder {budgets}"),
         (M + "servers:\n  - {engine: vllm, environment: {X: '{budget}'}}\n", 4, "unknown placeholder {budget}"),
         (M + 'servers:\n  - {command: "vllm serve \'m"}\n', 4, "not a valid command line: No closing quotation"),
@@ -163,22 +163,22 @@ M = D + "models: [m]\n"
         (M + "servers:\n  - {engine: vllm, nodes: 2}\n", 4, "need the address of node 0"),
         ("benchmarks:\n  - demo\n  - {samples: 3}\n", 3, "give this entry of benchmarks a `name`"),
         ("benchmarks:\n  - demo\n  - {name: x}\n", 3, "specify a `benchmark`, or a file"),
-        (D + "suite: {title: x, mean_of: [dmo]}\n", 2, "no benchmark is called 'dmo'. Did you mean demo?"),
+        (D + "suite: {title: x, mean_of: [dmo]}\n", 2, "no benchmark is named 'dmo'. Did you mean demo?"),
         (D + "table: {base: fll}\nservers: [{name: full, run: {seed: 1}}]\n", 2, "Did you mean full?"),
-        (D + "checkpoints: nowhere/step_*\n", 2, "no checkpoint found: nowhere/step_*: no file or folder matches it"),
+        (D + "checkpoints: nowhere/step_*\n", 2, "no checkpoint found: nowhere/step_*: no file or folder relative to"),
         (M + "servers: [{name: A B, engine: vllm}]\n", 3, "servers.0.name: expected at most 80 lowercase letters"),
         (D + "judge: {model: j, scope: some}\n", 2, "judge.scope"),
         (D + "run: {prices: [1.0, -2]}\n", 2, "expected two prices of 0 or more"),
         (M + "except: [{models: m}]\n", 3, "`except` excludes every cell"),
-        ("extends: seer4\nmodels: [m]\nexcept: [{benchmarks: aime2}]\n", 3, "benchmarks is called 'aime2'."),
-        (D + "extends: aime-preview\nsuite: {title: x, mean_of: [t0.0]}\n", 3, "no benchmark is called 't0.0'."),
-        (M + "except: [{models: [n]}]\n", 3, "no entry of models is called 'n'. The entries are m."),
-        (M + "except:\n- benchmarks: [demo]\n  models: mm\n", 5, "no entry of models is called 'mm'. Did you mean m?"),
+        ("extends: seer4\nmodels: [m]\nexcept: [{benchmarks: aime2}]\n", 3, "benchmarks is named 'aime2'."),
+        (D + "extends: aime-preview\nsuite: {title: x, mean_of: [t0.0]}\n", 3, "no benchmark is named 't0.0'."),
+        (M + "except: [{models: [n]}]\n", 3, "no entry of models is named 'n'. The entries are m."),
+        (M + "except:\n- benchmarks: [demo]\n  models: mm\n", 5, "no entry of models is named 'mm'. Did you mean m?"),
         (D + "except: [{models: 3}]\n", 2, "except.0.models: expected a valid string or a list in brackets, found 3"),
         (D + "except: [{modls: m}]\n", 2, "except.0.modls: expected 'models', 'servers', "),
         (D + "slots: 2\n", 2, "unknown key 'slots'. Known keys:"),
         (D + "table: {k: {demo: 0}}\n", 2, "table.k.demo: expected a number greater than or equal to 1, found 0"),
-        (D + "prompts: [3]\n", 2, "prompts.0: expected text or a mapping, found 3"),
+        (D + "prompts: [3]\n", 2, "prompts.0: expected a string or a mapping, found 3"),
     ],
 )
 def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, line: int, words: str) -> None:
@@ -190,7 +190,7 @@ def test_a_mistake_is_named_with_its_file_and_line(tmp_path: Path, text: str, li
 
 def test_names_that_are_too_long_for_a_folder_are_refused(tmp_path: Path) -> None:
     text = D + "".join(f"{axis}: [{{name: {axis[0] * 75}}}]\n" for axis in ("prompts", "sampling", "servers"))
-    with pytest.raises(UsageError, match="at most 200 are allowed: give its entries a shorter"):
+    with pytest.raises(UsageError, match="only 200 are allowed; give its entries a shorter"):
         planned(tmp_path, text)
 
 

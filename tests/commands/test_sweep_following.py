@@ -117,7 +117,7 @@ def test_a_folder_in_use_is_waited_for_and_said_once(tmp_path: Path) -> None:
 
     assert training.follow(120, run) == [["step_1"]], "longer in use than the sweep waits for a checkpoint"
     assert [call[0][0] for call in training.told.standing.call_args_list if "in use" in call[0][0]] == [
-        "out is in use by process 7 on x; a run can have only one writer. The sweep waits until the folder is free"
+        "out is in use by process 7 on x; a run can have only one writer. The sweep is waiting until the folder is free"
     ]
 
     def broken(_settled: Sequence[Path]) -> int:

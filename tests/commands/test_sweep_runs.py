@@ -271,7 +271,7 @@ def test_a_cell_of_a_deleted_checkpoint_is_lost_with_a_reason(tmp_path: Path) ->
         ended = sweeps.run_sweep(planned, Watcher(), lambda _record: folders[30].exists() and folders[30].rmdir())
         return {result.cell.name: result.reason for result in ended.results}
 
-    gone = "its checkpoint ck/step_{} was deleted, but the file now asks for more or other samples"
+    gone = "its checkpoint ck/step_{} was deleted, but the file now requires more or different samples"
     assert swept(1) == {"ck-step_20+x+a": "", "ck-step_30+x+a": gone.format(30)}
     folders[20].rmdir()
     assert swept(1) == {"ck-step_20+x+a": ""}, "it has what the file asks for; without a run the other has no place"
@@ -336,7 +336,7 @@ def test_a_checkpoint_that_was_overwritten_is_named_with_what_to_delete(tmp_path
     refused = harness(tmp_path, "sweep", "s.yaml")
     for text in (refused.err, (out / "table.csv").read_text("utf-8")):
         assert "for new scores, delete results/s/ck-step_30+x+a and run the same command. " in text
-        assert "accept_server_change mixes the samples of both models instead" in text
+        assert "To mix the samples of both models instead, use accept_server_change" in text
 
 
 def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_its_server_is_edited(
@@ -351,7 +351,7 @@ def test_a_finished_cell_starts_no_server_and_sends_nothing_once_the_entry_of_it
         done = harness(tmp_path, "sweep", "s.yaml")
         assert done.code == 0, done.err
         lines = [line for line in done.err.splitlines() if " answers at " in line or ": scored" in line]
-        return lines, "described it before" in done.err
+        return lines, "an earlier version of the sweep file" in done.err
 
     lines, warned = swept(50)
     assert (len(lines), warned) == (2, False), "a server, a scored cell"

@@ -212,7 +212,7 @@ def test_a_base_that_is_a_checkpoint_to_come_counts_once_it_is_there(training: P
     write_file_with("ck-step_40")
     write_runs(training, {"demo": {10: 0.1, 20: 0.1, 30: 0.45}})
     assert compared(10, 20, 30) == [False] * 3
-    assert "no entry is called 'ck-step_40'" in plan_of("s.yaml", {}, {}).remarks[0]
+    assert "no entry is named 'ck-step_40'" in plan_of("s.yaml", {}, {}).remarks[0]
     Path("ck/step_40").mkdir()
     write_runs(training, {"demo": {40: 0.3}})
     assert compared(10, 20, 30, 40) == [True] * 3 + [False]
@@ -366,7 +366,7 @@ def test_no_server_is_started_for_samples_of_other_settings_and_their_scores_sta
     assert "2 cells on 2 servers, 0 of them done; 0 samples to come" in shown.out
     reasons = [
         "its samples have other settings: sampling.max_tokens: 32 → 100. For new scores, delete "
-        f"{planned.folder(cell)}, or give the benchmark another `name`"
+        f"{planned.folder(cell)}, or give the benchmark a different `name`"
         for cell in planned.cells
     ]
     assert all(reason in shown.err for reason in reasons)

@@ -459,10 +459,12 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "cap at 256, says length": lambda: ends(cap(256), "long stream", reason="length", says="a limit of 256"),
     "cap at 1,024, says length": lambda: ends(cap(1024), "long stream", reason="length", says="a limit of 1,024"),
     "max_tokens doubled": lambda: fault(
-        "ends", says="tokens came, but", request=lambda body: {**body, "max_tokens": 2 * body.get("max_tokens", 64)}
+        "ends",
+        says="tokens, but max_tokens was",
+        request=lambda body: {**body, "max_tokens": 2 * body.get("max_tokens", 64)},
     ),
     # Load
-    "1 in 20 replies swapped under load": lambda: under_load(swapped, "another prompt"),
+    "1 in 20 replies swapped under load": lambda: under_load(swapped, "a different prompt"),
     "empty replies under load": lambda: under_load(emptied, "empty"),
     "replies cut under load, say stop": lambda: under_load(shortened, "truncated"),
     "another model under load": overloaded,
@@ -504,12 +506,12 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     **{
         f"{what} in the stream": lambda change=change, says=says: streamed(change, says)  # type: ignore[misc]
         for what, change, says in (
-            ("line ends lost", lambda s: s.replace("\n", ""), "stream has ''"),
-            ("backslashes lost", lambda s: s.replace("\\", ""), "stream has ''"),
-            ("backslashes doubled", lambda s: s.replace("\\", "\\\\"), "the stream has"),
+            ("line ends lost", lambda s: s.replace("\n", ""), "reply has ''"),
+            ("backslashes lost", lambda s: s.replace("\\", ""), "reply has ''"),
+            ("backslashes doubled", lambda s: s.replace("\\", "\\\\"), "the streamed reply has"),
             ("marks escaped", lambda s: s.replace("<", "&lt;"), "'&lt;'"),
-            ("accents lost", lambda s: s.encode("ascii", "ignore").decode(), "stream has ''"),
-            ("spaces of pieces stripped", lambda s: s.strip(" "), "stream has ''"),
+            ("accents lost", lambda s: s.encode("ascii", "ignore").decode(), "reply has ''"),
+            ("spaces of pieces stripped", lambda s: s.strip(" "), "reply has ''"),
         )
     },
     "the stream counts other tokens": lambda: fault(
@@ -546,9 +548,9 @@ FAULTS: dict[str, Callable[[], Fault]] = {
 """By what is wrong."""
 
 MISLEADING: dict[str, Callable[[], Fault]] = {
-    "0.7 of the new tokens counted": lambda: undercounts(0.7, "usage reports 16 new tokens, but 24 came"),
-    "0.97 of the new tokens counted": lambda: undercounts(0.97, "usage reports 23 new tokens, but 24 came"),
-    "1.4 of the new tokens counted": lambda: undercounts(1.4, "usage reports 33 new tokens, but 24 came"),
+    "0.7 of the new tokens counted": lambda: undercounts(0.7, "usage reports 16 new tokens, but the reply has 24"),
+    "0.97 of the new tokens counted": lambda: undercounts(0.97, "usage reports 23 new tokens, but the reply has 24"),
+    "1.4 of the new tokens counted": lambda: undercounts(1.4, "usage reports 33 new tokens, but the reply has 24"),
     "0.7 of the new tokens counted, no log-probabilities": lambda: undercounts(
         0.7, "usage reports 16 new tokens for a reply with max_tokens 24 and finish_reason length", listed=False
     ),

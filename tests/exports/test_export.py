@@ -171,14 +171,14 @@ def test_a_run_without_grades_has_no_correct_ones_but_all(tmp_path: Path) -> Non
 def test_nobody_trains_on_a_test_by_mistake(tmp_path: Path, name: str) -> None:
     run = write_run(tmp_path / "run", {name: varied(name)})
     for to in ("sharegpt", "alpaca", "trl"):
-        with pytest.raises(UsageError, match="can no longer be tested with them"):
+        with pytest.raises(UsageError, match="can no longer be tested on them"):
             harness.export(run, to, out=tmp_path / to)
         assert not (tmp_path / to).exists()
         assert rows(run, to, tmp_path / to, i_know=True)
     for to in ("parquet", "llmeval"):
         assert harness.export(run, to, out=tmp_path / to).files[0].n == 10
         for choice in ({"take": "correct"}, {"shortest": 1}):
-            with pytest.raises(UsageError, match="can no longer be tested with them"):
+            with pytest.raises(UsageError, match="can no longer be tested on them"):
                 harness.export(run, to, out=tmp_path / to, **choice)
             assert harness.export(run, to, out=tmp_path / to, i_know=True, **choice).files
 
@@ -192,7 +192,7 @@ def test_training_sets_and_ones_own_data_are_free(tmp_path: Path) -> None:
 def test_what_may_not_be_published_is_in_no_file_unless_told(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", varied(), settings={"publish_questions": False})
     for to in (name for name, exporter in formats().items() if exporter.withholds):
-        with pytest.raises(UsageError, match="ask not to publish its questions"):
+        with pytest.raises(UsageError, match="ask that its questions not be published"):
             harness.export(run, to, out=tmp_path / to)
         assert harness.export(run, to, out=tmp_path / to, i_know=True).files
 
@@ -231,11 +231,11 @@ def test_each_sample_is_written_or_left_out_for_a_reason_and_no_file_is_empty(tm
             (n,) = (file.n for file in written.files if file.n is not None)
             left_out = written.left_out.get("own", {})
             assert (n > 0, n + sum(left_out.values())) == (True, 2 * 4), seed
-            assert ("missing in the run" in left_out) == (len(samples) < 8), seed
+            assert ("missing from the run" in left_out) == (len(samples) < 8), seed
     assert n_refused
     empty = write_run(tmp_path / "empty", [sample(0, 0, r"\boxed{1}", finish_reason="unknown")], of_each=1, questions=1)
     with pytest.raises(
-        UsageError, match="no sample to export as trl: own: 1 sample left out: 1 with no finish reason in"
+        UsageError, match="no samples to export as trl: own: 1 sample left out: 1 with no finish reason in"
     ):
         export([empty], "trl")
 
@@ -262,7 +262,7 @@ def test_the_command_writes_into_the_run_folder_and_counts(run: RunFolder, tmp_p
 
     said = invoked("--to", "sharegpt", "--out", tmp_path / "a").output
     assert "own.jsonl: 5\n" in said
-    assert "own: 7 samples left out: 3 not correct, 2 missing in the run, 1 equal" in said
+    assert "own: 7 samples left out: 3 not correct, 2 missing from the run, 1 identical" in said
     printed = json.loads(invoked("--to", "trl", "--finish-reason", "any", "--json").output)
     assert printed["folder"] == str(run.path / "exports" / "trl")
     assert [file["records"] for file in printed["files"]] == [6]
@@ -349,7 +349,7 @@ def test_each_solution_becomes_the_reply_to_its_question_in_llama_factory_s_form
             "has no column 'proof' for any question, and no other row has it; "
             "available columns: question, solution, answer, note",
         ),
-        ({"to": "alpaca", "solution_key": "note"}, "no question of mine has text in the column 'note'"),
+        ({"to": "alpaca", "solution_key": "note"}, "no question in mine has text in the column 'note'"),
         ({"to": "parquet", "solution_key": "solution"}, "parquet contains samples"),
         ({"to": "alpaca", "solution_key": "solution", "shortest": 1}, "shortest selects samples of a run"),
     ],

@@ -55,7 +55,7 @@ def test_the_form_is_lm_evals_and_names_its_writer(tmp_path: Path) -> None:
     record = results(runs, tmp_path / "out")
     assert re.fullmatch(r"0\.4\.\d+\+reasoning-harness", record["lm_eval_version"])
     assert [*record["n-samples"].values()] == [{"original": n, "effective": m} for n, m in ((1319, 30), (3, 3))]
-    assert json.loads(done.out)["left_out"] == {"own": {"missing in the run": 2}}
+    assert json.loads(done.out)["left_out"] == {"own": {"missing from the run": 2}}
     for run, task in zip(runs, record["results"], strict=True):
         score, values = Score.load(run.benchmark(task)), record["results"][task]
         assert score is not None

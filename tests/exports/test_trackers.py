@@ -189,7 +189,7 @@ def test_a_tracker_that_fails_leaves_a_cell_unsent_and_the_next_call_sends_it(
         failed = in_folder(tmp_path, "sweep", "s.yaml", "--track", "fails", "--track", "notes")
         assert failed.code == 1
         assert len(sent) == 1, "the other tracker has the score"
-        assert "a: the score is stored, but was not sent: the tracker 'fails' failed: ConnectionError" in failed.err
+        assert "a: the score was stored but not sent: the tracker 'fails' failed: ConnectionError" in failed.err
         assert "1 of 1 cell is incomplete; the same command retries them" in failed.err
         n_requests = len(server.requests)
         monkeypatch.setattr(sys.modules[__name__], "fails", notes)

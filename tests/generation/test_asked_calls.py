@@ -368,8 +368,11 @@ def test_what_a_question_with_tools_cannot_have_is_one_sentence(tmp_path: Path, 
         ({"tools": [{"name": 1}]}, "the column 'tools'"),
         ({"tools": [TOOL, TOOL]}, "two tools with the same name"),
         ({"tools": [TOOL], "answer": {"call": []}}, "not a valid reference for calls"),
-        ({"tools": [TOOL], "tool_choice": "any"}, "tool_choice must be auto, required, none or name an offered tool"),
-        ({"tools": [TOOL], "tool_choice": NAMED | {"function": {"name": "x"}}}, "or name an offered tool"),
+        (
+            {"tools": [TOOL], "tool_choice": "any"},
+            "tool_choice must be auto, required, none or the name of an offered tool",
+        ),
+        ({"tools": [TOOL], "tool_choice": NAMED | {"function": {"name": "x"}}}, "or the name of an offered tool"),
         ({"tools": [TOOL], "parallel_tool_calls": "no"}, "parallel_tool_calls must be true or false"),
         (
             {"question": [{"role": "user", "content": [{"type": "file"}]}]},

@@ -284,7 +284,7 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str = 
         ("def judge(answer): return True\n", r"TypeError: judge\(answer\) cannot be called with \(answer, question\)"),
         ("def judge(a, q, *, strict): return True\n", r"TypeError: judge\(a, q, \*, strict\) cannot be called"),
         ("import sys\nsys.exit('bye')\n", r"SystemExit: bye"),
-        ("import os\nos._exit(3)\n", r"importing it ends the process"),
+        ("import os\nos._exit(3)\n", r"importing it terminates the process"),
     ],
 )
 def test_a_verifier_that_cannot_be_imported_is_reported_before_the_first_grade(

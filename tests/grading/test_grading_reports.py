@@ -49,12 +49,12 @@ def test_no_answer_does_not_vote() -> None:
         (
             r"\boxed{0.5}. This is because 1 ÷ 2 = 0.5. Wait, I misread it. It is odd.",
             "undecided",
-            "a box contains 0.5, but the text after it retracts it: “Wait, I misread it”",
+            "a box contains 0.5, but the text that follows retracts it: “Wait, I misread it”",
         ),
         (
             "The answer is 0.5. Wait, \x1b[31m no.",
             "undecided",
-            r"a label states 0.5, but the text after it retracts it: “Wait, \x1b[31m no”",
+            r"a label states 0.5, but the text that follows retracts it: “Wait, \x1b[31m no”",
         ),
     ],
 )

@@ -54,7 +54,7 @@ def test_a_question_is_shown_with_its_samples_and_votes(results: Path) -> None:
     out = shown(results, "a", "q1")
     assert r"What is $\frac{84}{2}$?" in out
     assert "level Level 5, subject Algebra" in out
-    assert "wrong, the right answer is in a box that was not taken as the answer" in out
+    assert "wrong, the right answer is in a box that was not used as the answer" in out
     assert "votes: 42 ×1 (correct), 41 ×1, 43 ×1" in out
 
 
@@ -73,7 +73,7 @@ def titles(out: str) -> list[str]:
     return [line for line in out.splitlines() if line.startswith("demo · ") and " · sample " in line]
 
 
-NOT_STATED = "no box and no “the answer is” confirms it"
+NOT_STATED = "neither a box nor “the answer is” confirms it"
 DOUBT = "It is 9 less than 10, so 9 is »1« indeed."
 
 
@@ -192,9 +192,11 @@ def test_what_only_grades_tell_is_not_sought_where_there_are_none(tmp_path: Path
         done = harness(tmp_path, "show", *asked)
         assert (done.code, done.err) == (2, f"harness: {words}\n")
     assert "demo: 1 sample\n" in shown(tmp_path, "raw", "--cut")
-    assert "no sample of the second run is graded yet" in harness(tmp_path, "compare", "a", "raw", "--samples").out
+    assert (
+        "no samples of the second run have been graded yet" in harness(tmp_path, "compare", "a", "raw", "--samples").out
+    )
     neither = harness(tmp_path, "compare", "raw", "raw", "--samples").out
-    assert "no sample of the first or the second run is graded yet" in neither
+    assert "no samples of the first or the second run have been graded yet" in neither
 
 
 def test_samples_are_shown_by_a_column_of_the_questions(tmp_path: Path) -> None:

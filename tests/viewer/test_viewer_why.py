@@ -128,7 +128,7 @@ CHANGES: list[tuple[dict[str, object], str]] = [
             {"reply_checksum": 1},
         )
     ),
-    ({"basis": ""}, "the steps are unknown because this verdict follows neither the rules of the run nor"),
+    ({"basis": ""}, "the steps are unknown because this verdict follows neither the run's rules nor"),
     ({"reply_checksum": None}, ""),
     ({}, ""),
 ]
@@ -154,7 +154,7 @@ def test_a_judge_s_verdict_is_not_explained_by_the_rules_against_which_it_stands
         for ruling in ("correct", "wrong"):
             judged = apply_ruling(grade, JudgeRuling(ruling), "judge:judge@verdict", override=True)
             write_lines(changing.run.benchmark("numbers").grades, [judged])
-            in_place = changing.why() == ["by the rules, the sample is wrong, but a judge decided instead"]
+            in_place = changing.why() == ["according to the rules, the sample is wrong, but a judge made the decision"]
             assert in_place == ((rules, ruling) == ("plain", "correct"))
 
 

@@ -405,7 +405,7 @@ def _environment(p: Parser) -> Node:
         if delimiter == "row":
             rows.append([])
     if p.peek(-1).text != name:
-        raise Unreadable("an environment that is never closed")
+        raise Unreadable("an unclosed environment")
     lines = [tuple(row) for row in rows if row]
     if not lines:
         raise Unreadable("an empty environment")

@@ -151,13 +151,13 @@ def _side_by_side(p: Parser, left: Node) -> Node:
     """Parse a factor without a sign before it; `1 1/2` is a mixed number. Raises `Unreadable`."""
     token, before = p.peek(), p.peek(-1)  # the first token of the factor, and the last one of `left`
     if token.kind == "num" and token.spaced and before.kind == ")" and left.op == "num":
-        raise Unreadable("a number in brackets directly before another number, as in (1) 5")
+        raise Unreadable("a number in parentheses directly before another number, as in (1) 5")
     last = left.args[-1] if left.op == "mul" else left
     if token.kind == before.kind == "num" and not (token.spaced and last.op == "pow"):  # 2^6 3^5 is a product
         return _spaced_mixed(p, left)
     right = p.expression(POWER)
     if token.kind == "(" and left.op == right.op == "quantity":
-        raise Unreadable("a quantity in brackets after another quantity")  # 60 L (60000 mL) is no sum
+        raise Unreadable("a quantity in parentheses after another quantity")  # 60 L (60000 mL) is no sum
     return join_factors(left, right, mixed=before.kind == "num" and token.text == "frac")
 
 

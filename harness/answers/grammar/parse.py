@@ -138,7 +138,7 @@ def _joined(listed: Node, tokens: Sequence[MathToken]) -> Node:
         return Node("rel", (items, logic))
     # "and" and 和 may also join the items of a list; 且 and ∧ join what holds together.
     if signs and {*signs} <= {"∧", "且"} and _exclude_each_other(items):
-        raise Unreadable("two values for one name at the same time")  # no x is 2 and 3 at once
+        raise Unreadable("two values for the same name at once")  # no x is 2 and 3 at once
     if "or" in joins and any(item.op == "text" for item in items):
         raise Unreadable("alternatives in words")  # "red or blue" leaves open which; "red and blue" names both
     if not all(_is_equation(item) or _is_inequality(item) for item in items):
@@ -276,7 +276,7 @@ def _chain(p: Parser) -> Node:
     while p.peek().kind == "rel":
         sign = p.take().text
         if p.peek().kind == "end":
-            raise Unreadable("a relation without a right side")
+            raise Unreadable("a relation without a right-hand side")
         parts = [_side(p, relation=sign)]
         # The side may be a ratio, a = 1:2, whose further parts have no modulus. More than one bracket deep this loop
         # leaves the colon to `_item`, which takes every colon that is left behind a chain.
@@ -322,7 +322,7 @@ def _colon(parts: list[Node]) -> Node:
     if first.op == "text" and not any(part.op == "text" for part in middle):  # Time: 10:30
         return Node("rel", ((first, _colon(rest)), ("=",)))
     if any(part.op == "add" and all(term.op == "num" for term in part.args) for part in middle):
-        raise Unreadable("an addition of times of day")  # 10:40 + 3:35
+        raise Unreadable("a sum of times of day")  # 10:40 + 3:35
     if last.op == "rel":  # `11:21 = k`: the parts are 11 and (21 = k)
         sides, signs = last.args
         return Node("rel", ((Node("ratio", (first, *middle, sides[0])), *sides[1:]), signs))

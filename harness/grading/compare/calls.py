@@ -58,9 +58,11 @@ def fault_of(
 ) -> Fault | None:
     """Why `calls` are not what the reference accepts; None if they are."""
     if reference == "none":
-        return Fault("a call", f"the reply calls {_named(calls)}, but no call is accepted") if calls else None
+        return (
+            Fault("a call", f"the reply calls {_named(calls)}, but the reference accepts no calls") if calls else None
+        )
     if not calls:
-        return Fault("no call", "the reply contains no call")
+        return Fault("no call", "the reply contains no calls")
     if reference == "some":
         return None
     offered = {tool.name: tool for tool in tools}
@@ -129,7 +131,7 @@ def unfit(call: DecodedCall, offered: Mapping[str, OfferedTool], where: str) -> 
         RecursionError,
     ) as broken:
         return Fault(
-            "unreadable schema", f"{where}, {call.name}: the schema of this tool cannot be read: {quoted(str(broken))}"
+            "unreadable schema", f"{where}, {call.name}: this tool's schema cannot be read: {quoted(str(broken))}"
         )
     if error is None:
         return None

@@ -25,7 +25,7 @@ CONVENTIONS: dict[str, Convention] = {
     "degrees_radians": Convention(True, "an angle in degrees equals the same angle as a multiple of pi: 30° = π/6"),
     "labels_dropped": Convention(True, "the name of the requested quantity is dropped: x = 5 is 5, f(x) = 2x is 2x"),
     "equations_solved": Convention(True, "an equation linear in a variable equals its solution for that variable"),
-    "lists_unordered": Convention(True, "a bare list with commas has no order: 1, -2 = -2, 1"),
+    "lists_unordered": Convention(True, "the order of a bare comma-separated list does not matter: 1, -2 = -2, 1"),
     "list_as_set": Convention(True, "a bare list equals the set of its items: 1, 2 = {1, 2}"),
     "list_as_tuple": Convention(True, "a bare list equals the tuple of its items in the same order"),
     "inequality_as_interval": Convention(True, "an inequality in one variable equals its solution set: x > 3 = (3, ∞)"),
@@ -33,7 +33,9 @@ CONVENTIONS: dict[str, Convention] = {
     "ratio_as_quotient": Convention(True, "a ratio equals its quotient: 2:1 = 2"),
     "base_dropped": Convention(True, "the subscript of a number base may be omitted: 204_5 = 204"),
     "bound_variables": Convention(True, "the name of a function's variable does not matter: f(z) = z is f(x) = x"),
-    "positive_variables": Convention(False, "variables are positive, as physical quantities are: √(x²) = x"),
+    "positive_variables": Convention(
+        False, "variables are assumed to be positive, like physical quantities: √(x²) = x"
+    ),
     "text_case": Convention(True, "case, articles and punctuation are ignored in words"),
 }
 

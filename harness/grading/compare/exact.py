@@ -119,7 +119,7 @@ def _pow(node: Node, depth: int) -> Fraction:
         raise Undefined("a power of zero")
     if exponent.denominator != 1:
         if exponent.denominator >= _MAX_DEGREE:
-            raise NotExact("an invalid degree of a root")
+            raise NotExact("an invalid root degree")
         base = _root(base, exponent.denominator)
     if abs(base) in (0, 1):
         return base if exponent.numerator % 2 else abs(base)

@@ -244,7 +244,7 @@ def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
     if not top and not bottom:
         return None
     if not top or not bottom:
-        raise NotNumeric("one side is zero")
+        raise NotNumeric("only one side is zero")
     return evaluation._replace(values=(top / bottom,))
 
 

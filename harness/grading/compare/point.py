@@ -266,7 +266,7 @@ class Point:
             return abs(x)
         if name in ("Re", "Im", "arg"):
             if symbols(arguments[0]):
-                raise NotNumeric("a real or imaginary part of a letter")  # letters are real here, and z is not
+                raise NotNumeric("the real or imaginary part of a variable")  # letters are real here, and z is not
             return {"Re": mp.re, "Im": mp.im, "arg": mp.arg}[name](x)
         if any(mp.im(value) for value in values):
             raise NotNumeric("a complex argument")

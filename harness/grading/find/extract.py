@@ -52,8 +52,8 @@ from harness.grading.find.values import (
 _HOLDERS = {"box": "a box contains", "boxes": "boxes contain", "phrase": "a label states", "letter": "the reply picks"}
 """Method of an answer that is left open → the words for where it stands."""
 
-_TAKEN_BACK = "the text after it retracts it"
-_NOT_STATED = "no box and no “the answer is” confirms it"
+_TAKEN_BACK = "the text that follows retracts it"
+_NOT_STATED = "neither a box nor “the answer is” confirms it"
 _MAX_QUOTED_CHARS = 160
 """Longest words of a reply that a reason quotes, in characters."""
 
@@ -329,7 +329,7 @@ def _of_box(
         value = beside_box(text, box, lo, hi)
     why = "it is part of a larger expression" if value is None else "" if states else "other boxes may contain the rest"
     if not why and guards_box(text, whole.outer_start, box.outer_end, lo, hi):
-        why = "the words around it leave it open"
+        why = "the surrounding words leave it open"
     if value is None or why:
         return _opened(answer, text, *sentence_around(text, box.outer_start, box.outer_end, lo, hi), why)
     answer = answer if value == answer.answer else answer._replace(answer=value)
@@ -440,7 +440,9 @@ def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
     if label is None or answer is None:
         return None
     if kind != "choice" and is_doubted(text, label, answer.end, lo, hi):
-        return _opened(answer, text, *sentence_around(text, label.start, answer.end, lo, hi), "its sentence is unsure")
+        return _opened(
+            answer, text, *sentence_around(text, label.start, answer.end, lo, hi), "its sentence expresses doubt"
+        )
     if (taken_back := correction(text, answer.end, hi)) is not None:
         return _opened(answer, text, *sentence_around(text, *taken_back, lo, hi), _TAKEN_BACK)
     behind = _concluded(text, answer.end, hi) if kind not in ("choice", "text") else None

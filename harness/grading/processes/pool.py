@@ -141,7 +141,7 @@ def grade_all(
             if question is None:
                 raise UsageError(
                     f"a sample answers question {sample.question_id!r}, which is not one of the {len(questions)} "
-                    "questions of this benchmark; grade it with the questions from which it was generated"
+                    "questions of this benchmark; grade it with the questions for which it was generated"
                 )
             grader = question.rules.grader
             if grader not in names:  # `questions` may grow while samples are read
@@ -230,14 +230,16 @@ def check_tolerances(rules: GradeRules) -> None:
     for name in ("relative_tolerance", "absolute_tolerance"):
         value = getattr(rules, name)
         if not 0 <= value < math.inf:
-            raise UsageError("expected a number, 0 or greater", field=name, value=value)
+            raise UsageError("expected a number that is 0 or greater", field=name, value=value)
 
 
 def check_deadline(seconds: float) -> None:
     """Raise `UsageError` for a deadline of one answer, in seconds, that is out of range."""
     if not 0 < seconds < MAX_DEADLINE_SECONDS:
         raise UsageError(
-            f"expected a number of seconds above 0 and below {MAX_DEADLINE_SECONDS:g}", field="deadline", value=seconds
+            f"expected a number of seconds greater than 0 and less than {MAX_DEADLINE_SECONDS:g}",
+            field="deadline",
+            value=seconds,
         )
 
 
@@ -310,13 +312,13 @@ def _identity(grader: str) -> str:
     except subprocess.TimeoutExpired:
         checked = VerifierCheck(error=f"importing it takes longer than {WARMING_SECONDS:g} s")
     except codec.DecodeError:
-        checked = VerifierCheck(error="importing it ends the process")
+        checked = VerifierCheck(error="importing it terminates the process")
     if checked.error:
         # A worker starts in a folder of its own, where a relative entry would name another module.
         where = "; add its folder to PYTHONPATH as an absolute path" if checked.not_found else ""
         raise UsageError(
             f"the verifier {quoted(grader)} cannot be used: {checked.error}{where}. Fix its module, "
-            "or choose another grader"
+            "or use a different grader"
         )
     return checked.identity
 
@@ -550,7 +552,7 @@ class Pool:
             except OSError:  # the machine's memory or processes end
                 self._n_failed_starts += self.size
         else:
-            raise HelperFailed("no grading process could be started: each ended or timed out before it was ready")
+            raise HelperFailed("no grading process could be started: each one exited or timed out before it was ready")
         self.workers.append(worker)
         self.selector.register(worker.stdout, selectors.EVENT_READ, worker)
         return worker

@@ -109,8 +109,8 @@ def _rubric_of(form: JudgeForm, question: Question) -> str:
     where = f"the question {quoted(question.question_id)} of {visible(question.benchmark, 80)}"
     if not (rubric := question.rubric or "").strip():
         raise UsageError(
-            f"{where} has no rubric, but the judge form {visible(form.name, 80)} requires one: set its "
-            "column in the card with `columns: {rubric: NAME}`"
+            f"{where} has no rubric, but the judge form {visible(form.name, 80)} requires one: specify "
+            "its column in the card with `columns: {rubric: NAME}`"
         )
     if form.reply != "criteria":
         return rubric
@@ -410,7 +410,7 @@ def _with_points(form: JudgeForm, given: float) -> JudgeRuling | None:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object. Raises `ValueError` for a key that stands there twice."""
     if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key occurs twice")
+        raise ValueError("a key appears twice")
     return dict(pairs)
 
 

@@ -146,7 +146,7 @@ def _opinions(
                 reason = quoted(hello.decode(errors="replace")) or "it did not respond"
                 raise UsageError(
                     f"{library} cannot be used with {quoted(python)} ({reason}). Install it there with "
-                    f"`{SECOND_GRADERS[library]}`, or give an interpreter of an environment that has it."
+                    f"`{SECOND_GRADERS[library]}`, or specify the interpreter of an environment that has it."
                 )
             for line in process.stdout:
                 moved = time.monotonic()

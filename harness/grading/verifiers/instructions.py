@@ -22,7 +22,7 @@ from typing import Any
 from harness.core.records import Question
 from harness.grading.verifier import Parts
 
-_MISSING = "`pip install ifbench` or, if your index does not have it, `pip install if-verifiable`"
+_MISSING = "`pip install ifbench` (or, if your package index does not have it, `pip install if-verifiable`)"
 
 
 def _registries() -> list[ModuleType]:
@@ -32,7 +32,7 @@ def _registries() -> list[ModuleType]:
         return [importlib.import_module("ifbench.instructions_registry")]
     package = PathFinder.find_spec("if_verifiable")
     if package is None:
-        raise ImportError(f"checking instructions requires a package: {_MISSING}")
+        raise ImportError(f"checking instructions requires a package that is not installed: {_MISSING}")
     # Its `__init__` is passed over: it imports the library `datasets`, which writes files, and a worker may not.
     bare = sys.modules.setdefault("if_verifiable", ModuleType("if_verifiable"))
     bare.__path__ = [*(package.submodule_search_locations or ())]

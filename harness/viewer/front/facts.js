@@ -2,7 +2,7 @@
 import { foreign, h, queryOf } from "./dom.js";
 
 const POLL_MS = 2000;
-export const ENDED = "The viewer does not respond: it has exited, or this page is from an earlier session. Open the address that harness view prints.";
+export const ENDED = "The viewer is not responding. Either it has exited, or this page is from an earlier session. Open the address that harness view prints.";
 const known = new Map(); // address → {tag, text}
 
 export class Refused extends Error {}

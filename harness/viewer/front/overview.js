@@ -15,7 +15,7 @@ export function overview({ query, only, go, set }) {
   }
 
   function draw(runs) {
-    if (runs.length === 0) return h("p", {}, "There is no run here yet. Runs appear here when they start.");
+    if (runs.length === 0) return h("p", {}, "There are no runs yet. Runs appear here when they start.");
     const wanted = (query.get("find") ?? "").toLowerCase();
     const shown = runs.filter((run) => `${run.row} ${run.model}`.toLowerCase().includes(wanted));
     const names = [...new Set(runs.flatMap((run) => run.benchmarks.map((one) => one.column)))];
@@ -39,7 +39,7 @@ export function overview({ query, only, go, set }) {
             h("td", { class: "model" }, run.problem ? h("span", { class: "problem" }, foreign(run.problem)) : foreign(run.model)),
             h("td", {}, h("small", {}, plain(run.created.slice(0, 16).replace("T", " "), 16))),
             names.map((name) => h("td", { "data-head": plain(name) }, cell(standing(run, name))))))))),
-      h("p", { class: "quiet" }, "Accuracy with its 95% interval: where it would be if the same questions were asked again."),
+      h("p", { class: "quiet" }, "Accuracy with its 95% interval, which shows where it could be if the same questions were asked again."),
     ];
   }
 
@@ -47,7 +47,7 @@ export function overview({ query, only, go, set }) {
     const [first, second] = [...picked].map((name) => runs.find((run) => run.row === name)).filter(Boolean);
     if (!second) return h("span", { class: "quiet" }, "Select two runs to compare them.");
     const shared = first.benchmarks.flatMap((a) => second.benchmarks.filter((b) => a.column === b.column && a.benchmark === b.benchmark).map((b) => [a, b]));
-    if (shared.length === 0) return h("span", { class: "quiet" }, "These two runs share no benchmark; select two others.");
+    if (shared.length === 0) return h("span", { class: "quiet" }, "These two runs have no benchmark in common. Select two other runs.");
     return shared.map(([a, b]) => h("button", { type: "button", "data-key": `compare ${a.column}`, click: () => go(address(["compare", a.run, b.run, a.benchmark])) }, "Compare on ", foreign(a.column)));
   }
 

@@ -75,7 +75,7 @@ function questionText(question, { maths, where }) {
     before.length ? h("details", { "data-key": "before" }, h("summary", {}, summary), lazily(() => h("div", {}, before.map(([role, text]) => [h("p", { class: "quiet" }, plain(role)), rendered(text, maths)])))) : null,
     rendered(question.text, maths),
     (question.images ?? []).map(({ name, words }) => h("figure", {}, name ? h("img", { class: "shown", src: "/image?" + queryOf({ run: where.run, benchmark: where.benchmark, name }), alt: plain(words) }) : null, h("figcaption", { class: "quiet" }, plain(words)))),
-    cut ? h("p", {}, h("a", { href: "/raw?" + queryOf({ ...where, part: "question" }), target: "_blank", rel: "noopener" }, "The whole question as raw text")) : null,
+    cut ? h("p", {}, h("a", { href: "/raw?" + queryOf({ ...where, part: "question" }), target: "_blank", rel: "noopener" }, "Full question as raw text")) : null,
     factsOf(question.facts),
   ];
 }
@@ -110,7 +110,7 @@ export function sampleText(value, { maths, where, who, refresh }) {
     h("h2", {}, `Sample ${row.index} `, chip(row.verdict), Object.values(row.marks).map((mark) => h("span", { class: "chip none" }, foreign(mark)))),
     value.steps ? h("details", { "data-key": "steps" }, h("summary", {}, "Earlier turns and their calls"), lazily(() => h("pre", { tabindex: 0, "aria-label": "Earlier turns and their calls" }, excerpt(value.steps, MAX_STEPS)))) : null,
     value.reasoning ? h("details", { "data-key": "reasoning" }, h("summary", {}, `Reasoning, ${count(value.reasoning.n)} characters`), lazily(() => rendered(value.reasoning, maths))) : null,
-    value.text ? rendered(value.text, maths) : h("p", { class: "quiet" }, value.reasoning ? "No text came after the reasoning." : "There is no reply."),
+    value.text ? rendered(value.text, maths) : h("p", { class: "quiet" }, value.reasoning ? "No text followed the reasoning." : "There is no reply."),
     factsOf(value.facts),
     h("details", { "data-key": "why" }, h("summary", {}, "Why this verdict"), lazily(() => whyOf(where))),
     h("details", { "data-key": "request" }, h("summary", {}, "Request as curl"), lazily(() => h("div", {}, h("pre", { tabindex: 0, "aria-label": "Request as curl" }, excerpt(value.curl, MAX_REQUEST)), copyButton(value.curl)))),
@@ -134,7 +134,7 @@ function whyOf(where) {
 
 function copyButton(text) {
   const copied = (words) => () => { button.textContent = words; };
-  const button = h("button", { type: "button", click: () => navigator.clipboard.writeText(text).then(copied("Copied"), copied("The browser does not allow this page to copy")) }, "Copy");
+  const button = h("button", { type: "button", click: () => navigator.clipboard.writeText(text).then(copied("Copied"), copied("The browser does not allow this page to copy text")) }, "Copy");
   return button;
 }
 
@@ -153,7 +153,7 @@ function corrections(value, { run, benchmark, question, sample }, who, refresh) 
   const byHand = value.row.marks.hand ? value.row.verdict : null; // shown as it is stored, so that a second look changes nothing
   const choices = Object.keys(VERDICTS).filter((name) => name !== "none").map((name) => h("option", { value: name, selected: name === byHand }, verdictOf(name).word));
   return h("details", { "data-key": "correct" }, h("summary", {}, "Correct this verdict", value.history.length ? ` (${value.history.length} so far)` : ""),
-    h("p", { class: "quiet" }, "The grade stays. Your verdict is stored next to it, and scores are shown with and without it."),
+    h("p", { class: "quiet" }, "The original grade is kept. Your verdict is stored next to it, and scores are shown with and without your verdict."),
     value.history.length ? h("ol", {}, value.history.map((one) => h("li", {}, plain(`${one.verdict === null ? "taken back" : verdictOf(one.verdict).word} by ${one.who} at ${one.when}: ${one.why}`, 2200)))) : null,
     h("form", { class: "correct", submit: send },
       h("label", {}, "Verdict ", h("select", { name: "verdict", "data-key": "verdict" }, choices, h("option", { value: "" }, "the grader's verdict"))),

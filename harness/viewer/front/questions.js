@@ -5,7 +5,7 @@ import { answerText, inline } from "./mathtext.js";
 
 const SHOWS = {
   all: ["all", () => true],
-  wrong: ["with a wrong sample", (row) => row.verdicts.includes("-")],
+  wrong: ["with wrong samples", (row) => row.verdicts.includes("-")],
   never: ["never correct", (row) => row.n_graded > 0 && row.n_correct === 0],
   mixed: ["sometimes correct", (row) => row.n_correct > 0 && row.n_correct < row.n_graded],
   silent: ["with no answer", (row) => row.verdicts.includes("o")],
@@ -91,7 +91,7 @@ export function questions({ query, run, benchmark, set }) {
         nameOf(row),
         h("span", { class: "facts" }, "reference ", row.references.map((one, i) => [i ? " or " : null, h("b", {}, answerText(one, 40))]),
           row.majority === null ? null : [", majority ", h("b", { class: row.majority.verdict }, answerText(row.majority.answer, 40))],
-          row.mean_tokens === null ? null : `, ${count(Math.round(row.mean_tokens))} tokens a sample`, notes)));
+          row.mean_tokens === null ? null : `, ${count(Math.round(row.mean_tokens))} tokens per sample`, notes)));
   }
 
   async function seek(text) {
@@ -103,7 +103,7 @@ export function questions({ query, run, benchmark, set }) {
     found.replaceChildren(h("h2", {}, "Found: ", plain(text, 80)), state);
     try {
       const { value } = await facts("/api/search", { ...where, text }, seeking.signal);
-      state.textContent = value.complete ? `${count(value.hits.length)} found` : `The first ${count(value.hits.length)} found; the search stopped there.`;
+      state.textContent = value.complete ? `${count(value.hits.length)} found` : `Showing the first ${count(value.hits.length)}; the search stopped there.`;
       found.append(h("ol", { class: "questions" }, value.hits.map(hitLine)));
     } catch (error) {
       if (error.name !== "AbortError") state.textContent = plain(error.message);

@@ -9,7 +9,7 @@ export function runFacts(run) {
 
 function draw({ facts, prompts }) {
   return [
-    facts.warnings.length ? h("h2", {}, "Warnings in the log of this run") : null,
+    facts.warnings.length ? h("h2", {}, "Warnings in this run's log") : null,
     facts.warnings.map((said) => h("p", { class: "note" }, foreign(said))),
     facts.tables.map((one) => [h("h2", {}, foreign(one.title)), whole(one)]),
     facts.folded.map((one) => h("details", { "data-key": one.title }, h("summary", {}, foreign(one.title)), whole(one))),
