@@ -115,9 +115,7 @@ def _greedy(subject: Subject) -> Seen:
         )
     texts = {subject.chat().whole for _ in range(GREEDY_REPLIES)}
     if len(texts) == 1:
-        return sound(
-            sent, "the same reply each time" + (", always with the most likely tokens" if reply.tokens else "")
-        )
+        return sound(sent, "the same reply each time" + (", with the most likely tokens" if reply.tokens else ""))
     # Rounding may swap a few likely tokens, so three replies may all differ; only more different replies show sampling.
     if not reply.tokens and _n_beginnings(texts) == GREEDY_REPLIES:
         texts |= {subject.chat().whole for _ in range(MORE_GREEDY_REPLIES)}
@@ -170,9 +168,7 @@ def _seeds(subject: Subject) -> Seen:
     if same == len(pairs):
         return sound(sent, f"{len(texts)} different texts; the same seed always gives the same text")
     if same or all(_n_beginnings(pair) == 1 for pair in pairs):
-        return warns(
-            sent, f"the same text for {same} of four seeds: seeds have an effect, but batching changes some texts"
-        )
+        return warns(sent, f"the same text for {same} of four seeds: seeds work, but batching changes some texts")
     return warns(sent, "different texts for the same seed: the server ignores the seed")
 
 
@@ -254,11 +250,7 @@ def _look(tokens: Sequence[Token], value: float, seed: int) -> tuple[float, str,
         f"the server's own log-probabilities imply, by {abs(z):.1f} standard deviations"
     )
     if p < ODD:
-        return (
-            p,
-            came,
-            f"the samples are unusual (p = {p:.2g} in this test), but not enough to prove a fault; probe again",
-        )
+        return p, came, f"the samples are unusual (p = {p:.2g} in this test) but do not prove a fault; probe again"
     n_open = sum(max(top.values()) < SURE_LOGPROB for top in tops)
     return p, came, f"the model had a choice at only {n_open} positions" if n_open < MIN_PLACES else ""
 
@@ -365,8 +357,7 @@ def _later_cuts(subject: Subject) -> Seen:
 def _written_and_read(subject: Subject) -> Seen:
     """Check that the server computes the same probabilities while it writes a reply as when it reads the same words."""
     sent = (
-        f"{len(RAW_TEXTS)} raw texts continued by {WRITTEN} greedy tokens, then {len(READ_AT)} prefixes of "
-        "each as prompts"
+        f"{len(RAW_TEXTS)} raw texts with {WRITTEN} more greedy tokens, then {len(READ_AT)} prefixes of each as prompts"
     )
     fields = {"temperature": 0, **COMPLETIONS.likeliest(TOP)}
     bodies, written = [], []
@@ -403,10 +394,7 @@ def _divergence_of_kernels(
     if len(apart) < len(READ_AT):
         return untested(sent, HIDDEN)
     median = statistics.median(apart)
-    came = (
-        f"log-probabilities for writing and reading the same text differ by {median:.4f} nats per token "
-        f"(median of {len(apart)} tokens)"
-    )
+    came = f"writing and reading the same text diverge by {median:.4f} nats per token (median of {len(apart)} tokens)"
     if median > TWO_KERNELS:
         return spoils(sent, f"{came}: the server computes different probabilities when writing than when reading")
     return warns(sent, came) if median > GRAVE else sound(sent, came)
@@ -418,10 +406,7 @@ def _is_likeliest(token: Token) -> bool:
     return own is None or max(token.top.values(), default=own) - own < SAME_NATS
 
 
-_WHY = (
-    "Almost all of an answer comes after its first token, and only there do speculative decoding and decode "
-    "kernels matter."
-)
+_WHY = "Almost all of an answer follows its first token, and only there are speculation and decode kernels used."
 _MEND = "Update the engine, or disable speculative decoding and low-precision caches, and then probe again."
 
 _MEND_DRAWS = (

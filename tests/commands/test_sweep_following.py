@@ -93,7 +93,7 @@ def test_each_checkpoint_is_run_once_it_is_settled(
     last = training.runs[-1][0] + 100
     assert last + patience_s <= training.time <= last + patience_s + POLL_S or patience_s < 100
     assert training.told.standing.call_args[0][0].startswith(
-        f"no new checkpoint for {patience_s / 60:g} min: the sweep ends"
+        f"no new checkpoint for {patience_s / 60:g} min, so the sweep ends"
     )
 
 

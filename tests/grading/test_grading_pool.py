@@ -279,7 +279,7 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str = 
         ("judge = 5\n", r"TypeError: judge is not a function"),
         (
             "class G:\n    def __call__(self, answer, question): return True\njudge = G()\n",
-            r"TypeError: judge is not a function but an object of type G",
+            r"TypeError: judge is not a function, but an object of type G",
         ),
         ("def judge(answer): return True\n", r"TypeError: judge\(answer\) cannot be called with \(answer, question\)"),
         ("def judge(a, q, *, strict): return True\n", r"TypeError: judge\(a, q, \*, strict\) cannot be called"),
