@@ -178,7 +178,7 @@ def follow(
     if code is None:
         raise UsageError(f"{file.path}: no checkpoint that matches {patterns} appeared in {minutes}")
     n = count_noun(len(changed_when_run), "checkpoint")
-    watcher.standing(f"no new checkpoint for {minutes}, so the sweep ends after {n}")
+    watcher.standing(f"no new checkpoint for {minutes}, so the sweep ends; it found {n} in the folder")
     return code
 
 

@@ -158,7 +158,7 @@ def test_a_follower_scores_each_step_and_leaves_out_a_second_folder_of_a_step(
         (tmp_path / "s.yaml").write_text(json.dumps(content))
         done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.1")
     assert done.code == 0, done.err
-    assert "warning: ck/step_01 is skipped: ck/step_1 has the same step or name: rename one" in done.err
+    assert "warning: ck/step_01 is skipped: ck/step_1 has the same step or name; rename one of them" in done.err
     assert [done.err.count(f"ck-step_{step}+a: scored") for step in (1, 2, 3)] == [1, 1, 1]
     assert "complete so far: 3 cells" in done.err
     assert "a: accuracy by training step" in done.out
