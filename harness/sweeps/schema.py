@@ -164,7 +164,7 @@ def _entry(title: str, doc: str, short: str, fields: dict[str, Any]) -> Any:
 
     def as_mapping(value: Any) -> Any:
         if not isinstance(value, str | dict):
-            raise ValueError("expected text or a mapping")
+            raise ValueError("expected a string or a mapping")
         return {short: value} if isinstance(value, str) else value
 
     return Annotated[model, BeforeValidator(as_mapping, json_schema_input_type=str | model)]
