@@ -1,4 +1,4 @@
-"""Every field of a manifest, changed one by one before a resume: refused with its difference, recorded anew, or kept.
+"""Every field of a manifest, changed one by one before a resume: rejected with its difference, recorded anew, or kept.
 
 The fields are those that a run with every setting set has written, so a new one cannot be forgotten: the table of
 `docs/running.md` must name it under what a resume makes of it.
@@ -116,7 +116,7 @@ def after_a_change(settings: RunSettings, asked: QuestionSet, path: Path_, befor
         name = ".".join(path[2:] if path[0] == "benchmarks" else path).removeprefix("identity.")
         expected = rf"schema {was}" if name == "schema" else rf"^  {re.escape(name)}\b.* → "
         assert re.search(expected, message, re.MULTILINE), (name, message)
-        return "refused"
+        return "rejected"
     now = at(json.loads(stored.read_bytes()), path)
     assert now in (was, at(json.loads(before), path))
     return "kept" if now == was else "recorded"
@@ -135,7 +135,7 @@ def test_the_page_says_what_a_resume_makes_of_every_field(tmp_path: Path) -> Non
             by_field.setdefault(after_a_change(settings, asked, path, before), set()).add(shown(path))
             assert len([request for request in server.requests if request.method == "POST"]) == n_asked
     rows = re.findall(
-        r"^\| (refused|recorded|kept), [^|]*\| ([^|]*) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+        r"^\| (rejected|recorded|kept), [^|]*\| ([^|]*) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
     table = {name: set(re.findall(r"`([\w.]+)`", listed)) for name, listed in rows}
     wrong = [(name, listed ^ table.get(name, set())) for name, listed in by_field.items()]
