@@ -36,7 +36,9 @@ def carry_out(options: AuditCommand) -> int:
     """Ask a person, or write and read a file of samples, and print the accuracies that follow; or measure a judge."""
     run, labels = options.run, options.labels
     if (run is None) == (labels is None):
-        raise UsageError("give either a scored RUN to grade by hand, or a file of labeled answers with --labels FILE")
+        raise UsageError(
+            "specify either a scored RUN to grade by hand, or a file of labeled answers with --labels FILE"
+        )
     others = ("judge", "dry_run", "prices") if labels is None else options_of(AuditOptions)
     if other := next((name for name in others if name in options.changed), ""):
         raise UsageError(f"it does not work with {'a RUN' if labels is None else '--labels'}", field=other)
@@ -46,8 +48,8 @@ def carry_out(options: AuditCommand) -> int:
     by_file = options.out is not None or options.verdicts is not None
     if not by_file and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "grading by hand needs a terminal. Without one, write the samples with --out FILE, "
-            "fill in the verdicts, and read them with --verdicts FILE"
+            "grading by hand requires a terminal. Without one, write the samples to a file with --out FILE, "
+            "fill in the verdicts, and load them with --verdicts FILE"
         )
     opened = OpenRun.of(open_scored(run), run.name)
     audits = audit(opened, options)
@@ -114,7 +116,7 @@ def _points_or_key(typed: str, most: float, keys: Sequence[str]) -> str | float:
         points = math.nan
     if typed in keys or points <= most:
         return typed if typed in keys else points
-    raise click.UsageError(f"expected points up to {most:g}, or {', '.join(keys)}")
+    raise click.UsageError(f"expected a number up to {most:g}, or {', '.join(keys)}")
 
 
 def _show(item: AuditItem, number: str) -> None:
@@ -125,7 +127,7 @@ def _show(item: AuditItem, number: str) -> None:
     click.echo(f"\n{'─' * 60}\n{visible(item.benchmark, 80)} · {visible(item.question_id, 80)} · {number}\n")
     click.echo(lines(item.question))
     left_out = len(item.text) - MAX_SHOWN_CHARS
-    click.echo(f"\n[response{f', without its first {left_out:,} characters' if left_out > 0 else ''}]")
+    click.echo(f"\n[response{f', first {left_out:,} characters omitted' if left_out > 0 else ''}]")
     click.echo(lines(item.text[-MAX_SHOWN_CHARS:]))
     click.echo(f"\nextracted answer: {'none' if item.answer is None else visible(item.answer, 400)}")
     click.echo(f"reference:    {' or '.join(visible(reference, 400) for reference in item.references)}\n")
@@ -138,9 +140,11 @@ def _print(audit: Audit) -> None:
     name, n_judged = visible(audit.benchmark, 80), audit.n_drawn - len(audit.items)
     raw = "unknown" if audit.accuracy is None else f"{in_percent(audit.accuracy)}%"
     what = "undecided" if audit.undecided else "drawn"
-    click.echo(f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} {what} samples are judged by hand")
+    click.echo(
+        f"{name}: {raw} by the grader; {n_judged:,} of {audit.n_drawn:,} {what} samples have been judged by hand"
+    )
     if audit.undecided:
-        click.echo(f"  {audit.by_hand}" if audit.by_hand else "  no verdicts by hand yet")
+        click.echo(f"  {audit.by_hand}" if audit.by_hand else "  no manual verdicts yet")
         return
     if audit.estimate is None:
         click.echo(f"  {audit.why}")

@@ -74,7 +74,7 @@ def _print(pair: RunComparison, *, with_others: bool) -> None:
     )
     _print_same_questions(paired, decision)
     if decision.p_question is None:
-        click.echo("  new questions    unknown, because the runs share only one question")
+        click.echo("  new questions    unknown, because the runs have only one question in common")
     else:
         click.echo(
             f"  new questions    {point_cells(paired.difference)[2]:18} p {p_cell(decision.p_question)}  "
@@ -136,7 +136,7 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
     _print_same_questions(mean, decision.mean)
     _print_margin(decision.mean.margin, mean.difference.sampling)
     click.echo(
-        f"  minimum detectable difference (80% power), if it is the same on every benchmark: "
+        f"  minimum detectable difference (80% power), assuming it is the same on every benchmark: "
         f"{_detectable(decision.mean.detectable)}"
     )
 
@@ -208,7 +208,7 @@ def show(first: Path, second: Path) -> None:
     a, b = (OpenRun.of(folder, path.name) for folder, path in zip(folders, (first, second), strict=True))
     shared = {name: name for name in a.benchmarks if name in b.benchmarks} or _named_otherwise(folders)
     if not shared:
-        raise UsageError(f"{a.label} and {b.label} share no benchmark.")
+        raise UsageError(f"{a.label} and {b.label} have no benchmark in common.")
     for name, other in shared.items():
         compared = compared_samples(a, b, name, other)
         for problem in (*a.benchmarks[name].problems, *b.benchmarks[other].problems):
@@ -256,4 +256,4 @@ def _print_compared(compared: Compared) -> None:
             click.echo(f"  and {len(moved) - SHOWN_QUESTIONS} more questions")
     for flip in compared.flips:
         click.echo(f"  {count_noun(flip.n, 'sample')} from {WORDS[flip.first]} to {WORDS[flip.second]}")
-    click.echo(f"  {count_noun(compared.n_same, 'sample')} with the same verdict in both")
+    click.echo(f"  {count_noun(compared.n_same, 'sample')} with the same verdict in both runs")

@@ -140,7 +140,7 @@ def _test_card(card: Card) -> CardTest:
     unread = [(name, reference) for name, reference in result.unread if not is_sign(reference)]
     warnings += [
         f"{card.name}, question {visible(name, 60)}: no rule can parse the reference “{visible(reference, 100)}”, "
-        f"so replies rarely match it; use a value, such as a number with its unit"
+        f"so replies rarely match it; use a value instead, such as a number with its unit"
         for name, reference in unread[:SHOWN_FAILURES]
     ]
     if result.verifiers:

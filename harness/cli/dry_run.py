@@ -159,7 +159,7 @@ def _judge_rows(
 
     settings = judge_of(judge)
     own = [settings.for_form(each.questions[0].rules.judge) for each in sets]
-    scopes = {f"{each.scope}{', replacing the verdict of the rules' if each.override else ''}": None for each in own}
+    scopes = {f"{each.scope}{', overriding the verdict of the rules' if each.override else ''}": None for each in own}
     rows = [
         ("judge", judge_names(settings)),
         ("judge: address", ", ".join(map(without_user_info, judge.base_url)) or "the running server"),

@@ -145,7 +145,7 @@ def run_given(options: RunFlags) -> dict[str, Any]:
     if options.serve is not None:
         return given | {"serve": {**options.serve, **described_server(options.serve_option)}}
     if options.serve_option:
-        raise UsageError("it describes a server to start, so it needs --serve ENGINE", field="serve_option")
+        raise UsageError("it configures a server to start, so it requires --serve ENGINE", field="serve_option")
     return given
 
 
@@ -174,7 +174,7 @@ def described_server(texts: Iterable[str]) -> dict[str, Any]:
         names = [flag.removeprefix("--") for parameter in fields.params for flag in parameter.opts]
         key = error.option_name.lstrip("-")
         raise UsageError(
-            f"no server has an option {visible(key, 80)}.{misspelt(key, names)}", field="serve_option"
+            f"there is no server option {visible(key, 80)}.{misspelt(key, names)}", field="serve_option"
         ) from None
     except click.UsageError as error:
         raise UsageError(visible(error.format_message().replace("--", ""), 400), field="serve_option") from None
@@ -257,7 +257,7 @@ def _addressed(typed: str) -> dict[str, Any]:
     model, at, name = typed.rpartition("@")
     # A revision has no colon, no query and no field. The text is not repeated: it may hold a key.
     if _BARE_ADDRESS.search(typed):
-        raise UsageError("an address begins with http:// or https://: MODEL@http://HOST:PORT", field="judge")
+        raise UsageError("an address must begin with http:// or https://, as in MODEL@http://HOST:PORT", field="judge")
     if at and model:
         from harness.preparing.own_servers import running_as  # a judge is seldom named so
 

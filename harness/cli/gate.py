@@ -32,7 +32,7 @@ def carry_out(options: GateCommand) -> int:
         click.echo(policies.EXAMPLE.read_text(encoding="utf-8"), nl=False)
         return EXIT_COMPLETE
     if options.policy is None:
-        raise UsageError("give the policy's file; `harness gate --example` prints an example")
+        raise UsageError("specify a policy file (`harness gate --example` prints an example)")
     read = policies.read(options.policy)
     if options.dry_run:
         with terminal.Terminal() as watcher:
@@ -88,13 +88,13 @@ def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, b
             if ahead is not None:
                 click.echo(f"  {which}: {'; '.join(line.strip() for line in forecast_lines(ahead, concurrency))}")
         click.echo(
-            f"  simulated: without a loss, a false alarm in {in_percent(seen.false_alarm)}% and a pass in "
-            f"{in_percent(seen.passes)}%; a loss of {count_points(in_percent(each.loss))} is detected in "
-            f"{in_percent(seen.power)}%"
+            f"  in simulations: without a loss, {in_percent(seen.false_alarm)}% false alarms and "
+            f"{in_percent(seen.passes)}% passes; a loss of {count_points(in_percent(each.loss))} is detected in "
+            f"{in_percent(seen.power)}% of cases"
         )
         click.echo(
-            f"  deviation between runs beyond sampling: sd {in_percent(each.deviation.sd)} points (from {known}); "
-            f"at twice this value, a false alarm in {in_percent(seen.alarm_if_twice)}%"
+            f"  deviation between runs beyond sampling: SD {in_percent(each.deviation.sd)} points (from {known}); "
+            f"at twice this value, {in_percent(seen.alarm_if_twice)}% false alarms"
         )
         if each.mend:
             click.echo(

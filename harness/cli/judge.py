@@ -40,7 +40,7 @@ def show(judged: Judged, *, stderr: bool) -> None:
     if not judged.outcomes:
         if judged.n_stored:
             replies = count_noun(judged.n_stored, "stored reply", "stored replies")
-            click.echo(f"  used {replies} of the judge; no new ones were needed", err=stderr)
+            click.echo(f"  used {replies} from the judge; no new replies were needed", err=stderr)
         return
     _show_sessions(judged.outcomes)
 
@@ -56,7 +56,7 @@ def _show_sessions(outcomes: Iterable[Outcome]) -> None:
             click.echo(
                 f"harness: {outcome.n_missing} of the judge's {count_noun(outcome.n_expected, 'reply', 'replies')} "
                 f"{are(outcome.n_missing)} missing; these answers keep "
-                "their verdict without the judge. Run the same command again to request them",
+                "the verdict they had without the judge. To request the missing replies, run the same command again",
                 err=True,
             )
 
@@ -69,7 +69,7 @@ def show_expected(
     Raises `UsageError`, and what grading raises.
     """
     if judge is None:
-        raise UsageError("--dry-run counts the requests to a judge: name the judge with --judge MODEL")
+        raise UsageError("--dry-run counts the requests to a judge: specify the judge with --judge MODEL")
     scoring.check(sources, options)
     prices = scoring.judge_prices(costs, judge, "--judge MODEL")
     for source in sources:
@@ -103,7 +103,7 @@ def _lines_of_expected(
         if not all(of.judge.of_card for of in of_each.values()):
             yield f"  {'the others' if len(scopes) > 1 else 'all'} by the prompt {judge.prompt.name}"
     yield f"  {expected.most(prices)}"
-    yield "  nothing was sent, and no grade was stored"
+    yield "  nothing was sent, and no grades were stored"
 
 
 def judge_names(judge: JudgeSettings) -> str:
@@ -135,7 +135,7 @@ def _lines(report: JudgeReport) -> Iterator[str]:
     else:
         first = report.first_grader
         verb = "count" if first == "rules" else "counts"
-        counts = f"where judge and {first} differ, the {first} {verb} (with override=true, the judge counts)"
+        counts = f"where they differ, the {first} {verb} (with override=true, the judge's verdict counts)"
     yield from disagreement_lines(report.agreement, "judge", counts, report.first_grader)
 
 
@@ -143,7 +143,7 @@ def measure(labels: Path, options: AuditCommand) -> int:
     """Measure the judge on labelled pairs, and print how it rules; the exit code. What it costs is said first."""
     judge = judge_of(options.judge)
     if judge is None:
-        raise UsageError("name the judge to measure with --judge MODEL", field="labels")
+        raise UsageError("specify the judge to measure with --judge MODEL", field="labels")
     with terminal.Terminal() as watcher:
         prices = scoring.judge_prices(options.narrowed(JudgingCosts), judge, "--judge MODEL")
         measurement = Measurement(labels, judge, watcher, prices)

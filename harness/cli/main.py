@@ -189,7 +189,7 @@ def _lack_of_machine(error: Exception) -> str:
     """The sentence on what the machine refuses to this process; empty for any other error."""
     if isinstance(error, OSError):
         if error.errno in _UNSEEN and error.filename is not None:
-            return f"cannot look at {visible(str(error.filename))}: {error.strerror}. Give a path that you can read."
+            return f"cannot look at {visible(str(error.filename))}: {error.strerror}. Specify a path that you can read."
         # Only the call for the current folder names no file in its error.
         missing = NO_FOLDER if error.errno == errno.ENOENT and error.filename is None else ""
         return _TOO_LOW.get(error.errno or 0, missing)
@@ -218,9 +218,9 @@ def _signals_raise() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-TOO_FEW_FILES = "the limit on open files is too low: raise it to at least 64 (ulimit -n 64)."
+TOO_FEW_FILES = "the open-file limit is too low: raise it to at least 64 (ulimit -n 64)."
 TOO_LITTLE_MEMORY = (
-    "too little memory: raise the limits on memory (ulimit -v) and threads (ulimit -u), "
+    "not enough memory: raise the limits on memory (ulimit -v) and threads (ulimit -u), "
     "or use a larger machine. Stored results are kept."
 )
 _TOO_LOW = {errno.EMFILE: TOO_FEW_FILES, errno.ENFILE: TOO_FEW_FILES, errno.ENOMEM: TOO_LITTLE_MEMORY}

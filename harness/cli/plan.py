@@ -50,7 +50,7 @@ def _print(needed: Needed, options: PlanOptions) -> None:
         finds(needed.samples, target)
     elif needed.least_difference is not None:
         least = count_points(_rounded_up(100 * needed.least_difference))
-        effect = f"{verb}s {target}; the smallest possible {noun}: {least}"
+        effect = f"can {verb} {target}; the smallest possible {noun} is {least}"
         click.echo(f"{name}: no number of samples up to {MAX_SAMPLES:,} {effect}")
     click.echo(f"  {_basis(needed, options)}")
     if needed.forecast is not None:
@@ -63,11 +63,11 @@ def _basis(needed: Needed, options: PlanOptions) -> str:
     """The words on whose accuracy and spread the plan takes."""
     percent = f"{in_percent(needed.accuracy)}%"
     if needed.run:
-        return f"accuracy about {percent}, and spread from {visible(needed.run, 200)}"
+        return f"accuracy about {percent} and spread from {visible(needed.run, 200)}"
     median = f"the median of {needed.n_published} published scores of {needed.basis}"
     if options.accuracy is None:
         return f"accuracy about {percent} and spread from {median}"
-    return f"accuracy {percent}, as given; spread from {median}, scaled to this accuracy"
+    return f"accuracy {percent}, as specified; spread from {median}, scaled to this accuracy"
 
 
 def _rounded_up(points: float) -> str:

@@ -101,10 +101,10 @@ def _verdict_line(report: ProbeReport) -> str:
         return f"no check could run, so there is no result ({count_noun(len(report.findings), 'check')} untested)"
     n = {outcome: report.count(outcome) for outcome in ("sound", "spoils", "warns", "untested")}
     if report.sound:
-        which = "no check" if report.thorough else "no check that ran"
+        which = "no checks" if report.thorough else "none of the checks that ran"
         verdict = f"{which} found a problem that would invalidate a score"
     elif report.differs:
-        verdict = "its replies have a different distribution from the base's, so their scores are not comparable"
+        verdict = "the distribution of its replies differs from the base's, so their scores are not comparable"
     else:
         verdict = f"{n['spoils']} of its checks found a problem that would invalidate a score"
     if report.ended:

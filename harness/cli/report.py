@@ -40,6 +40,8 @@ def carry_out(options: ReportCommand) -> int:
                 click.echo(f"{payees} of {visible(run.label)}: {cost}")
     click.echo(f"report: {page} (also .md, .csv, .tex{f', and {BREAKDOWNS}' if table.breakdowns else ''})")
     if not table.scores:
-        click.echo("harness: no run is scored, so the report has no numbers; run `harness score` first", err=True)
+        click.echo(
+            "harness: no run has been scored, so the report contains no numbers; run `harness score` first", err=True
+        )
         return EXIT_INCOMPLETE
     return EXIT_COMPLETE

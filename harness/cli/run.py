@@ -64,7 +64,7 @@ def _refuse_sweep(options: RunCommand) -> None:
     if path.suffix not in (".yaml", ".yml") or ("," in str(path) and not path.exists()):
         return
     if not {"benchmarks", "extends"}.isdisjoint(yaml_file.read_mapping(path, "a sweep or a card")):
-        raise UsageError(f"{visible(str(path), 200)} is a sweep's file: give it to `harness sweep`")
+        raise UsageError(f"{visible(str(path), 200)} is a sweep file: run it with `harness sweep`")
 
 
 def _print_end(outcome: Outcome, options: RunCommand) -> int:
@@ -147,7 +147,7 @@ def _print_outcome(outcome: Outcome, options: RunCommand) -> int:
         missing = (
             f" ({outcome.n_impossible} can never succeed and are accepted as missing)" if outcome.n_impossible else ""
         )
-        what = "complete" if outcome.tally.finished else "no sample is missing"
+        what = "complete" if outcome.tally.finished else "no samples are missing"
         terminal.note(f"{what}: {outcome.n_done} of {count_noun(outcome.n_expected, 'sample')}{missing}")
         _say_score(outcome.folder, options)
         return EXIT_COMPLETE

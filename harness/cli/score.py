@@ -152,7 +152,7 @@ def _print_open(path: Path, label: str, n: int) -> None:
     if not n:
         return
     of = f" of {visible(label)}" if label else ""
-    click.echo(f"{count_noun(n, 'undecided sample')}{of} {'has' if n == 1 else 'have'} no verdict by hand")
+    click.echo(f"{count_noun(n, 'undecided sample')}{of} {'has' if n == 1 else 'have'} no manual verdict")
     click.echo(f"  to read:   harness show {name} --undecided")
     click.echo(f"  to decide: harness audit {name} --undecided")
 

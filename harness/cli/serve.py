@@ -52,7 +52,7 @@ def command(ctx: click.Context, models: bool) -> None:
     if models:
         _list_models()
     elif ctx.invoked_subcommand is None:
-        raise click.UsageError("name an engine and a model, as in `harness serve vllm MODEL`, or an action", ctx)
+        raise click.UsageError("specify an engine and a model, as in `harness serve vllm MODEL`, or an action", ctx)
 
 
 def _list_models() -> None:

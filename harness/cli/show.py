@@ -61,12 +61,12 @@ def _column(benchmarks: list[OpenBenchmark], text: str) -> tuple[str, str]:
         return name, value
     if values:
         there = ", ".join(visible(shown, 40) for shown in sorted(values)[:SHOWN_LEVELS])
-        raise UsageError(f"no question has {visible(name, 100)}={visible(value, 100)}; the values are {there}")
+        raise UsageError(f"no question has {visible(name, 100)}={visible(value, 100)}; its values are {there}")
     names = sorted({visible(column, 60) for question in questions for column in question.metadata})
     there = f"they have {', '.join(names[:SHOWN_LEVELS])}" if names else "they have no metadata"
     raise UsageError(
         f"no question of this run has {visible(name, 100)!r} in its metadata; {there}. To keep a column "
-        f"as metadata, write in the card `metadata: [{visible(name, 100)}]`."
+        f"as metadata, add `metadata: [{visible(name, 100)}]` to the card."
     )
 
 
@@ -83,8 +83,8 @@ def _choice(benchmarks: list[OpenBenchmark], options: ShowCommand) -> SampleFilt
     for benchmark in benchmarks if choice.of_grades else ():
         if not benchmark.grades and benchmark.n_stored:
             raise UsageError(
-                f"no sample of {visible(benchmark.name)} in {options.run} is graded yet, and this filter needs grades: "
-                f"run `harness score {options.run}`."
+                f"no sample of {visible(benchmark.name)} in {options.run} has been graded yet, and this filter needs "
+                f"grades: run `harness score {options.run}`."
             )
     return choice
 
@@ -110,7 +110,7 @@ def _find_question(
             return holding, question_id, sample
     if len(benchmarks) == 1:
         benchmarks[0].question(readings[-1][0])  # Raises with near names.
-    raise UsageError(f"no benchmark of run {opened.label} has a question {visible(readings[-1][0], 100)!r}.")
+    raise UsageError(f"no benchmark in run {opened.label} has a question {visible(readings[-1][0], 100)!r}.")
 
 
 def _texts(
@@ -140,7 +140,7 @@ def _texts(
             rows = question_rows(benchmark)
             yield f"{style.title(visible(benchmark.name))}: {count_noun(len(rows), 'question')}; {LEGEND}\n"
             if by_hand := benchmark.by_hand():
-                yield f"{by_hand}; this list has these verdicts\n"
+                yield f"{by_hand}; this list uses these verdicts\n"
             yield from (printed.question_line(row, style) for row in rows)
 
 

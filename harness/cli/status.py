@@ -91,7 +91,7 @@ def _steer(run: Path, option: str, value: int | bool) -> None:
     for folder in shards or [RunFolder.open(run)]:
         order(folder, **_ORDERS.get(option, {option: value}))
         name = run / folder.path.relative_to(RunFolder(run).path)
-        click.echo(f"{visible(str(name))} complies within a second and records this in its log")
+        click.echo(f"{visible(str(name))} will comply within a second and record this in its log")
 
 
 def look(folder: RunFolder) -> RunStatus:
@@ -130,7 +130,7 @@ def _under_way(results: Path) -> list[RunStatus]:
     latest_first = sorted(runs, key=lambda run: logs[run.path].stat().st_mtime, reverse=True)
     for _, status in readable(latest_first, look):
         return [status]  # the first that can be read; no further run is looked at
-    raise StoreError(f"no run in {results.absolute()} is readable")
+    raise StoreError(f"none of the runs in {results.absolute()} can be read")
 
 
 def _going(runs: Sequence[RunFolder]) -> list[RunFolder]:
@@ -149,7 +149,7 @@ def _cells(sweep: SeenSweep) -> Iterator[str]:
         return
     stages = Counter("failed" if record.reason else "scored" for record in sweep.cells)
     counts = ", ".join(f"{number} {stage}" for stage, number in stages.items())
-    cells = f"cells: {counts}" if counts else "no cell has ended yet"
+    cells = f"cells: {counts}" if counts else "no cell has finished yet"
     yield f"{visible(str(sweep.path))}: sweep {'running' if sweep.running else 'ended'}; {cells}"
     for record in sweep.cells:
         if record.reason:
@@ -202,7 +202,7 @@ def _from_files(folder: RunFolder, files: OnDisk, scores: dict[str, RunningScore
             if sweep is None
             else f"Run the same `harness sweep` command again to resume the sweep in {visible(str(sweep))}"
         )
-        yield f"it ended without a record: it was killed, or its machine crashed. {again}"
+        yield f"it ended without recording why: it was killed, or its machine crashed. {again}"
 
 
 # ---- --watch

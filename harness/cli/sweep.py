@@ -38,7 +38,7 @@ def carry_out(options: SweepCommand) -> int:
         click.echo(codec.pretty(json_schema()).decode(), nl=False) if options.print_schema else _list()
         return EXIT_COMPLETE
     if options.file is None:
-        raise UsageError("give a sweep file or a suite (`harness sweep --list` lists the suites)")
+        raise UsageError("specify a sweep file or a suite (`harness sweep --list` lists the suites)")
     if options.follow is not None:
         return _follow(options, 60 * options.follow)
     planned = _plan(options)
@@ -164,10 +164,10 @@ def _say_state(swept: Results, options: SweepCommand) -> None:
             click.echo(f"harness: {name} does not agree with published scores of {model}", err=True)
     n = len(swept.results)
     if lost := len(swept.lost):
-        again = "the same command" if options.follow is None else "each change of a checkpoint"
+        again = "the same command" if options.follow is None else "each new or changed checkpoint"
         click.echo(
             f"harness: {lost} of {count_noun(n, 'cell')} {are(lost)} incomplete; {again} retries them, "
-            "unless the reason names something to do first",
+            "unless the reason tells you to do something first",
             err=True,
         )
     else:
@@ -194,7 +194,7 @@ def show(sweep: Sweep) -> int:
     by_cell = {ahead.cell.name: ahead for ahead in estimates(sweep, Terminal(progress=False))}
     settings = {name: {*ahead.settings.items()} for name, ahead in by_cell.items()}
     common = set.intersection(*settings.values())
-    lines = [f"settings of all cells: {_in_words(common) or 'none'}"]
+    lines = [f"settings shared by all cells: {_in_words(common) or 'none'}"]
     of_benchmark: dict[str, set[tuple[str, str]]] = {}
     for cell in sweep.cells:
         of_benchmark[cell.benchmark] = of_benchmark.get(cell.benchmark, settings[cell.name]) & settings[cell.name]
@@ -218,7 +218,9 @@ def show(sweep: Sweep) -> int:
         click.echo(line)
     if absent := list(dict.fromkeys(ahead.benchmark for ahead in by_cell.values() if ahead.absent)):
         words = visible(" ".join(absent))
-        click.echo(f"not on this machine, so downloaded at the start: {words} (`harness benchmarks fetch {words}`)")
+        click.echo(
+            f"not on this machine; will be downloaded at the start: {words} (`harness benchmarks fetch {words}`)"
+        )
     for sentence in sweep.remarks:
         terminal.warn(sentence)
     lost = [ahead for ahead in by_cell.values() if ahead.lost]
@@ -268,6 +270,6 @@ def _total(sweep: Sweep, cells: list[ExpectedCell]) -> str:
     n_samples = sum(cell.n_samples or 0 for cell in cells if not cell.done and not cell.lost)
     return (
         f"{count_noun(len(cells), 'cell')} on {count_noun(len(sweep.groups), 'server')}, "
-        f"{sum(cell.done for cell in cells)} of them done; {count_noun(n_samples, 'sample')} to come; folder "
+        f"{sum(cell.done for cell in cells)} of them done; {count_noun(n_samples, 'sample')} left; folder "
         f"{visible(str(sweep.out))}"
     )

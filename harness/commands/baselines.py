@@ -53,8 +53,8 @@ def folders_to_compare(baseline: Path | None, sources: Sequence[Path]) -> list[R
     if len(folders) > 1:
         return list(folders.values())
     if len(named) > 1:
-        raise UsageError(f"{visible(str(named[0].source))} is given twice: give another run to compare it with")
-    raise UsageError("give at least two runs: the others are compared with the first")
+        raise UsageError(f"{visible(str(named[0].source))} is listed twice: specify a different run to compare it with")
+    raise UsageError("specify at least two runs: the others are compared with the first")
 
 
 def _same_questions(side: Side, baselines: Mapping[str, Side]) -> str | None:
@@ -98,11 +98,11 @@ def pair_benchmarks(runs: Sequence[ScoredRun], *, only_first: bool) -> tuple[lis
             elif run is runs[0] or not only_first:
                 baselines[name] = side
     if not paired:
-        held = "; ".join(f"{visible(run.label)} holds {', '.join(map(visible, run.benchmarks))}" for run in runs)
+        held = "; ".join(f"{visible(run.label)} contains {', '.join(map(visible, run.benchmarks))}" for run in runs)
         raise UsageError(
-            f"{visible(runs[0].label)} shares no benchmark with the other runs: {held}. Runs are compared on "
-            "benchmarks with the same name or the same questions. For another tool's outputs, name the benchmark with "
-            "`harness score FILE` and `benchmark`"
+            f"{visible(runs[0].label)} has no benchmark in common with the other runs: {held}. Runs are "
+            "compared on benchmarks with the same name or the same questions. For another tool's outputs, specify the "
+            "benchmark when you score them (`harness score FILE` with `benchmark`)"
         )
     compared = {side.benchmark.name for pair in paired for side in pair}
     alone = []

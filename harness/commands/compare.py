@@ -240,7 +240,7 @@ def verify(source: Path, options: VerifyOptions) -> list[Verified]:
     (run,) = read_runs([open_scored(source)], known_as=known_as)
     name = options.model or run.manifest.model
     if name == UNKNOWN_MODEL:
-        raise UsageError(f"the model that wrote {visible(run.label, 200)} is unknown: give its name", field="model")
+        raise UsageError(f"the model that wrote {visible(run.label, 200)} is unknown: specify its name", field="model")
     scores = load_published(options.published, models=[name])
     verified = [verify_benchmark(run, benchmark, scores, name) for benchmark in run.benchmarks.values()]
     if not any(verified):
@@ -279,8 +279,8 @@ def _nothing_published(run: ScoredRun, model: str, published: Path | None) -> st
     where = "the table of published scores" if published is None else visible(str(published), 200)
     near = near_names(model, {score.model for score in load_published(published) if score.benchmark in run.benchmarks})
     return (
-        f"{where} has no score of {visible(model, 100)} on {names}: give `model` if the model is published under "
-        f"another name, or `published` with your own scores, listed by benchmark name.{near}"
+        f"{where} has no score of {visible(model, 100)} on {names}: set `model` if the model was published "
+        f"under another name, or set `published` to your own scores, keyed by benchmark name.{near}"
     ).removesuffix(".")
 
 

@@ -185,9 +185,9 @@ def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> li
     value, interval = paired.difference.value, paired.difference.sampling
     if (shift := judge_shift(*scores.values())) is not None and interval is not None:
         could = shift.could_turn(value, interval)
-        able = "could change its sign, so nothing is decided" if could else "do not change its sign"
-        moved = f"{in_points(value + shift.shift)} points, give or take {in_percent(shift.reach)} by the audits"
-        return [f"{sentence}. As audited, they make it {moved}: they {able}"]
+        able = "could change its sign, so nothing is decided" if could else "would not change its sign"
+        moved = f"{in_points(value + shift.shift)} ± {in_percent(shift.reach)} points"
+        return [f"{sentence}. Corrected by the audits, the difference is {moved}: the judge's errors {able}"]
     nearest = min(abs(interval.low), abs(interval.high)) if interval and interval.low * interval.high > 0 else 0.0
     if nearest:
         sentence += f". Errors that favor one run by {in_percent(nearest)} points would cancel this difference"
@@ -208,7 +208,7 @@ def _by_hand_warnings(scores: Mapping[str, Score]) -> list[str]:
             parts.append(f"{which}: a person disagrees with the grader on {samples}")
     if not parts:
         return []
-    advice = "`harness compare` (option samples) shows the difference with verdicts by hand"
+    advice = "`harness compare` (option samples) shows the difference with manual verdicts"
     return [f"{'; '.join(parts)}. The comparison uses the grader's verdicts; {advice}"]
 
 
@@ -246,7 +246,7 @@ def _undecided_warnings(ours: Side, baseline: Side) -> list[str]:
     counts = [f"{sum(item.undecided for item in side):,} of {sum(item.n for item in side):,}" for side in sides]
     return [
         f"undecided answers count as wrong: {counts[0]} of the run, {counts[1]} of the baseline. Depending on "
-        f"them, the difference may be anywhere from {possible[0]:+z.1f} to {possible[1]:+z.1f} points, which the "
-        "intervals above ignore: read them with `harness show`, or let a judge decide. Verdicts by hand "
+        f"their true verdicts, the difference may be anywhere from {possible[0]:+z.1f} to {possible[1]:+z.1f} points. "
+        "The intervals above ignore this: read them with `harness show`, or let a judge decide. Manual verdicts "
         "(`harness audit`) are used only by `harness compare` with the option samples"
     ]

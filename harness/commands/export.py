@@ -21,18 +21,16 @@ def export(sources: Sequence[Path], options: ExportOptions) -> Written:
     Raises `UsageError`, `StoreError`.
     """
     if not sources:
-        raise UsageError("name at least one run", field="runs")
+        raise UsageError("specify at least one run", field="runs")
     given = dict(options)
     column, prompt = given.pop("solution_key"), given.pop("prompt")
     if column is None:
         if prompt is not None:
-            raise UsageError(
-                "the questions of a run are exported as they were sent: leave this option out", field="prompt"
-            )
+            raise UsageError("a run's questions are exported as they were sent: omit this option", field="prompt")
         return export_run([open_scored(source) for source in sources], **given)
     run_options = [name for name in options.plain if name not in ("to", "out", "i_know", "solution_key", "prompt")]
     if run_options:
-        raise UsageError(f"{run_options[0]} selects samples of a run, but solution_key does not export a run")
+        raise UsageError(f"{run_options[0]} selects samples from a run, but with solution_key no run is exported")
     if len(sources) > 1:
         raise UsageError("solution_key works with one benchmark", field="runs")
     card = catalogue.load(str(sources[0]))

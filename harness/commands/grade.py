@@ -53,7 +53,7 @@ def verdict_on(reference: Any, response: Any, options: GradeOptions, *, with_ste
     keep state. Raises `UsageError`.
     """
     if isinstance(reference, str) and not reference.strip():
-        raise UsageError("the reference is empty: give the correct answer", field="reference")
+        raise UsageError("the reference is empty: specify the correct answer", field="reference")
     # The name of a plug-in's grader stands for its function, as in a card.
     grader = options.grader if options.grader == RULES else plugins.value_of("grader", options.grader) or options.grader
     if grader == RULES and is_elsewhere(options.kind):

@@ -171,7 +171,7 @@ def _remove_former(folder: RunFolder, former: Manifest, options: ScoreOptions) -
     shown = visible(str(folder.path))
     if options.out is not None:
         raise StoreError(
-            f"{shown} already contains a run, but a file needs a new one: give a new folder with `out`. "
+            f"{shown} already contains a run, but a file needs a new run folder: specify one with `out`. "
             f"`harness score {shlex.quote(shown)}` scores the existing run."
         )
     benchmarks = [folder.benchmark(name) for name in former.benchmarks]
@@ -209,7 +209,7 @@ def _read(
     if not benchmark:
         return read, read
     if read.are_judged:
-        raise UsageError("FILE contains verdicts, so nothing is graded: leave this option out", field="benchmark")
+        raise UsageError("FILE contains verdicts, so nothing is graded: omit this option", field="benchmark")
     # Imported late: it loads the prompts, which most files do not need.
     from harness.foreign.recognising import Recognised
 
@@ -224,7 +224,7 @@ def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Pat
     return (
         f"{n} of {count_noun(len(card_questions), 'question')} of {visible(card_questions[0].benchmark, 80)} {have} in "
         f"{visible(path.name, 80)}, and {'counts' if n == 1 else 'count'} as missing. If only the others were asked, "
-        "give a file with those questions as the benchmark"
+        "use a file with just those questions as the benchmark"
     )
 
 
@@ -262,8 +262,8 @@ def open_scored(path: Path | str) -> RunFolder:
         if isinstance(missing := folder.missing_manifest(), InUse):
             raise missing
         raise StoreError(
-            f"{visible(str(source))} is not scored yet: run `harness score {shown}` first. If it contains questions, "
-            "sample them twice each with `harness run`, and score that run."
+            f"{visible(str(source))} has not been scored: run `harness score {shown}` first. If it contains questions, "
+            "sample each of them twice with `harness run`, and score that run."
         )
     stored = _stored(Manifest.load(folder))
     if stored.get("digest") != outputs.digest_of(source):

@@ -166,8 +166,8 @@ def _source_of(word: str) -> PlanSource:
         return PlanSource(word)
     if not number.isdecimal() or not 1 <= int(number[:9]) <= MAX_SAMPLES or ":" in name:
         raise UsageError(
-            f"{visible(word, 80)}: expected a benchmark or a run, and one number of samples from 1 to {MAX_SAMPLES}, "
-            "as in aime24:64"
+            f"{visible(word, 80)}: expected a benchmark or a run, optionally with one number of samples from "
+            f"1 to {MAX_SAMPLES}, as in aime24:64"
         )
     return PlanSource(name, int(number))
 
@@ -181,14 +181,14 @@ def plan(sources: Sequence[PlanSource], options: PlanOptions) -> list[Needed]:
     bare = [source for source in sources if source.samples is None]
     if options.points(1.0) is None and bare:
         raise UsageError(
-            f"give the difference to detect, as detect=2, the loss to rule out, as margin=2 or "
-            f"recovery=95, or a number of samples after the name, as in {visible(bare[0].name, 200)}:64"
+            f"specify the difference to detect (such as detect=2), the loss to rule out (such as margin=2 or "
+            f"recovery=95), or a number of samples after the name (such as {visible(bare[0].name, 200)}:64)"
         )
     benchmarks = [evidence for source in sources for evidence in _evidence_of(source, options)]
     names = [evidence.benchmark for evidence in benchmarks]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(
-            f"{visible(twice, 80)} is given twice: a plan is for a single comparison of different benchmarks"
+            f"{visible(twice, 80)} is listed twice: a plan is for a single comparison of different benchmarks"
         )
     # The comparison corrects its p values together, with one more for the mean of several benchmarks.
     n_tests = (1 if options.is_margin else _TESTS) * len(benchmarks) + (len(benchmarks) > 1)
@@ -210,7 +210,7 @@ def _evidence_of(source: PlanSource, options: PlanOptions) -> Iterator[_Evidence
     folder = open_scored(source.name)
     if options.accuracy is not None:
         raise UsageError(
-            f"the plan takes accuracy and spread from {visible(str(folder.path), 200)}: leave this option out",
+            f"the accuracy and spread are taken from {visible(str(folder.path), 200)}: omit this option",
             field="accuracy",
         )
     (run,) = read_runs([folder])
@@ -235,15 +235,15 @@ def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
     n_questions = card.questions or (questions.build(card).n_all if chooser.reads_a_file(card) else None)
     if not n_questions:
         raise UsageError(
-            f"the card {visible(source.name, 80)} does not state its number of questions: write `questions: N` into "
-            "the card, or give a scored run of it instead of its name"
+            f"the card {visible(source.name, 80)} does not state its number of questions: add `questions: N` to "
+            "the card, or specify a scored run instead of its name"
         )
     rows = _published_scores()
     own = [row[1:] for row in rows if row[0] == card.name]
     enough = len(own) >= MIN_PUBLISHED
     if not enough and accuracy is None:
         raise UsageError(
-            f"no published spread is known for {visible(card.name, 80)}: give your model's "
+            f"no published spread is known for {visible(card.name, 80)}: specify your model's "
             f"`accuracy`, or a scored run instead of the name"
         )
     taken = own if enough else [row[1:] for row in rows]
@@ -274,8 +274,8 @@ def _spread_of(run: ScoredRun, benchmark: ScoredBenchmark) -> SampleSpread:
     items = [item for item in counted_questions(run, benchmark) if item.n]
     if not any(item.n > 1 for item in items):
         raise UsageError(
-            f"{visible(benchmark.name, 80)} of {run.folder.path} has one sample per question, which does not show "
-            "their spread: sample a quarter of the questions twice (repeat the run's command with samples=1.25)"
+            f"{visible(benchmark.name, 80)} of {run.folder.path} has one sample per question, which is not enough to "
+            "estimate the spread: sample a quarter of the questions twice (repeat the run's command with samples=1.25)"
         )
     draws = accuracy(items)
     return SampleSpread(len(items), draws.estimate.value, draws.single, draws.trials)
@@ -288,8 +288,8 @@ def _plan_benchmark(evidence: _Evidence, options: PlanOptions, n_tests: int) -> 
     most = 100 * most_possible(spread.mean)
     if options.detect is not None and options.detect > most:
         raise UsageError(
-            f"no accuracy differs by {options.detect:g} points from {in_percent(spread.mean)}%, the assumed accuracy: "
-            f"give at most {math.floor(10 * most) / 10:g}",
+            f"no accuracy can differ by {options.detect:g} points from the assumed {in_percent(spread.mean)}%: "
+            f"use at most {math.floor(10 * most) / 10:g}",
             field="detect",
         )
 

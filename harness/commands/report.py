@@ -36,7 +36,7 @@ def report(sources: Sequence[Path]) -> Report:
         for shards in sorted(source.glob(f"*/{SHARDS}")) if runs_in(source) else ():
             if not RunFolder(shards.parent).manifest.is_file() and runs_in(shards):
                 path = visible(str(shards.parent), 200)
-                channel.warn(f"{path} is left out because its shards are not joined: run `harness score {path}`")
+                channel.warn(f"{path} is omitted because its shards have not been joined: run `harness score {path}`")
     named = [folder for source in sources for folder in sorted(runs_in(source), key=_place) or [open_scored(source)]]
     manifests = dict(readable(named, Manifest.load))
     folders = list(manifests)

@@ -152,12 +152,12 @@ class Target:
         if few := [(name, now.rounds) for name, now in measured.items() if now.rounds < MIN_ROUNDS]:
             missed = (
                 f"every question of {visible(few[0][0], 80)} has only {count_noun(few[0][1], 'sample')}, because "
-                f"samples are missing, and the sampling error is judged from {MIN_ROUNDS} on"
+                f"samples are missing, but estimating the sampling error takes at least {MIN_ROUNDS}"
             )
         else:
             needed = max(now.needed(error) for now in measured.values() if not now.meets(error))
             missed = (
-                f"the sampling error is {reached}; the target is {100 * error:g}, for which `samples` would have to be "
+                f"the sampling error is {reached}; the target is {100 * error:g}, which would require `samples` of "
                 f"about {needed}"
             )
         return replace(outcome, missed=missed)

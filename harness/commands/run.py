@@ -289,7 +289,7 @@ class WaitedFor:
             if find_model(self._endpoints[url], self._model) is not None:
                 self._looks.put((url, ""))
         except NotServed as error:
-            self._looks.put((url, f"{error.sentence} It gets one request at a time until then."))
+            self._looks.put((url, f"{error.sentence} Until then, it is sent only one request at a time."))
         except ServerError:
             pass
 

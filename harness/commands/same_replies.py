@@ -61,7 +61,7 @@ class EqualReplies(NamedTuple):
     def sentence(self) -> str:
         """How many replies are equal."""
         return (
-            f"{self.n_equal:,} of {count_noun(self.n_pairs, 'reply', 'replies')} that were compared are identical "
+            f"{self.n_equal:,} of the {count_noun(self.n_pairs, 'reply', 'replies')} compared are identical "
             "in both runs, word for word"
         )
 

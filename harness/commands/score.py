@@ -56,7 +56,7 @@ class Scored:
         outcome = None if self.judged is None else self.judged.outcome
         if outcome is None or outcome.complete:
             return ()
-        return tuple(map(str, outcome.causes)) or ("replies of the judge are missing",)
+        return tuple(map(str, outcome.causes)) or ("some of the judge's replies are missing",)
 
     @property
     def verifier_errors(self) -> list[str]:
@@ -96,9 +96,9 @@ def check(sources: Sequence[Path], options: ScoreOptions, *, follow: bool = Fals
         if follow:
             raise UsageError(f"`follow` is for run folders, but {file} is a file")
         if options.out is not None and len(sources) > 1:
-            raise UsageError(f"it takes one file, but {len(sources)} sources are given", field="out")
+            raise UsageError(f"it works with only one file, but {len(sources)} sources were specified", field="out")
     elif options.of_outputs:
-        raise UsageError(f"{options.of_outputs[0]} is for files of outputs, but {sources[0]} is a run folder")
+        raise UsageError(f"{options.of_outputs[0]} is for output files, but {sources[0]} is a run folder")
 
 
 def refuse_any(sources: Sequence[Path], options: ScoreOptions) -> None:
@@ -157,8 +157,8 @@ def score(
         if judges:  # only now: a grading that is refused leaves the judge's grades as they were
             watcher.warn(
                 f"this run was graded by the judge {', '.join(visible(name, 80) for name in judges)} before; these are "
-                "the grades without it. Its replies are kept: to restore its grades, use `judge` with its prompt or "
-                "rubric"
+                "the grades without it. Its replies are kept: to restore its grades, set `judge` with the same prompt "
+                "or rubric"
             )
     if len(scores) > 1:  # only then may a run have a benchmark of twins and its originals
         from harness.commands.twins import add_drops
@@ -190,7 +190,7 @@ def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str)
     if costs.prices is None:
         return None
     if judge is None:
-        raise UsageError(f"they are the judge's prices: name the judge with {named_by}", field="prices")
+        raise UsageError(f"they are the judge's prices: specify the judge with {named_by}", field="prices")
     return prices_in(costs.prices)
 
 

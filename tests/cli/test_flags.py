@@ -96,7 +96,7 @@ def test_the_options_of_a_server_are_read_as_the_flags_of_serve_are() -> None:
     spec = spec_without_download(engine="llama_cpp", model="m", threads=fields["threads"], context=fields["context"])
     assert (spec.threads, spec.context, fields["eager"]) == (3, 2048, True)
     for wrong, says in {
-        "tpp=2": r"no server has an option tpp\. Did you mean pp, tp\?",
+        "tpp=2": r"there is no server option tpp\. Did you mean pp, tp\?",
         "tp=x": "Invalid value for 'tp'",
         "tp": "expected KEY=VALUE",
     }.items():
@@ -125,7 +125,7 @@ def test_the_address_of_a_judge_stands_behind_its_name(typed: str, model: str, a
     "tail", ["h:8000/v1", "me:sk-1@h", "me:sk-1@h:8000/v1", "h.org/v1?key=sk-1", "h?key=sk-1", "h.org/sk-1", "[::1]:80"]
 )
 def test_an_address_of_a_judge_without_a_scheme_is_refused_and_not_repeated(tail: str) -> None:
-    with pytest.raises(UsageError, match="an address begins with http://") as refused:
+    with pytest.raises(UsageError, match="an address must begin with http://") as refused:
         judge_of(f"org/m@{tail},scope=all")
     assert tail not in str(refused.value)
 

@@ -195,7 +195,7 @@ def test_a_run_that_does_not_answer_is_silent_and_a_killed_one_is_told_from_one_
         run.wait()
         status = harness(tmp_path, "status", "results/run").out
     assert "results/run: ended\nsums  0/12 samples (0%)\n" in status
-    assert "it ended without a record: it was killed" in status
+    assert "it ended without recording why: it was killed" in status
 
 
 def test_quiet_says_nothing_where_all_is_well_and_a_run_that_breaks_off_leaves_no_scoring(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_a_run_ends_with_its_tables_also_if_its_scoring_ended_too_early(tmp_path
         assert (run.returncode, "6 × 2" in out) == (0, True), err
         with going(tmp_path, server, "--score") as again:
             out, err = again.communicate(timeout=PATIENCE_SECONDS)
-    assert (again.returncode, "6 × 2" in out, "no sample is missing" in err) == (0, True, True), err
+    assert (again.returncode, "6 × 2" in out, "no samples are missing" in err) == (0, True, True), err
 
 
 def test_a_run_that_ends_in_the_pause_after_a_slow_look_is_scored_within_seconds(

@@ -90,11 +90,11 @@ def test_only_the_undecided_samples_are_asked_about_and_estimate_nothing(tmp_pat
     assert 0 < len(undecided) < 8
     written = harness(tmp_path, "audit", "run", "--undecided", "--out", "todo.jsonl")
     assert written.code == 0, written.err
-    assert f"0 of {len(undecided)} undecided samples are judged by hand\n  no verdicts by hand yet" in written.out
+    assert f"0 of {len(undecided)} undecided samples have been judged by hand\n  no manual verdicts yet" in written.out
     rows = filled(tmp_path / "todo.jsonl", making)
     assert {Key(row["question_id"], row["sample_index"]) for row in rows} == undecided
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl", "--undecided", "--who", "Ann")
-    assert f"{len(undecided)} of {len(undecided)} undecided samples are judged by hand" in read.out
+    assert f"{len(undecided)} of {len(undecided)} undecided samples have been judged by hand" in read.out
     assert f"{len(undecided)} samples judged by hand, {len(undecided)} of them differently from the grader" in read.out
     score = score_of(folder)
     assert score.audited is None, "samples that were chosen by their verdict are no random draw"
@@ -111,7 +111,7 @@ def test_a_verdict_on_an_undecided_sample_counts_in_no_audit_though_the_option_i
     filled(tmp_path / "todo.jsonl", lambda _: "correct")
     told = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl").out
     n = len((tmp_path / "todo.jsonl").read_text("utf-8").splitlines())
-    assert f"{n} of {n} undecided samples are judged by hand" in told
+    assert f"{n} of {n} undecided samples have been judged by hand" in told
     (audit,) = front.audit(folder.path)
     assert len(audit.items) == audit.n_drawn
     assert {one.why for one in overrides.read(folder.benchmark("prose"))} == {"undecided by the grader"}
@@ -249,7 +249,7 @@ def test_a_comparison_and_a_list_say_what_a_person_decided(tmp_path: Path) -> No
     assert by_hand(two, lambda _: "correct").n_drawn == 8
     assert "the run: a person audited 8 of 8 verdicts: the audited accuracy is 100.0%. The comparison" in said()
     listed = harness(tmp_path, "show", "two").out.splitlines()[1]
-    assert "; the audited accuracy is 100.0%; this list has these verdicts" in listed
+    assert "; the audited accuracy is 100.0%; this list uses these verdicts" in listed
 
 
 def test_an_audit_shows_the_rubric_once(tmp_path: Path, judge: FakeServer) -> None:
@@ -351,7 +351,10 @@ def test_without_a_terminal_the_files_are_named_and_without_scores_nothing_is_au
 ) -> None:
     refused = harness(tmp_path, "audit", "run")
     assert refused.code == 2
-    assert "write the samples with --out FILE, fill in the verdicts, and read them with --verdicts FILE" in refused.err
+    assert (
+        "write the samples to a file with --out FILE, fill in the verdicts, and load them with --verdicts FILE"
+        in refused.err
+    )
     write_run(tmp_path / "fresh", ROWS)
     refused = harness(tmp_path, "audit", "fresh", "--out", "todo.jsonl")
     assert (refused.code, "no score" in refused.err) == (3, True)

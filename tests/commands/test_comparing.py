@@ -130,8 +130,8 @@ def test_a_run_alone_without_scores_or_without_samples_is_refused_in_one_sentenc
     write_run(tmp_path / "fresh", scored=False)
     write_run(tmp_path / "empty", missing=1.0)
     for runs, words in {
-        "base": "give at least two runs",
-        "base elsewhere": "shares no benchmark",
+        "base": "specify at least two runs",
+        "base elsewhere": "has no benchmark in common",
         "base fresh": "demo of fresh is not scored",
         "base empty": "demo of empty has no samples: complete the run",
         "empty base": "demo of empty has no samples: complete the run",
@@ -235,7 +235,7 @@ def test_a_run_that_repeats_the_replies_of_another_is_named_whatever_the_setting
     repeated = [warning for warning in compared.decision.warnings if "word for word" in warning]
     assert len(repeated) == bool(why)
     for warning in repeated:
-        assert warning.startswith("24 of 24 replies that were compared are identical in both runs")
+        assert warning.startswith("24 of the 24 replies compared are identical in both runs")
         assert why in warning
     assert "samples: 8 → 4" in [difference_in_words(one) for one in compared.settings]
 

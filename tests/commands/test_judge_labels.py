@@ -159,9 +159,9 @@ def test_a_line_that_is_no_labelled_pair_is_named(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "give either a scored RUN to grade by hand, or a file of labeled answers with --labels FILE"),
+        ([], "specify either a scored RUN to grade by hand, or a file of labeled answers with --labels FILE"),
         (["run", "--judge", "judge"], "--judge: it does not work with a RUN"),
-        (["--labels", "pairs.jsonl"], "name the judge to measure with --judge MODEL"),
+        (["--labels", "pairs.jsonl"], "specify the judge to measure with --judge MODEL"),
         (["--labels", "pairs.jsonl", "--judge", "judge", "--who", "Ann"], "--who: it does not work with --labels"),
         (["--labels", "none.jsonl", "--judge", "judge"], "none.jsonl cannot be read"),
     ],
@@ -249,7 +249,7 @@ def test_of_verdicts_more_than_half_count_and_the_command_names_every_judge(tmp_
     assert (mute.code, "/mute/judge/b-" in mute.err) == (1, True), mute.err
     for juror, why in {
         "a": "the judges of a jury must be different models",
-        "b@u:sk-1@h:1": "an address begins with http://",
+        "b@u:sk-1@h:1": "an address must begin with http://",
     }.items():
         again = harness(tmp_path, "score", "run", "--judge", f"a@http://127.0.0.1:1,jury={juror}")
         assert (again.code, why in again.err, "sk-1" in again.err) == (2, True, False)

@@ -354,14 +354,14 @@ def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--dry-run",), "name the judge with --judge MODEL"),
+        (("--dry-run",), "specify the judge with --judge MODEL"),
         (("--judge", "m", "--dry-run", "--json"), "--dry-run: it does not work with --json"),
         (
             ("--judge", "m", "--dry-run", "--also", "math-verify"),
             "--also: omit this option: --dry-run does not send or store anything",
         ),
         (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two prices of 0 or more"),
-        (("--prices", "1,2"), "prices: they are the judge's prices: name the judge with --judge"),
+        (("--prices", "1,2"), "prices: they are the judge's prices: specify the judge with --judge"),
     ],
 )
 def test_what_a_dry_run_cannot_do_is_refused(tmp_path: Path, words: tuple[str, ...], sentence: str) -> None:

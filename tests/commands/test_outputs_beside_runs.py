@@ -211,7 +211,7 @@ def test_the_questions_of_the_benchmark_that_have_no_row_are_missing(tmp_path: P
     assert (score.partial, score.n_missing, score.n_questions, score.n_samples) == (True, 20, 40, 60)
     assert (score.accuracy.value, score.bounds.low, score.bounds.high) == (1.0, 0.75, 1.0)
     missing = (
-        "10 of 40 questions of demo have no row in 30.jsonl, and count as missing. If only the others were asked, give"
+        "10 of 40 questions of demo have no row in 30.jsonl, and count as missing. If only the others were asked, use"
     )
     assert [warning for warning in score.sentences if warning.startswith(missing)]
     assert (
@@ -254,7 +254,7 @@ def test_a_file_is_verified_once_its_model_is_named(tmp_path: Path) -> None:
         "  - {model: org/m, benchmark: demo, metric: pass@1, percent: 100, samples: 2, settings: {temperature: 0.6}}\n"
     )
     place.write_text(text)
-    with pytest.raises(harness.UsageError, match=r"model: the model that wrote theirs.jsonl is unknown: give"):
+    with pytest.raises(harness.UsageError, match=r"model: the model that wrote theirs.jsonl is unknown: specify"):
         harness.verify(file, published=place)
     (found,) = harness.verify(file, model="org/m", published=place)
     assert found.standing == "compatible"
@@ -332,7 +332,7 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
 def test_what_is_not_scored_or_was_changed_since_is_refused_with_the_command(tmp_path: Path) -> None:
     base, file = sums(tmp_path / "base.jsonl", 2), sums(tmp_path / "a file.jsonl", 2)
     for words in (("report", file), ("verify", file), ("compare", base, file)):
-        assert "is not scored yet: run `harness score " in refused(*words)
+        assert "has not been scored: run `harness score " in refused(*words)
     for one in (base, file):
         harness.score(one, tool="llmeval", repeats="samples", workers=1)
     os.utime(file)  # a copy has another time
@@ -432,7 +432,7 @@ def test_of_several_sources_each_has_its_scores(tmp_path: Path) -> None:
     files = [sums(tmp_path / f"{name}.jsonl", 2) for name in "ab"]
     shown = command("score", *files, "--workers", "1")
     assert (shown.exit_code, "a.jsonl" in shown.output, "b.jsonl" in shown.output) == (0, True, True)
-    assert "it takes one file, but 2 sources" in refused("score", *files, "--out", tmp_path / "new")
+    assert "it works with only one file, but 2 sources" in refused("score", *files, "--out", tmp_path / "new")
     bad = tmp_path / "bad.csv"
     bad.write_text("question,response\n1 + 1?,2\n7 + 7?,14\n")
     (tmp_path / "a.csv").write_text("question,answer\n1 + 1?,2\n")
@@ -444,7 +444,7 @@ def test_of_several_sources_each_has_its_scores(tmp_path: Path) -> None:
     with pytest.raises(harness.UsageError, match=r"^also_python requires also=GRADER$"):
         harness.score(files[0], also_python="python")
     alone = refused("score", run.path, "--benchmark", "demo")
-    assert "is for files of outputs" in alone
+    assert "is for output files" in alone
 
 
 @pytest.mark.parametrize("references", [("2", "3"), ("2", "2")])

@@ -112,11 +112,11 @@ def test_a_plan_before_any_run_takes_a_published_spread_or_an_accuracy(tmp_path:
         assert (refused.code, "no published spread is known" in refused.err) == (2, True)
         assert "--accuracy, or a scored run instead of the name" in refused.err
         given = harness(tmp_path, "plan", name, "--detect", "2", "--accuracy", "91")
-        assert (given.code, "accuracy 91.0%, as given; spread from" in given.out) == (0, True), given.err
+        assert (given.code, "accuracy 91.0%, as specified; spread from" in given.out) == (0, True), given.err
     assert " on the same 50 questions " in harness(tmp_path, "plan", "my50.jsonl:16", "--accuracy", "80").out
     card = "title: Own\nsource: {kind: file, path: rows.jsonl}\ncolumns: {question: question, answer: answer}\n"
     (tmp_path / "own.yaml").write_text(card)
-    assert "write `questions: N`" in harness(tmp_path, "plan", "./own.yaml:64", "--accuracy", "80").err
+    assert "add `questions: N`" in harness(tmp_path, "plan", "./own.yaml:64", "--accuracy", "80").err
     (tmp_path / "own.yaml").write_text(f"{card}questions: 3\n")
     assert "on the same 3 questions" in harness(tmp_path, "plan", "./own.yaml:64", "--accuracy", "80").out
 
@@ -137,15 +137,16 @@ def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(tmp_p
 def test_a_run_without_a_spread_or_a_score_is_refused(tmp_path: Path) -> None:
     write_run(tmp_path / "pilot", benchmarks=[("demo", 6, 1)])
     refused = harness(tmp_path, "plan", "pilot/", "--detect", "2")
-    assert "one sample per question, which does not show their spread: sample a quarter of the questions twice" in (
-        refused.err
+    assert (
+        "one sample per question, which is not enough to estimate the spread: sample a quarter of the questions twice"
+        in (refused.err)
     )
     write_run(tmp_path / "results" / "mine", benchmarks=[("demo", 30, 2)])
     unknown = harness(tmp_path, "plan", "mine", "--detect", "2")
     assert "mine is no benchmark. Did you mean the run results/mine?" in unknown.err
     assert "there is no run" in harness(tmp_path, "plan", "results/mine2", "--detect", "2").err
     given = harness(tmp_path, "plan", "results/mine", "--detect", "5", "--accuracy", "50")
-    assert (given.code, "leave this option out" in given.err) == (2, True)
+    assert (given.code, "omit this option" in given.err) == (2, True)
     (tmp_path / "results" / "mine" / "demo" / "scores.json").unlink()
     assert "run `harness score` first" in harness(tmp_path, "plan", "results/mine", "--detect", "2").err
 
@@ -201,21 +202,21 @@ def test_a_margin_is_planned_in_both_directions_and_for_several_benchmarks(tmp_p
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("aime24", "or a number of samples after the name, as in aime24:64"),
-        ("aime24:64 aime25", "or a number of samples after the name, as in aime25:64"),
+        ("aime24", "or a number of samples after the name (such as aime24:64)"),
+        ("aime24:64 aime25", "or a number of samples after the name (such as aime25:64)"),
         ("aime24:64:2", "one number of samples"),
         ("aime24:0", "one number of samples"),
-        ("aime24:many", "aime24:many: expected a benchmark or a run, and one number of samples"),
+        ("aime24:many", "aime24:many: expected a benchmark or a run, optionally with one number of samples"),
         ("aime24:", "one number of samples"),
         ("aime24 16 --detect 2", "unknown benchmark '16'"),
         ("nothing:4", "unknown benchmark 'nothing'"),
         ("results/nothing:4", "there is no run at"),
-        ("aime24 --json", "the loss to rule out, as --margin 2 or --recovery 95, or a number of samples"),
+        ("aime24 --json", "the loss to rule out (such as --margin 2 or --recovery 95), or a number of samples"),
         ("aime24:64 --accuracy 0.02", "type 2 for 2 points"),
-        ("aime24:64,aime-2024:16", "aime24 is given twice: a plan is for a single comparison"),
+        ("aime24:64,aime-2024:16", "aime24 is listed twice: a plan is for a single comparison"),
         ("aime24:64 --prices=-1,2", "expected two prices of 0 or more"),
         ("aime24 --detect 0", "--detect 0"),
-        ("aime24 --detect 70 --accuracy 59", "differs by 70 points from 59.0%, the assumed accuracy: give at most 59"),
+        ("aime24 --detect 70 --accuracy 59", "can differ by 70 points from the assumed 59.0%: use at most 59"),
         ("aime24:64 --margin 1 --detect 1", "specify only one of them"),
         ("aime24:64 --margin 1 --recovery 95", "specify only one of them"),
         ("aime24:64 --recovery 0.95", "greater than or equal to 50"),

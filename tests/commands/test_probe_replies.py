@@ -480,7 +480,7 @@ def test_a_sweep_reads_copies_and_their_gaps_are_worth_points_to_a_further_one(t
     # The run is now known as that of a copy with another gap, once.
     assert (noted.code, twice.code) == (4, 4), noted.err
     assert (cooler.code, "temperature: 0.6 → 0.1" in cooler.err, "temperature" in noted.err) == (2, True, False)
-    assert (other.code, "shares no benchmark" in other.err) == (2, True), other.err
+    assert (other.code, "has no benchmark in common" in other.err) == (2, True), other.err
     kept = (base / "likelihood" / "pairs.jsonl").read_text().splitlines()
     assert (len(kept), sum('"copy":"q5+sums"' in line for line in kept)) == (4, 2)
 

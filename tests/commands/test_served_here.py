@@ -123,7 +123,10 @@ def test_each_endpoint_that_is_set_aside_is_looked_at_once_and_names_another_mod
                 assert time.monotonic() < due
                 time.sleep(0.01)
             assert n_looks() == n_waits
-    assert all("does not serve mine; it serves other. It gets one request at a time" in each for each in told)
+    assert all(
+        "does not serve mine; it serves other. Until then, it is sent only one request at a time" in each
+        for each in told
+    )
     assert (len(told), found) == ((2, []) if listed == "other" else (0, [server.base_url] * 2))
 
 

@@ -228,7 +228,7 @@ def test_a_missing_column_is_named_by_the_key_and_the_line_of_the_sweep_s_file(t
     assert refused.err.startswith("harness: s.yaml:4: "), refused.err
     assert "Specify the column with answer_key=NAME." in refused.err
     of_run = harness(tmp_path, "run", "s.yaml")
-    assert (of_run.code, "s.yaml is a sweep's file: give it to `harness sweep`" in of_run.err) == (2, True)
+    assert (of_run.code, "s.yaml is a sweep file: run it with `harness sweep`" in of_run.err) == (2, True)
     # Wrong twin: `harness run` has the flag.
     assert "--answer-key NAME" in harness(tmp_path, "run", "--data", "bank.jsonl", "--model", "m", "--dry-run").err
     named = text.replace("samples: 2", "samples: 2, answer_key: loesung")

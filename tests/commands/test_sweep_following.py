@@ -177,7 +177,7 @@ def test_a_server_that_did_not_start_is_tried_again_once_its_checkpoint_changes(
     (tmp_path / "s.yaml").write_text(json.dumps(content))
     done = harness(tmp_path, "sweep", "s.yaml", "--follow", "0.01")
     assert (done.code, (tmp_path / "starts").read_text()) == (1, "x")
-    assert "1 of 1 cell is incomplete; each change of a checkpoint retries them" in done.err
+    assert "1 of 1 cell is incomplete; each new or changed checkpoint retries them" in done.err
     alone = harness(tmp_path, "sweep", "s.yaml")
     assert "the same command retries them" in alone.err
 

@@ -277,7 +277,7 @@ def test_a_step_that_repeats_the_step_before_is_named_with_it(
     (shown,) = (one for one in table.tables(results(planned)) if "demo: accuracy by training step" in one.title)
     page = report([training]).markdown().replace("\\_", "_")
     for (former, step), repeated in zip(((0, 10), (10, 20), (20, 30)), repeats, strict=True):
-        sentence = f"step {step} repeats step {former}: 200 of 200 replies that were compared are identical"
+        sentence = f"step {step} repeats step {former}: 200 of the 200 replies compared are identical"
         notes = [number for number, note in enumerate(shown.notes, 1) if sentence in note]
         row = next(row for row in shown.rows if row[1] == str(step))
         assert [f" [{number}]" in row[2] for number in notes] == [True] * repeated

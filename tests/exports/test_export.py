@@ -351,7 +351,7 @@ def test_each_solution_becomes_the_reply_to_its_question_in_llama_factory_s_form
         ),
         ({"to": "alpaca", "solution_key": "note"}, "no question in mine has text in the column 'note'"),
         ({"to": "parquet", "solution_key": "solution"}, "parquet contains samples"),
-        ({"to": "alpaca", "solution_key": "solution", "shortest": 1}, "shortest selects samples of a run"),
+        ({"to": "alpaca", "solution_key": "solution", "shortest": 1}, "shortest selects samples from a run"),
     ],
 )
 def test_what_makes_no_training_data_is_refused(tmp_path: Path, given: dict[str, object], reason: str) -> None:

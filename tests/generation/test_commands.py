@@ -91,7 +91,7 @@ def test_a_target_that_the_samples_cannot_reach_is_missed_aloud(tmp_path: Path, 
     assert re.search(
         r"target missed: the sampling error is \d\.\d\d points after 10 samples per question; the target is 1", done.err
     )
-    assert "--samples would have to be about" in done.err
+    assert "which would require --samples of about" in done.err
     assert "complete" not in done.err
     assert keys_on_disk(tmp_path) == expected_keys(8, 10)
 

@@ -105,9 +105,9 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
             "it contains one.jsonl, two.jsonl. Specify one of these files, or choose a split with --split",
         ),
         ("run --data several --split three", "no files for the split 'three'; it contains one.jsonl, two.jsonl"),
-        ("report set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first."),
-        ("show set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first."),
-        ("doctor set.jsonl", "set.jsonl is not scored yet: run `harness score set.jsonl` first"),
+        ("report set.jsonl", "set.jsonl has not been scored: run `harness score set.jsonl` first."),
+        ("show set.jsonl", "set.jsonl has not been scored: run `harness score set.jsonl` first."),
+        ("doctor set.jsonl", "set.jsonl has not been scored: run `harness score set.jsonl` first"),
         ("score A/demo/samples.jsonl", "samples.jsonl is a file inside a run folder; use the folder /"),
         ("score A/manifest.json", "manifest.json is a file inside a run folder; use the folder /"),
         ("report A/demo/samples.jsonl", "samples.jsonl is a file inside a run folder; use the folder /"),
@@ -119,15 +119,15 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("merge A", "Missing option '-o' / '--out'. For example: `harness merge "),
         ("export A", "Missing option '--to'. For example: `harness export "),
         ("sweep rows.yaml --dry-run", "unknown key 'table.zzz'. Known keys: layout, shown, columns, base, k."),
-        ("compare A A", "A is given twice: give another run to compare it with"),
+        ("compare A A", "A is listed twice: specify a different run to compare it with"),
         ("show A --filter level=hard", "no question of this run has 'level' in its metadata; they have topic"),
-        ("show L --filter level=odd", "no question has level=odd; the values are easy, hard"),
+        ("show L --filter level=odd", "no question has level=odd; its values are easy, hard"),
         ("run --data q.jsonl.xz", ".xz is not supported: extract the archive, or save the sheet as CSV"),
         (
             "run demo --out /proc/x",
             "cannot create the folder /proc/x: No such file or directory. Choose a writable folder ",
         ),
-        (f"run demo --out {'x' * 256}", "xxx: File name too long. Give a path that you can read."),
+        (f"run demo --out {'x' * 256}", "xxx: File name too long. Specify a path that you can read."),
         (f"report {'x' * 256}", "/manifest.json: File name too long"),
         ("verify A --published q.jsonl", "q.jsonl is another kind of file"),
         ("serve Qwen/QwQ-32B", "unknown engine or action 'Qwen/QwQ-32B'; expected one of "),
@@ -147,9 +147,9 @@ def test_a_report_without_any_score_says_so_and_is_no_success(laid_out: Path, se
     done = harness(laid_out, "report", "U", extra=extra)
     assert done.code == 1
     assert "not scored yet; run `harness score`" in " ".join(done.out.split())
-    assert "no run is scored" in done.err
+    assert "no run has been scored" in done.err
     beside = harness(laid_out, "report", "A", "U", "--out", "both", extra=extra)
-    assert (beside.code, "no run is scored" in beside.err) == (0, False)
+    assert (beside.code, "no run has been scored" in beside.err) == (0, False)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_a_server_that_is_down_is_no_error_where_nothing_is_owed(
     with FakeServer(as_llama_cpp) as server:
         assert command(monkeypatch, *words, "--base-url", server.base_url) == 0
     assert command(monkeypatch, *words, "--base-url", server.base_url) == 0
-    assert "no sample is missing" in capfd.readouterr().err
+    assert "no samples are missing" in capfd.readouterr().err
     assert command(monkeypatch, *words, "--base-url", server.base_url, "--samples", "2") == 2
     assert f"127.0.0.1:{server.port}" in capfd.readouterr().err
     assert command(monkeypatch, *words, "--base-url", server.base_url, "--dry-run") == 2

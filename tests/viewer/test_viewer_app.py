@@ -282,7 +282,7 @@ def test_a_verdict_by_hand_stands_beside_the_grade(by_hand: RunFolder, client: h
     assert before["headline"][0] == page["headline"][0] == accuracy_cell(score, "%")
     assert not any("by hand" in note for note in before["notes"])
     assert "the accuracy is 50.00% with these verdicts and 33.33% with the grader's" in page["notes"][0]
-    assert f"{page['notes'][0]}; this list has these verdicts\n" in harness(by_hand.path.parent, "show", "hand").out
+    assert f"{page['notes'][0]}; this list uses these verdicts\n" in harness(by_hand.path.parent, "show", "hand").out
     row = client.get("/api/question", params={**query, "question": "q1"}).json()["samples"][1]
     assert (row["verdict"], row["marks"]["hand"]) == ("correct", "by hand; the grader said wrong")
     (override,) = overrides.read(by_hand.benchmark("demo"))

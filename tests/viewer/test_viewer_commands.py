@@ -187,7 +187,7 @@ def test_what_only_grades_tell_is_not_sought_where_there_are_none(tmp_path: Path
     write_run(tmp_path / "raw", scored=False)
     assert "..." in shown(tmp_path, "raw")
     assert "not graded" in shown(tmp_path, "raw", "q1:0")
-    words = "no sample of demo in raw is graded yet, and this filter needs grades: run `harness score raw`."
+    words = "no sample of demo in raw has been graded yet, and this filter needs grades: run `harness score raw`."
     for asked in (["raw", "--wrong"], ["raw", "--anomaly"]):
         done = harness(tmp_path, "show", *asked)
         assert (done.code, done.err) == (2, f"harness: {words}\n")
@@ -207,8 +207,8 @@ def test_samples_are_shown_by_a_column_of_the_questions(tmp_path: Path) -> None:
     assert titles(shown(tmp_path, "a", "--filter", "done=true", "--correct")) == ["demo · q1 · sample 0"]
     assert titles(shown(tmp_path, "a", "--filter", "done=true", "--filter", "单元=第2单元")) == []
     refusals = {
-        "单元=3": "no question has 单元=3; the values are 第1单元, 第2单元",
-        "难度=3": "they have done, 单元. To keep a column as metadata, write in the card `metadata: [难度]`.",
+        "单元=3": "no question has 单元=3; its values are 第1单元, 第2单元",
+        "难度=3": "they have done, 单元. To keep a column as metadata, add `metadata: [难度]` to the card.",
         "单元": "expected a filter COLUMN=VALUE",
     }
     for text, sentence in refusals.items():

@@ -25,7 +25,7 @@ _VARIABLE = re.compile(r"[A-Za-z_]\w*=.*", re.ASCII | re.DOTALL)
 _FLAG = re.compile(r"--?[A-Za-z]|\+\+")
 _REDIRECTION = re.compile(r"(?<=\s)[0-9&]?>{1,2}\s*(&[0-9]|[\w./-]+)(?=\s|$)")
 _PLACE = re.compile(r"\{(\w*)\}")
-NO_COUNTERPART = "It has no counterpart here"
+NO_COUNTERPART = "It has no equivalent here"
 KEY = "Keys are not printed: export the environment variable"
 
 
@@ -91,7 +91,9 @@ class Translation:
         for option in [option for option in self.options if option[0] == SERVE_OPTION]:
             if option[1].partition("=")[0] not in names:
                 self.options.remove(option)
-                self.notes[visible(" ".join(option), 80)] = "This command starts no server that takes this option"
+                self.notes[visible(" ".join(option), 80)] = (
+                    "This command does not start a server that supports this option"
+                )
         if engine is None:
             self.options = [option for option in self.options if option[0] != "--serve"]
 
@@ -181,7 +183,7 @@ def _commands(args: Sequence[str]) -> Iterator[list[str]]:
         try:
             args = [*lexer]
         except ValueError:
-            raise UsageError("a quote in the command line is not closed") from None
+            raise UsageError("the command line contains an unclosed quote") from None
     words: list[str] = []
     for word in [*args, ";"]:
         if word and not set(word) - set(";&|"):
