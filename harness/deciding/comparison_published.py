@@ -234,7 +234,7 @@ def other_measurement(published: PublishedScore, differing: Mapping[str, tuple[A
         if name in differing:
             return f"it was measured with a different {name.replace('_', ' ')}, or with none"
     if published.averaged:
-        return f"it is a mean over several values of {' and '.join(published.averaged)}"
+        return f"it is averaged over several values of {' and '.join(published.averaged)}"
     # Another tool's outputs do not say with which prompt they were asked.
     if published.stated and any(differing.get(name, (UNKNOWN,))[0] != UNKNOWN for name in PROMPTS):
         return "it was measured with a different prompt"
@@ -265,7 +265,8 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
     if score.n_questions != published.n_questions:
         return (
             [],
-            f"this run has {count_noun(score.n_questions, 'question')}, the published score {published.n_questions}",
+            f"this run has {count_noun(score.n_questions, 'question')}, but the published score has "
+            f"{published.n_questions}",
         )
     if score.n_missing and not (score.partial and published.k == 1):
         return [], f"this run is unfinished ({count_noun(score.n_missing, 'sample')} missing)"
@@ -297,7 +298,7 @@ def _tests(
     if ours is None or interval is None:
         return [], f"this run has no {SCHEMA_ACCURACY}"
     if published.replies is None:
-        return [], "the source does not report its number of replies with calls"
+        return [], "the source does not report how many replies contain calls"
     if score.n_missing:
         return [], f"this run is unfinished ({count_noun(score.n_missing, 'sample')} missing)"
     # Newcombe's method 10, as in `scaled_difference`: the ends that face each other count.

@@ -227,7 +227,7 @@ def _files(path: Path) -> list[Path]:
     if len(paths) > MAX_FILES:
         raise UsageError(f"{visible(str(path), 200)} contains more than {MAX_FILES:,} files; choose a folder inside it")
     if not paths:
-        what = "is another kind of file" if path.exists() else "does not exist"
+        what = "is a different kind of file" if path.exists() else "does not exist"
         if path.is_dir():
             what = "contains none"
         raise UsageError(
@@ -310,7 +310,7 @@ class _ScoreFile(Part):
         for row in self.scores or ():
             if row.benchmark not in self.questions:
                 raise ValueError(
-                    f"the benchmark {row.benchmark} is missing in `questions`; add its number of questions"
+                    f"the benchmark {row.benchmark} is missing from `questions`; add its number of questions"
                 )
         return self
 

@@ -31,7 +31,7 @@ def require_columns(row: Row, names: Sequence[str], tool: str) -> None:
     """Raise `UsageError` if the row lacks a column that all rows of `tool` have."""
     missing = [name for name in names if name not in row.value]
     if missing:
-        raise UsageError(f"{row.where} is not a row of {tool}: it has no {missing[0]!r}; expected {', '.join(names)}")
+        raise UsageError(f"{row.where} is not a row of {tool}: {missing[0]!r} is missing; expected {', '.join(names)}")
 
 
 def as_text(value: Any) -> str | None:
@@ -85,6 +85,6 @@ def reasons_of(row: Row, column: str, n: int) -> list[str]:
     if len(reasons) != n:
         raise UsageError(
             f"{row.where}: the column 'finish_reason' has {count_noun(len(reasons), 'entry', 'entries')}, but the "
-            f"column {column!r} has {count_noun(n, 'response')}; give one reason per response"
+            f"column {column!r} has {count_noun(n, 'response')}; specify one reason per response"
         )
     return [reason if isinstance(reason, str) and reason else UNSTATED_REASON for reason in reasons]

@@ -217,7 +217,7 @@ def _with_verdicts(row: Row, replies: Sequence[ToolReply], judged: GivenVerdicts
     if len(replies) == 1 and replies[0].text is None:
         replies = [*replies] * len(values)
     if len(values) != len(replies):
-        raise UsageError(f"{row.where}: {key!r} has {len(values)} verdicts for {len(replies)} replies")
+        raise UsageError(f"{row.where}: {key!r} has {len(values)} verdicts, but there are {len(replies)} replies")
     with_verdicts = []
     for reply, value in zip(replies, values, strict=True):
         share = verdicts.share_of(value, row.where, key)
@@ -232,7 +232,9 @@ def _id_of_task(row: Row, column: str | None) -> str:
     """The id of the task that a row has a verdict on. Raises `UsageError` if it has none."""
     value = _cell(row, column)
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        found = "set its column with id_key" if column is None else f"found {quoted(repr(value)[:400])} in {column!r}"
+        found = (
+            "specify its column with id_key" if column is None else f"found {quoted(repr(value)[:400])} in {column!r}"
+        )
         raise UsageError(f"{row.where} has no task id; expected text or a whole number: {found}")
     return str(value)
 
@@ -419,7 +421,7 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
     for number, state in zip(parts[::2], parts[1::2], strict=True):
         match = next(((text, question) for text, question in longest_first if text in state), None)
         if match is None:
-            raise UsageError(f"{shown}: state {number} contains no question text of this benchmark")
+            raise UsageError(f"{shown}: state {number} does not contain the text of any question in this benchmark")
         text, question = match
         answer = state[state.index(text) + len(text) :].rstrip("\n")
         answer = answer.removesuffix("=" * 80).rstrip("\n")
@@ -502,8 +504,10 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
     if field == "response_key" and perhaps is None:
         named += ", or its verdict column with verdict_key"
     if field == "answer_key":
-        named += "; or specify the benchmark that the file answers with `benchmark`"
-    return UsageError(f"{row.where} has no known column for {role}. It has {have}; known are {usual[field]}: {named}")
+        named += ", or specify the benchmark with `benchmark`"
+    return UsageError(
+        f"{row.where} has no known column for {role}. Its columns are {have}; known columns are {usual[field]}: {named}"
+    )
 
 
 class ToolRows(NamedTuple):
@@ -618,7 +622,9 @@ def by_tool(rows: Iterable[Row], tool: ToolRows, judged: GivenVerdicts = GRADED)
         row = Row(where, dict(tool.transform(value)))
         holder, nested, reply = tool.reply.rpartition(".")
         if nested and not isinstance(_value_at(row, holder), dict):
-            raise UsageError(f"{where} is not a row of {tool.name}: no {holder!r}; expected an object with {reply}")
+            raise UsageError(
+                f"{where} is not a row of {tool.name}: {holder!r} is missing; expected an object with {reply}"
+            )
         answer = _value_at(row, tool.answer)
         if answer is None:
             expected = tool.answer.replace("|", " or ")

@@ -108,7 +108,7 @@ def lacks(path: Path) -> list[str]:
     if path.is_dir() and not is_numbered(path):
         ended = {file.parent for file in files}
         if n := sum(each.is_dir() and each not in ended for each in path.iterdir()):
-            sentences.append(f"{count_noun(n, 'folder')} of the job without a result.json skipped")
+            sentences.append(f"skipped {count_noun(n, 'folder')} of the job without a result.json")
     return sentences
 
 

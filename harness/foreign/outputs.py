@@ -100,7 +100,7 @@ def read(
             value=format,
         )
     if any(keys) and format not in (None, "columns"):
-        raise UsageError(f"leave out the column names: the format {format!r} has fixed columns")
+        raise UsageError(f"omit the column names: the format {format!r} has fixed columns")
     seen = RowIdentities()
     # Before the rows: what a writer adds meanwhile must change the digest that the next reading compares.
     file_digest = digest_of(path) if are_outputs(path) else ""
@@ -129,7 +129,7 @@ def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[s
     if seen.n_missing:
         lost = count_noun(seen.n_missing, "sample")
         remedy = "; `--errors wrong` counts them as wrong" if seen.are_judged else ""
-        yield f"{lost} of the file {are(seen.n_missing)} null or failed and count as missing, not wrong{remedy}"
+        yield f"{lost} in the file {are(seen.n_missing)} null or failed and count as missing, not wrong{remedy}"
     if seen.n_failed:
         failed = (
             f"{count_noun(seen.n_failed, 'sample')} without a verdict {'counts' if seen.n_failed == 1 else 'count'}"
@@ -142,7 +142,7 @@ def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[s
         yield "the verdicts come from the file; nothing was graded here"
     if seen.n_repeated:
         repeat = "repeats" if seen.n_repeated == 1 else "repeat"
-        yield f"{count_noun(seen.n_repeated, 'row')} of the file {repeat} an earlier row, which counts"
+        yield f"{count_noun(seen.n_repeated, 'row')} in the file {repeat} an earlier row; only the first one counts"
 
 
 def are_outputs(path: Path) -> bool:
@@ -251,8 +251,8 @@ def _pairs(
             index = numbers.give(question_id, response.index, row.where)
             if row.is_judged and response.index not in (None, index):
                 raise UsageError(
-                    f"{row.where}: sample {response.index} of {visible(question_id, 100)!r} repeats the number of "
-                    f"an earlier sample, or its number is not below {MAX_INDEX:,}"
+                    f"{row.where}: sample {response.index} of {visible(question_id, 100)!r} has the same number "
+                    f"as an earlier sample, or its number is not below {MAX_INDEX:,}"
                 )
             yield question, _sample(question, index, response, row.where.removeprefix(folder))
 

@@ -116,11 +116,11 @@ class Recognised:
         if text:
             what, advice = f"asks {visible(text, 100)!r}, which is not in {name}", ""
         else:
-            what = f"has no text, and its reference does not match exactly one question of {name}"
-            advice = f". If the rows have question ids of {name}, specify their column with id_key"
+            what = f"has no text, and its reference does not match exactly one question in {name}"
+            advice = f". If the rows contain question ids from {name}, specify their column with id_key"
         return UsageError(
-            f"{visible(str(self._path))}: the question {visible(row_question.question_id, 100)!r} {what}; leave "
-            f"`benchmark` out, or specify the question column with question_key{advice}"
+            f"{visible(str(self._path))}: the question {visible(row_question.question_id, 100)!r} {what}; omit "
+            f"`benchmark`, or specify the question column with question_key{advice}"
         )
 
     def _with_id(self, row_question: Question, by_id: Mapping[str, Question]) -> Question:
@@ -139,8 +139,8 @@ class Recognised:
             row_reference, reference = (visible(" or ".join(q.references), 100) for q in (row_question, question))
             raise UsageError(
                 f"{path}: the question with the id {shown!r} has the reference {row_reference!r}, but {reference!r} in "
-                f"{name}: the id may mean another question there. If it does not, remove the reference column from "
-                "the file"
+                f"{name}: the id may refer to a different question there. If it does not, remove the reference column "
+                "from the file"
             )
         return question
 
@@ -189,7 +189,7 @@ class Beginning:
         self.n_samples = sum(1 for _ in self)
         if not self.n_samples:
             raise UsageError(
-                f"{visible(str(path))} is a file without replies to questions of this run: specify a folder, or "
+                f"{visible(str(path))} contains no replies to this run's questions: specify a folder, or "
                 "another tool's unfinished file with exactly these questions",
                 field="out",
             )
@@ -220,6 +220,6 @@ class Beginning:
         )
         others = "".join(f"; {n} {what}" for n, what in left if n)
         return (
-            f"{count_noun(self.n_samples, 'sample')} of {visible(self._path.name, 100)} start this run, marked as made "
-            f"by another tool with its own settings{others}"
+            f"{count_noun(self.n_samples, 'sample')} of {visible(self._path.name, 100)} were added to this run, marked "
+            f"as made by another tool with its own settings{others}"
         )

@@ -114,15 +114,15 @@ class RowIdentities:
         differing = "" if identity.from_card else _difference(identity, earlier)
         if self.conflict is None and differing:
             self.conflict = UsageError(
-                f"{row.where}: the question {visible(str(identity.named), 100)!r} has a different {differing} than at "
-                f"{where}; samples of one question must agree"
+                f"{row.where}: the question {visible(str(identity.named), 100)!r} has a different {differing} at "
+                f"{where}; all samples of a question must agree"
             )
         if not self.doubt and row.question:
             first = self._first_of_text.setdefault(digest(row.question)[:16], (identity.answer_digest, row.where))
             if first[0] != identity.answer_digest:
                 self.doubt = (
-                    f"{row.where} repeats the question of {first[1]} with another reference answer; they count as two "
-                    "questions"
+                    f"{row.where} repeats the question of {first[1]} with a different reference answer; they count as "
+                    "two questions"
                 )
 
 
@@ -262,5 +262,5 @@ class SampleNumbers:
         return (
             f"{count_noun(self._n_renumbered, 'sample')} could not keep the number given in the file (first at "
             f"{self._first_renumbered}), because an earlier sample has it or it is not below {MAX_INDEX:,}; each "
-            f"got the lowest free number of its question"
+            f"was assigned the lowest free number for its question"
         )

@@ -102,7 +102,7 @@ def rows(path: Path, format: Format, key: str | None) -> Iterator[Row]:
         return _harbor(path, key or "reward")
     shown = visible(str(path))
     if key is not None:
-        raise UsageError(f"{format} has its own verdict field; leave it out", field="verdict_key", value=key)
+        raise UsageError(f"{format} has its own verdict field; omit this option", field="verdict_key", value=key)
     value = tables.whole_json(path, partial(_without_repeats, shown))
     if not isinstance(value, dict) or not value:
         raise UsageError(f"{shown} must contain a JSON object with verdicts, found {quoted(repr(value)[:400])}")

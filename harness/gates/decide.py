@@ -274,7 +274,7 @@ def decide(
         check = msgspec.structs.replace(check, key=key)
         if check.state in DECIDED and nights and deviation_of(policy, [*nights, check]).odd[-1]:
             apart = in_points((check.accuracy or 0.0) - (nights[-1].accuracy or 0.0))
-            why = f"{check.why}; outlier, {apart} points from the previous run, ignored in the deviation between runs"
+            why = f"{check.why}; outlier: {apart} points from the previous run, ignored when estimating the deviation"
             check = msgspec.structs.replace(check, odd=True, why=why)
         if nights and 100 * check.deviation > EXCESS * max(policy.run_deviation, 0.1):
             more = f"runs differ by about {in_percent(check.deviation)} points, which is more than run_deviation: "
@@ -351,7 +351,7 @@ def _check(
     ids = in_order(compared or (of_runs[0] if of_runs else ()), runs[0].record.identity.get("seed") if runs else 0)
     n_whole = len(compared) or n_questions or len(ids)
     lacking = _lacking(runs, of_runs, compared, n_questions)
-    check = _missing(name, watched, deviations, lacking or ("no planned look has all its samples" * bool(of_runs)))
+    check = _missing(name, watched, deviations, lacking or ("no planned look has all of its samples" * bool(of_runs)))
     if not of_runs or (lacking and not compared):
         return check
     # Runs that exist beside each other are one look; one run is looked at as while it was sampled.
@@ -486,7 +486,7 @@ def _lacking(
     """
     if compared:
         absent = max((len(compared.keys() - rows.keys()) for rows in of_runs), default=0)
-        return f"{absent} of {count_noun(len(compared), 'question')} of its baseline have no sample" if absent else ""
+        return f"{absent} of {count_noun(len(compared), 'question')} in its baseline have no samples" if absent else ""
     if n_questions is None and any(run.record.plan.question_ids is not None for run in runs):
         return "a floor applies to all questions, but only some were sampled: use a baseline with the same questions"
     return "the runs have different questions" if any(rows.keys() != of_runs[0].keys() for rows in of_runs) else ""
@@ -517,7 +517,7 @@ def _cut(
     if cut <= allowed + 3 * error:
         return check
     why = (
-        f"{in_percent(cut)}% of the replies are truncated, and {in_percent(allowed)}% are allowed: raise max_tokens "
+        f"{in_percent(cut)}% of the replies are truncated, but only {in_percent(allowed)}% may be: raise max_tokens "
         f"(with a tool, also its steps), or find out why the replies are longer ({check.why})"
     )
     return msgspec.structs.replace(check, state="truncated", why=why)
@@ -561,7 +561,7 @@ def remedy_of(errors: Errors, policy: Policy, watched: Watched, n_questions: int
     if errors.gap and whole <= (loss / z) ** 2:
         ways.append("a judge for the undecided answers")
     if copies and whole - sampling + of_one / watched.max_samples <= room:
-        ways.append("different samples: a temperature above 0, a server that obeys seeds, no reply cache")
+        ways.append("different samples: a temperature above 0, a server that respects seeds, no reply cache")
     if not copies and room > whole - sampling:
         n = math.ceil(of_one / (room - whole + sampling))
         ways += [f"max_samples: {n}"] * (n > watched.max_samples)

@@ -124,7 +124,7 @@ def metric_of(run: ScoredRun, benchmark: str, name: MetricName) -> Metric:
     if name in plain:
         value, why = plain[name]
         return Metric(value or None, "" if value else why, load)
-    share = f"{engine.draft_share:.1%} of the steps had a draft" if engine and engine.draft_share else ""
+    share = f"{engine.draft_share:.1%} of the steps used a draft" if engine and engine.draft_share else ""
     if by_replies and score.speculation:
         return Metric(score.speculation.length, share, load)
     if not engine:
@@ -200,7 +200,7 @@ def _decided(
     unknown = learnt.known < MIN_RUNS and (is_history or usual is None)
     least, finds = (
         None,
-        f"the spread between runs is unknown: this takes {MIN_RUNS} similar runs, and the history has {learnt.known}",
+        f"the spread between runs is unknown: estimating it takes {MIN_RUNS} similar runs (found {learnt.known})",
     )
     if not unknown:
         if is_history:

@@ -55,7 +55,7 @@ class MetricLine(Part):
         if sum(each is not None for each in (self.floor, self.ceiling, self.baseline)) != 1:
             raise ValueError("expected a floor, a ceiling or a baseline")
         if (self.loss is None) != (self.baseline is None) or self.share in (0, 1):
-            raise ValueError("a baseline requires a maximum loss, such as `5%`; a floor or ceiling does not take one")
+            raise ValueError("a baseline requires a maximum loss, such as `5%`; a floor or ceiling must not have one")
         return self
 
     @property
@@ -91,7 +91,7 @@ class Watched(Part):
             return content
         words = str(content["recovery"])
         if "loss" in content or not re.fullmatch(PERCENT, words):
-            raise ValueError("expected recovery as a percentage, such as `95%`, and no loss")
+            raise ValueError("expected recovery as a percentage, such as `95%`, without a loss")
         rest = {key: value for key, value in content.items() if key != "recovery"}
         # With the blank: the plan of a gate begun earlier is compared as text.
         return rest | {"loss": f"{100 - float(words.rstrip('% ')):.12g} %"}
@@ -156,9 +156,9 @@ class Policy(Part):
         """Refuse waivers of unknown benchmarks, and options of `run` that the gate sets or its floors do not allow."""
         for waiver in self.waivers:
             if waiver.benchmark not in self.benchmarks:
-                raise ValueError(f"the waiver names {waiver.benchmark!r}, which is not a benchmark of this gate")
+                raise ValueError(f"the waiver is for {waiver.benchmark!r}, which is not a benchmark of this gate")
         if "data" in self.run and list(self.benchmarks) != [Path(str(self.run["data"])).name.partition(".")[0]]:
-            raise ValueError("with run: data, the only benchmark must have the name of that file without its extension")
+            raise ValueError("with run: data, the only benchmark must be named after that file, without its extension")
         for name in ("benchmarks", "samples", "out", "target_error", "shard"):
             if name in self.run:
                 raise ValueError(f"the gate sets {name} itself: remove it from run")
@@ -193,7 +193,7 @@ class Policy(Part):
 PLACES: dict[str, Collection[str]] = {
     "at the top level": Policy.model_fields,
     "under a benchmark": Watched.model_fields,
-    "in a line of `metrics`": MetricLine.model_fields,
+    "in an entry of `metrics`": MetricLine.model_fields,
     "under `likelihood`": Likeness.model_fields,
     "in a waiver": Waiver.model_fields,
     "under `run`": options_of(RunOptions),

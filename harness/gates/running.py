@@ -83,7 +83,7 @@ def read_baselines(policy: Policy) -> dict[str, ScoredRun]:
             if reference.samples < 1.5 * len(compared):  # most questions have one sample
                 raise UsageError(
                     f"{name} in the baseline {watched.baseline} has {reference.samples / len(compared):.3g} samples "
-                    f"per question (counting copies as one), which is too few to estimate its error: take at least 2"
+                    f"per question (counting copies as one), which is too few to estimate its error: use at least 2"
                 )
             baselines[name] = run
     return baselines
@@ -101,7 +101,7 @@ def gate_runs(policy: Policy, sources: Sequence[Path]) -> Gated:
     Raises `StoreError` if one is damaged, not scored, or scored before its latest samples.
     """
     if len({source.resolve() for source in sources}) < len(sources):
-        raise UsageError("a run is given twice")
+        raise UsageError("a run is listed twice")
     folders = [open_scored(source) for source in sources]
     based = {open_scored(each.baseline).path.resolve() for each in policy.benchmarks.values() if each.baseline}
     if own := [folder for folder in folders if folder.path.resolve() in based]:
@@ -168,7 +168,7 @@ class Session:
         if n := outcome.n_missing or outcome.n_impossible:
             return (
                 "missing",
-                f"{count_noun(n, 'sample')} could not be sampled: see the warnings, and repeat the command",
+                f"{count_noun(n, 'sample')} could not be sampled: see the warnings, then run the command again",
             )
         return None
 
@@ -290,14 +290,12 @@ def _ids_to_sample(
     ids = {}
     for each, written in zip(sets, policy.benchmarks, strict=True):
         if each.name not in policy.benchmarks:
-            raise UsageError(
-                f"the benchmark {visible(written, 200)} in the policy is called {each.name}: use that name"
-            )
+            raise UsageError(f"the benchmark {visible(written, 200)} in the policy is named {each.name}: use that name")
         question_ids = set(each.ids)
         if each.name in baselines:
             compared = {item.question.question_id for item in _compared_questions(baselines[each.name], each.name)}
             if absent := len(compared - question_ids):
-                of_all = f"{absent} of {count_noun(len(compared), 'question')} of its baseline"
+                of_all = f"{absent} of the {count_noun(len(compared), 'question')} in its baseline"
                 raise UsageError(
                     f"{visible(each.name, 200)} does not contain {of_all}: use the same questions, or a new baseline"
                 )

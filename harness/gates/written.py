@@ -57,7 +57,9 @@ def forget(policy: Policy, day: str) -> int:
     marked = [replace(entry, forgotten=True) for entry in entries if entry.sampled.startswith(day)]
     if not marked:
         held = ", ".join(entry.sampled for entry in entries[-8:])
-        raise UsageError(f"the history has no run from that time: its latest runs are {held or 'none'}", field="forget")
+        raise UsageError(
+            f"the history contains no run from that time: its latest runs are {held or 'none'}", field="forget"
+        )
     _append(policy, marked)
     return len(marked)
 
@@ -201,8 +203,8 @@ COLOURS = {"pass": SERIES[0], "fail": SERIES[1], "waived": SERIES[4]}
 """State of a night → the colour of its point; other states have that of the axis."""
 
 CAPTION = (
-    "Points: runs with 95% intervals of sampling and deviation. Filled points are used to estimate the deviation "
-    "between runs, hollow points are not. Blue: passed; red: failed; ochre: waived; gray: undecided. Line: the "
+    "Points: runs, with 95% intervals for sampling and deviation. Filled points are used to estimate the deviation "
+    "between runs; hollow points are not. Blue: passed; red: failed; ochre: waived; gray: undecided. Line: the "
     "reference. A run fails at or below the red dashes and passes at or above the blue dashes."
 )
 

@@ -175,8 +175,8 @@ def ask(
     thread = Thread(target=lambda: asyncio.run(ask_all()), daemon=True, name="fingerprint")
     thread.start()
     with channel.waiting(
-        f"the fingerprint: {len(PROMPTS)} greedy replies of {TOKENS} tokens from each server, at most {SECONDS:.0f} s "
-        "(`fingerprint=False` skips it)"
+        f"the fingerprint ({len(PROMPTS)} greedy replies of {TOKENS} tokens from each server), for up to "
+        f"{SECONDS:.0f} s (`fingerprint=False` skips it)"
     ):
         # The deadline inside ends the thread; this bound is for a transport that does not come to its end.
         thread.join(SECONDS + 5)

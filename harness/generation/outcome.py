@@ -102,7 +102,7 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
     if n := sum(causes.values()):
         why = ", ".join(f"{n}: {cause}" for cause, n in causes.items())
         replies = f"{n} of {count_noun(tally.finished, 'reply', 'replies')}"
-        yield f"{replies} have no text, though no limit truncated them ({why}). See `harness show RUN --anomaly`."
+        yield f"{replies} have no text, although no limit truncated them ({why}). See `harness show RUN --anomaly`."
     notes = {**tally.notes}
     if tally.truncated > MANY_TRUNCATED * tally.finished:
         if (early := dispatcher.cuts.early(tally.finished)) is not None:

@@ -306,8 +306,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         if not beyond or self._on_surplus is None:
             return
         sentence = (
-            f"{name}: the score will use {count_noun(samples, 'sample')} per question and ignore {len(beyond)} "
-            f"stored ones beyond them; request {max(beyond) + 1} to use all"
+            f"{name}: the score will use {count_noun(samples, 'sample')} per question and ignore the {len(beyond)} "
+            f"stored beyond them; request {max(beyond) + 1} to use all of them"
         )
         self._log.write("warning", message=sentence)
         self._on_surplus(sentence)
@@ -432,7 +432,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         changes = changes_of(self._manifest.provenance, {endpoint.base_url: facts})
         if changes.model and not self._settings.accept_server_change:
             refusal = servers_refusal(changes.model).sentence
-            self.warn(f"{endpoint.base_url} does not join the run: {refusal}")
+            self.warn(f"{endpoint.base_url} cannot join the run: {refusal}")
             return refusal
         for change in changes.model + changes.host:
             self.warn(f"an endpoint that joined differs from the run's servers: {change}.")

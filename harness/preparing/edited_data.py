@@ -65,7 +65,7 @@ def _resumed(
     begun = f"{visible(new.data_file or new.name)} has changed since this run began"
     taken = {*ids}.intersection(new.questions[at].question_id for at in fresh)
     if taken or not known:
-        what = f"{quoted(min(taken))} now has a different question or answer" if taken else "no question is unchanged"
+        what = f"{quoted(min(taken))} now has a different question or answer" if taken else "every question has changed"
         refusal = StoreError(f"{begun}: {what}. Use another run folder, or restore the original rows{listed}")
         refusal.other_settings = f"{begun}{listed}"
         raise refusal
@@ -99,7 +99,7 @@ def _listed_changes(
     asked = {stored[old].prompt_digest for old in gone}
     if any(new.questions[at].prompt_digest in asked for at in fresh):
         source = new.given_data or new.card_file or new.name
-        listed += f". To grade the stored replies by the new answers, {questions.grading_anew(files, source)}"
+        listed += f". To grade the stored replies against the new answers, {questions.grading_anew(files, source)}"
     return listed
 
 

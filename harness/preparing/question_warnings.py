@@ -76,7 +76,7 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
         if unread:
             looked = "" if len(first) == len(question_set.questions) else "the first "
             yield (
-                f"{visible(question_set.name, 80)}: no rule can read the reference of {len(unread):,} of {looked}"
+                f"{visible(question_set.name, 80)}: no rule can parse the reference of {len(unread):,} of {looked}"
                 f"{count_noun(len(first), 'question')}, such as “{visible(unread[0], 100)}”. Replies that do "
                 "not repeat it stay undecided. Put only the answer into the answer column, or specify the column that "
                 "contains it (answer_key)"
@@ -171,8 +171,8 @@ def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator
                 continue
             each = "the question" if len(of.questions) == 1 else f"all {len(of.questions)} questions"
             yield (
-                f"{visible(str(folder.path))} already contains {each} of {visible(of.name, 80)}, with replies, as the "
-                f"benchmark {visible(name, 80)}; this run requests new replies. To grade the old ones by "
+                f"{visible(str(folder.path))} already contains replies to {each} of {visible(of.name, 80)}, as the "
+                f"benchmark {visible(name, 80)}; this run requests new replies. To grade the existing replies with "
                 f"{visible(of.name, 80)}, {questions.grading_anew(held, of.given_data or of.card_file or of.name)}"
             )
 

@@ -121,8 +121,8 @@ def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
     if options.samples is not None and None not in numbers and numbers != {options.samples}:
         listed = ", ".join(f"{card.name}:{number:g}" for card, number in numbered)
         raise UsageError(
-            f"all benchmarks specify their own number of samples ({visible(listed, 200)}); leave out this option "
-            f"or those numbers",
+            f"all benchmarks specify their own number of samples ({visible(listed, 200)}); omit either this "
+            "option or those numbers",
             field="samples",
             value=f"{options.samples:g}",
         )
@@ -162,12 +162,12 @@ def _with_data(options: RunOptions, data: str, named: list[tuple[str, float | No
         ), None
     if len(named) > 1:
         raise UsageError(
-            f"the file contains the questions of one benchmark, but {len(named)} benchmarks are given; give one",
+            f"the file contains the questions of one benchmark, but {len(named)} benchmarks are specified; specify one",
             field="data",
         )
     keys = ("question_key", "answer_key", "id_key", "choices_key")
     if any(getattr(options, key) for key in keys):
-        raise UsageError(f"{', '.join(keys)} are only for data without a card: leave out the benchmark")
+        raise UsageError(f"{', '.join(keys)} are only for data without a card: omit the benchmark")
     name, samples = named[0]
     return catalogue.load(name).with_data(data, options.split), samples
 
@@ -224,11 +224,11 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> tuple
     refusals = [
         (
             api_of(options.api).tools is None,
-            f"api={options.api} has no tool calls: use api=chat, responses or messages",
+            f"api={options.api} does not support tool calls: use api=chat, responses or messages",
         ),
         (options.batch, "it does not work with `batch`: a sample with a tool needs several requests in sequence"),
-        (sampling.stop is not None, "it does not work with `stop`: a stop text could end a reply inside a call"),
-        (fields, f"the harness itself sets the tool and limits the new tokens: leave {fields} out of extra_body"),
+        (sampling.stop is not None, "it does not work with `stop`: a stop sequence could end a reply inside a call"),
+        (fields, f"the harness itself sets the tool and limits the new tokens: remove {fields} from extra_body"),
         (options.budget_usd is not None and sampling.max_tokens is None, "it needs max_tokens if `budget_usd` is set"),
     ]
     for applies, why in refusals:
@@ -242,9 +242,9 @@ def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None
     fields = " and ".join(sorted({"tools", "functions"} & options.extra_body.keys()))
     for applies, field, why in (
         (api_of(options.api).tools is None, "api", "use chat, responses or messages"),
-        (options.batch, "batch", "leave it out"),
-        (has_tool, "tool", "leave it out, or set `tool=none`"),
-        (fields, "extra_body", f"leave {fields} out of it"),
+        (options.batch, "batch", "omit this option"),
+        (has_tool, "tool", "omit this option, or set `tool=none`"),
+        (fields, "extra_body", f"remove {fields} from it"),
         (options.calling.keys() & options.extra_body.keys(), "extra_body", "it sets the same field as an option"),
     ):
         if applies:
@@ -266,7 +266,7 @@ def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: boo
     if samples < MIN_ROUNDS:
         more = f"{visible(benchmark, 80)}:{MIN_ROUNDS}" if named else f"`samples` {MIN_ROUNDS}"
         raise UsageError(
-            f"the sampling error needs at least {MIN_ROUNDS} samples per question, but "
+            f"estimating the sampling error takes at least {MIN_ROUNDS} samples per question, but "
             f"{visible(benchmark, 80)} plans {count_noun(samples, 'sample')}: set {more} or more",
             field="target_error",
             value=f"{target:g}",

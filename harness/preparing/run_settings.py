@@ -106,7 +106,7 @@ def _check_batch(reached: ReachedServers, api: API) -> None:
     if not api.in_batches:
         raise UsageError(f"batches are not supported with api={api.name}: omit this option", field="batch")
     if len(reached.endpoints) > 1:
-        raise UsageError("`batch` takes only one address: leave the others out", field="base_url")
+        raise UsageError("`batch` works with only one address: remove the others", field="base_url")
 
 
 def _untaken(api: API, info: ServerInfo, folder: RunFolder) -> frozenset[str]:
@@ -138,7 +138,7 @@ def _left_out(
         if given.get(field) or (field == "seed" and options.given.get("seed") is not None):
             who = visible(info.model, 80) if field in refused else f"api={api.name} of this server"
             by = "" if origins.get(field, "options") == "options" else f" with {leaving_out([field])}"
-            raise UsageError(f"{who} does not accept it: leave it out{by}", field=field)
+            raise UsageError(f"{who} does not accept this option: omit it{by}", field=field)
     if api.bound_required and "max_tokens" in options.drop:
         raise UsageError(f"api={api.name} needs max_tokens: do not drop it", field="drop")
     return {*untaken, *refused}
@@ -202,7 +202,7 @@ def _spelling(options: RunOptions, info: ServerInfo, provider: Provider) -> Spel
     sent = request_headers(Endpoint("", headers=options.header), spelling.api)
     headers = {name.lower(): value for name, value in sent.items() if name.lower() in spelling.api.headers}
     if of_a_key := [name for name, value in headers.items() if looks_like_a_key(value)]:
-        raise UsageError(f"{of_a_key[0]} is for a version, but its value looks like a key", field="header")
+        raise UsageError(f"{of_a_key[0]} must contain a version, but its value looks like a key", field="header")
     return replace(
         spelling,
         # The result of a batch is one JSON value for each request; its file has no place for a stream.

@@ -82,7 +82,8 @@ def find(who: WhichServer, *, shared_key: bool = True, api: ApiName = "chat", or
         """The endpoint of this address, with key and headers. Raises `UsageError` if it belongs to another provider."""
         if url is not None and who.provider is None and providers.recognise(url).name != provider.name:
             raise UsageError(
-                f"{visible(url, 200)} does not belong to the run's provider, {provider.name}: a run has only one"
+                f"{visible(url, 200)} does not belong to the run's provider, {provider.name}: a run can have only one "
+                "provider"
             )
         endpoint = provider.endpoint(url, key, who.header, api=api)
         provider.require_key(endpoint, variable)

@@ -52,7 +52,7 @@ def test_the_first_reference_is_shown_and_one_that_no_rule_reads_is_named(
     done = harness(folder, *words)
     assert done.code == 0, done.err
     assert f"Its reference answer: {answer[:20]}" in done.out
-    assert ("no rule can read the reference of 1 of 2 questions, such as “She sells" in done.err) == warned
+    assert ("no rule can parse the reference of 1 of 2 questions, such as “She sells" in done.err) == warned
     assert "no rule reads" not in harness(folder, *words, "--judge", "m@http://127.0.0.1:9").err
     tested = harness(folder, "doctor", "--benchmark", "own.jsonl").out
     assert ("no rule can parse the reference “She sells" in tested) == warned

@@ -49,7 +49,7 @@ def test_what_a_provider_refuses_ends_the_run_in_its_words_with_the_way_out(run:
         done = run(*GROQ, "--base-url", server.base_url)
     assert done.code == 2
     assert "'top_p' does not support 0.95 with this model" in done.err
-    assert "(leave out with --drop top_p, or use another value)" in done.err
+    assert "(omit with --drop top_p, or use a different value)" in done.err
 
 
 def test_the_end_of_a_run_says_what_it_cost(run: Run) -> None:

@@ -242,7 +242,7 @@ def test_a_history_teaches_by_what_it_is_a_history_of_and_forgets(tmp_path: Path
             (tmp_path / "gate.yaml").write_text(content)
             if name == "forgotten":
                 done = harness(tmp_path, "gate", "gate.yaml", "--forget", "2001-01-01")
-                assert (done.code, "the history has no run from that time" in done.err) == (2, True)
+                assert (done.code, "the history contains no run from that time" in done.err) == (2, True)
                 today = json.loads((tmp_path / "third" / "gate.json").read_text())["sampled"][:10]
                 done = harness(tmp_path, "gate", "gate.yaml", "--forget", today)
                 assert (done.code, done.out) == (
@@ -359,11 +359,11 @@ def test_runs_that_are_not_of_the_same_questions_decide_nothing(tmp_path: Path) 
         both = harness(tmp_path, "gate", "gate.yaml", "worse", "again", "--out", "seen")
         assert (both.code, "sums (critical): fail: " in both.out) == (1, True), both.out + both.err
         twice = harness(tmp_path, "gate", "gate.yaml", "whole", "whole", "--out", "seen")
-        assert (twice.code, "a run is given twice" in twice.err) == (2, True)
+        assert (twice.code, "a run is listed twice" in twice.err) == (2, True)
         text = (tmp_path / "gate.yaml").read_text().replace("sums.jsonl", "other/sums.jsonl")
         (tmp_path / "gate.yaml").write_text(text)
         new = harness(tmp_path, "gate", "gate.yaml", "--out", "new")
-    assert (new.code, "does not contain 10 of 10 questions of its baseline" in new.err) == (2, True), new.out
+    assert (new.code, "does not contain 10 of the 10 questions in its baseline" in new.err) == (2, True), new.out
 
 
 def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: Path) -> None:
@@ -482,7 +482,7 @@ def test_a_gate_that_is_only_foretold_takes_no_run_and_prints_no_decision(tmp_pa
         ("floor: 190, loss: 2", "", "less than or equal to 100"),
         ("floor: 90, loss: 2, tier: urgent", "", "critical"),
         ("floor: 90, recovery: 95", "", "expected recovery as a percentage, such as `95%`"),
-        ("floor: 90, loss: 2, recovery: 95%", "", "and no loss"),
+        ("floor: 90, loss: 2, recovery: 95%", "", "without a loss"),
         ("floor: 90, recovery: 0.5%, tier: urgent", "", "critical"),
         ("floor: 90, loss: 2, flor: 3", "", "unknown key"),
         ("floor: 90, loss: 2, power: 99", "", "unknown key 'benchmarks.sums.power'. It belongs at the top level."),

@@ -102,9 +102,9 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     assert state({"floor": 2.9}, own=False)[:2] == (4, "undecided")
     code, word, why = state({"floor": 2.9}, acceptance_length=None, remarks=["the server was restarted"])
     assert (code, word, why) == (4, "undecided", "unknown: the server was restarted")
-    assert "90.0% of the steps had a draft" in state({"floor": 2.9})[2]
+    assert "90.0% of the steps used a draft" in state({"floor": 2.9})[2]
     assert state({"floor": 1100.0}, "tokens_per_second", concurrency=2)[:2] == (4, "undecided")
-    assert "this takes 5 similar runs, and the history has 0" in state({"floor": 0.9}, "cache_hit_rate")[2]
+    assert "estimating it takes 5 similar runs (found 0)" in state({"floor": 0.9}, "cache_hit_rate")[2]
     assert state({"baseline": "base", "loss": "30%"})[2].startswith(
         "not compared because these differ: requests in flight"
     )
@@ -127,7 +127,7 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     [
         ({}, "expected a floor, a ceiling or a baseline"),
         ({"floor": 3, "ceiling": 4}, "expected a floor, a ceiling or a baseline"),
-        ({"floor": 3, "loss": "3%"}, "a floor or ceiling does not take one"),
+        ({"floor": 3, "loss": "3%"}, "a floor or ceiling must not have one"),
         ({"baseline": "history"}, "a baseline requires a maximum loss"),
         ({"baseline": "nowhere", "loss": "3%"}, "nowhere"),
         ({"floor": -1}, "greater than 0"),

@@ -213,7 +213,7 @@ def test_the_message_on_a_changed_answer_says_how_to_grade_the_stored_replies_by
         asked_by(tmp_path)
     with pytest.raises(StoreError, match="dataset_digest") as twin:
         asked_by(tmp_path, system_prompt="Think.")
-    assert ["To grade the stored replies by the new answers" in str(one.value) for one in (refused, twin)] == [
+    assert ["To grade the stored replies against the new answers" in str(one.value) for one in (refused, twin)] == [
         True,
         False,
     ]
@@ -260,8 +260,7 @@ def test_the_same_questions_under_another_name_are_asked_with_a_warning(run: Run
     corrected = [{**row, "answer": "1"} for row in SUMS]
     (warning,) = warnings("mended.jsonl", corrected)
     assert (
-        "already contains all 6 questions of mended, with replies, as the benchmark sums; this run requests new"
-        in warning
+        "already contains replies to all 6 questions of mended, as the benchmark sums; this run requests new" in warning
     )
     with click.Context(cli):
         advice = warning

@@ -308,7 +308,7 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
         ("7", "correct"),
     ]
     # Wrong twins. The column is not named; a text decides; a text in some rows only; an id is missing or unknown.
-    with pytest.raises(harness.UsageError, match=r"has no text, .* If the rows have question ids .* with id_key"):
+    with pytest.raises(harness.UsageError, match=r"has no text, .* If the rows contain question ids .* with id_key"):
         harness.score(file, benchmark=str(table), workers=1)
     file, table = class_list(tmp_path, "no,question,response\n8,How long is it？,3\n")
     (score,) = harness.score(file, benchmark=str(table), id_key="no", workers=1)
@@ -322,7 +322,10 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
             "list.csv:3: .* has a different text than at",
         ),
         ("no,response\n8,4\n9,3\n", "has no question with the id '9'; it has ids such as '7'"),
-        ("no,answer,response\n8,3,3\n", r"the id '8' has the reference '3', but '4' in .*table.csv: the id may mean"),
+        (
+            "no,answer,response\n8,3,3\n",
+            r"the id '8' has the reference '3', but '4' in .*table.csv: the id may refer to",
+        ),
     ):
         file, table = class_list(tmp_path, rows)
         with pytest.raises(harness.UsageError, match=message):
@@ -514,5 +517,5 @@ def test_a_question_is_recognised_without_its_choices_its_prompt_and_its_drawing
             (score,) = harness.score("replies.jsonl", benchmark="./card.yaml", workers=1)
             assert score.accuracy.value == 1.0
         else:
-            with pytest.raises(harness.UsageError, match=r"asks '.*', which is not in .*; leave `benchmark` out"):
+            with pytest.raises(harness.UsageError, match=r"asks '.*', which is not in .*; omit `benchmark`"):
                 harness.score("replies.jsonl", benchmark="./card.yaml", workers=1)

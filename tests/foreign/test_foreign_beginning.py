@@ -55,8 +55,8 @@ def test_the_replies_of_the_file_are_kept_and_only_the_rest_is_asked(tmp_path: P
         samples = [*read_samples(RunFolder(Path(f"{file}.run")).benchmark("sums"))]
         assert len({sample.key for sample in samples}) == len(samples) == 3 * n_each, seed
         assert sum(sample.endpoint == FROM_FILE + file.name for sample in samples) == taken, seed
-        (said,) = [warning for warning in first if "start this run" in warning]
-        assert "start this run" not in "".join(again), seed
+        (said,) = [warning for warning in first if "were added to this run" in warning]
+        assert "were added to this run" not in "".join(again), seed
         empty, other = sum(not row["gen"][0] for row in rows), with_text.total() - taken
         assert said.startswith(f"{taken} sample"), seed
         assert (f"{empty} empty" in said, f"{other} ignored" in said) == (empty > 0, other > 0), (seed, said)
@@ -67,7 +67,7 @@ def test_a_file_of_other_questions_is_no_beginning(tmp_path: Path) -> None:
     file = tmp_path / "other.jsonl"
     file.write_text(json.dumps({"prompt": "Who?", "answer": "1", "gen": ["1"]}) + "\n")
     with FakeServer(able(1.0)) as server:
-        with pytest.raises(UsageError, match=r"other.jsonl is a file without replies to questions of this run"):
+        with pytest.raises(UsageError, match=r"other.jsonl contains no replies to this run's questions"):
             run(tmp_path, file, 1, server.base_url)
         assert posts(server) == 0
     assert not Path(f"{file}.run").exists()

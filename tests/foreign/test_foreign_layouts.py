@@ -82,7 +82,7 @@ def test_evalscope_reviews_count_once_and_a_null_is_missing(tmp_path: Path, newe
     path.write_text(lines(*rows))
     read = outputs.read(path)
     assert keys(read) == {("1+1?", 0): "a", ("1+1?", 1): "b", ("2+1?", 0): "c"}
-    assert read.notes == (LOST, "1 row of the file repeats an earlier row, which counts")
+    assert read.notes == (LOST, "1 row in the file repeats an earlier row; only the first one counts")
     path.write_text(lines(review(3, 2, None)))
     with pytest.raises(UsageError, match="contains no finished sample"):
         outputs.read(path)

@@ -153,12 +153,12 @@ TEN = {"gen": "x", "answer": 1}
         (
             TEN | {"gen": ["x", "y"], "finish_reason": ["stop"]},
             {},
-            "the column 'finish_reason' has 1 entry, but the column 'gen' has 2 responses; give one reason per",
+            "the column 'finish_reason' has 1 entry, but the column 'gen' has 2 responses; specify one reason per",
         ),
         (TEN | {"answer": None}, {}, "the reference answer is null"),
         (TEN, {"format": "limo"}, "is not a row of LIMO: it has no 'generated_responses'"),
         (TEN, {"format": "lim"}, r"tool='lim': unknown format; expected one of .* Did you mean limo"),
-        (TEN, {"format": "limo", "answer_key": "answer"}, "leave out the column names"),
+        (TEN, {"format": "limo", "answer_key": "answer"}, "omit the column names"),
         (TEN, {"format": "sglang"}, "contains no reference answers; .* benchmark"),
     ],
 )
@@ -294,7 +294,7 @@ def test_sglangs_state_dump_is_matched_by_the_questions_text(write_rows: Write, 
     assert all((s.text or "").endswith(f"It is \\boxed{{{q.references[0]}}}.") for q, s in pairs)
     assert not any("reason step by step" in (s.text or "") for _, s in pairs)
     assert [q.question_id for q, _ in read(dump, questions=known)] == [q.question_id for q, _ in pairs]
-    with pytest.raises(UsageError, match="state 0 contains no question text"):
+    with pytest.raises(UsageError, match="state 0 does not contain the text of any question"):
         read(dump, questions=known[5:10])
 
 
@@ -337,7 +337,7 @@ def test_one_question_with_two_references_is_named_with_both_lines(tmp_path: Pat
     rows = [{"id": str(n), "problem": "p", "answer": answer, "gen": "1"} for n, answer in enumerate("1213")]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (doubt,) = outputs.read(path).doubts
-    assert doubt.startswith(f"{path}:2 repeats the question of {path}:1 with another reference answer")
+    assert doubt.startswith(f"{path}:2 repeats the question of {path}:1 with a different reference answer")
     assert outputs.read(path, id_key="id").doubts == ()
     path.write_text("".join(json.dumps({**row, "answer": "1"}) + "\n" for row in rows))
     assert outputs.read(path).doubts == ()

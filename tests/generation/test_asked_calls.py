@@ -351,7 +351,7 @@ def test_the_doctor_tries_calls_that_are_accepted_and_others(tmp_path: Path) -> 
     [
         (["--api", "completions"], "use chat, responses or messages"),
         (["--tool", "python"], "have their own tools"),
-        (["--extra-body", '{"tools": []}'], "leave tools out of it"),
+        (["--extra-body", '{"tools": []}'], "remove tools from it"),
         (["--tool-choice", "none", "--extra-body", '{"tool_choice": "auto"}'], "it sets the same field as an option"),
     ],
 )

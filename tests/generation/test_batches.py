@@ -508,7 +508,7 @@ def test_batches_of_another_address_are_not_asked_for_elsewhere(asked: dict[str,
         harness.run(base_url=server.base_url, attempts=1, **asked)
     with (
         FakeServer(BatchProvider().answer) as other,
-        pytest.raises(harness.ServerError, match=f"sent samples in batches to {server.base_url}"),
+        pytest.raises(harness.ServerError, match=f"submitted batches to {server.base_url}"),
     ):
         harness.run(base_url=other.base_url, **asked)
 

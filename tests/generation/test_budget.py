@@ -111,7 +111,7 @@ def test_a_budget_below_the_first_round_says_which_would_do_and_that_budget_does
     small = budget(64, budget_tokens=50)
     assert not small.fits()
     assert small.sentence() == (
-        "stopped by the budget: 0 of 50 tokens used. No request may exceed it, and a reply may take "
+        "stopped by the budget: 0 of 50 tokens used. No request may exceed the budget, and a reply may use "
         "64. The "
         "first round has 10 replies: set budget_tokens to at least 640, or lower max_tokens"
     )
@@ -196,7 +196,7 @@ def test_a_session_that_a_budget_stops_tells_its_warnings(tmp_path: Path) -> Non
         with pytest.raises(StoppedByRule):
             run(settings, question_set(tmp_path, 4), on_warning=lambda warning: warnings.append(str(warning)))
     assert len(warnings) == 2
-    assert warnings[0].startswith("a session with a budget takes no fingerprint")
+    assert warnings[0].startswith("a session with a budget skips the fingerprint")
     assert warnings[1].startswith("4 of 4 samples (100%) are truncated")
 
 

@@ -227,7 +227,7 @@ def test_replies_in_another_form_end_a_run_in_one_round_if_all_are_and_one_alone
         if said == api:
             return
         n_before = len(server.requests)
-        with pytest.raises(ServerError, match="sends responses that cannot be read: ") as ended:
+        with pytest.raises(ServerError, match="sends responses that cannot be parsed: ") as ended:
             run(settings, question_set(tmp_path, 6))
         assert len(server.requests) <= n_before + 12
     is_apis = FORMS[form, streamed] is None

@@ -295,7 +295,7 @@ def test_a_budget_that_the_steps_in_flight_pass_ends_the_run_by_its_rule(tmp_pat
 
     with FakeServer(answer) as server:
         settings = settings_of(tmp_path / "run", server.base_url, budget_usd=40.0, prices=prices)
-        with pytest.raises(StoppedByRule, match=r"used, and the [1-8] steps? in flight could take \d"):
+        with pytest.raises(StoppedByRule, match=r"used, and the [1-8] steps? in flight could use \d"):
             run(settings, question_set(tmp_path, 40))
 
 
@@ -494,10 +494,10 @@ def test_lost_calls_are_told_beside_the_score_with_the_parser(tmp_path: Path) ->
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "completions": ({"api": "completions"}, "has no tool calls"),
+    "completions": ({"api": "completions"}, "does not support tool calls"),
     "batch": ({"batch": True}, "does not work with `batch`"),
     "stop": ({"stop": "END"}, "does not work with `stop`"),
-    "tools of the user": ({"extra_body": {"tools": []}}, "leave tools out of extra_body"),
+    "tools of the user": ({"extra_body": {"tools": []}}, "remove tools from extra_body"),
     "budget": ({"budget_usd": 1, "prices": "1,1", "drop": "max_tokens"}, "needs max_tokens"),
     "another tool": ({"tool": "search"}, "expected python"),
     "sandbox": ({"tool": "python,sandbox=chroot"}, "unknown sandbox"),

@@ -88,8 +88,8 @@ def test_what_an_api_and_a_model_take_is_sent_and_the_rest_is_named(
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"api": "responses", "top_k": 20}, "top_k: api=responses of this server does not accept it: leave it out"),
-    ({"api": "responses", "seed": 3}, "seed: api=responses of this server does not accept it: leave it out"),
+    ({"api": "responses", "top_k": 20}, "top_k: api=responses of this server does not accept this option: omit it"),
+    ({"api": "responses", "seed": 3}, "seed: api=responses of this server does not accept this option: omit it"),
     ({"api": "responses", "preset": "qwen3"}, "leave it out with `drop` (--drop min_p)"),
     ({"api": "responses", "thinking": "off"}, "does not accept chat template arguments"),
     ({"api": "responses", "extra_body": {"store": True}}, "replies are not stored"),
@@ -99,7 +99,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"api": "messages", "batch": True}, "batches are not supported with api=messages"),
     (
         {"api": "messages", "provider": "anthropic", "model": "claude-opus-5", "temperature": 1.0, **KEY},
-        "claude-opus-5 does not accept it",
+        "claude-opus-5 does not accept this option",
     ),
     (
         {"api": "responses", "provider": "openai", "model": "gpt-5", "thinking_tokens": 99, **KEY},

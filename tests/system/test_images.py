@@ -285,7 +285,7 @@ def test_outputs_need_ids_where_only_images_tell_questions_apart(data: Path, tmp
         begun = command(
             tmp_path, "run", "pics.yaml", "--base-url", server.base_url, "--model", "m", "--out", "out.jsonl"
         )
-    assert ("is a file without replies to questions of this run" not in begun.err) == same
+    assert ("contains no replies to this run's questions" not in begun.err) == same
     assert (begun.code == 0) == same
 
 

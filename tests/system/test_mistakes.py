@@ -129,7 +129,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ),
         (f"run demo --out {'x' * 256}", "xxx: File name too long. Specify a path that you can read."),
         (f"report {'x' * 256}", "/manifest.json: File name too long"),
-        ("verify A --published q.jsonl", "q.jsonl is another kind of file"),
+        ("verify A --published q.jsonl", "q.jsonl is a different kind of file"),
         ("serve Qwen/QwQ-32B", "unknown engine or action 'Qwen/QwQ-32B'; expected one of "),
     ],
 )

@@ -256,7 +256,7 @@ def test_an_endpoint_that_joins_or_comes_late_is_looked_at_first(
     second.stop()
     assert run.outcome.complete
     asked = any(r.method == "POST" for r in second.requests)
-    assert (asked, not warned(run, "does not join"), second.base_url in session(run)["endpoints"]) == (joins,) * 3
+    assert (asked, not warned(run, "cannot join"), second.base_url in session(run)["endpoints"]) == (joins,) * 3
 
 
 # ---- how they reply: fingerprints
@@ -356,7 +356,7 @@ def test_it_is_asked_of_engines_that_one_runs_oneself_and_where_it_is_asked_for(
     ask(unknown, **short)
     ask(known, samples=2, fingerprint=False, **short)
     bounded = ask(known, samples=3, budget_tokens=5, **short)
-    assert warned(bounded, "a session with a budget takes no fingerprint")
+    assert warned(bounded, "a session with a budget skips the fingerprint")
     assert not [r for r in (*known.requests, *unknown.requests) if greedy(r)]
     ask(unknown, samples=4, fingerprint=True, **short)
     asked = [r.json for r in unknown.requests if greedy(r)]

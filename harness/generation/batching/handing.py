@@ -100,7 +100,7 @@ class ServiceBatches:
         if elsewhere:
             where = visible(", ".join(sorted(elsewhere)), 200)
             raise ServerError(
-                f"this run sent samples in batches to {where}: use that address. To abandon those batches and "
+                f"this run submitted batches to {where}: use that address. To abandon those batches and "
                 f"request the samples again, delete {self.ledger.path}."
             )
         return {ask: batch.name for ask, batch in holding.items()}
@@ -257,7 +257,7 @@ def read_result(
 
 
 _REMEDY = (
-    "The requests at the provider are unknown: restore an intact copy, or delete the file to request all missing "
+    "It is unknown which requests the provider has: restore an intact copy, or delete the file to request all missing "
     "samples again."
 )
 

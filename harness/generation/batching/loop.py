@@ -176,7 +176,7 @@ class BatchLoop(NetworkThread):
                 asks[ask] = body
             if not asks:
                 too_long = RequestFailed(
-                    "rejected", f"the request is larger than a batch can be ({provider.facts.most_bytes} bytes)"
+                    "rejected", f"the request exceeds the maximum batch size ({provider.facts.most_bytes} bytes)"
                 )
                 self._take(BatchResult(self._waiting.pop(0), too_long))
                 continue
@@ -235,11 +235,11 @@ class BatchLoop(NetworkThread):
         if awaited or n_foreign:
             self._on_event("batch_left_open", batch=ended.name, without_result=len(awaited), not_awaited=n_foreign)
             self._on_status(
-                f"{len(awaited)} of {n_awaited} requests have no result; {n_foreign} results belong to no request "
-                f"of this session"
+                f"{len(awaited)} of {n_awaited} requests have no result; {n_foreign} results do not belong to any "
+                f"request in this session"
             )
         for ask in awaited:
-            lacking = RequestFailed("server", f"{ended.words}, without a result for this request")
+            lacking = RequestFailed("server", f"{ended.words}, but no result for this request")
             self._take(BatchResult(ask, lacking))
         return True
 

@@ -379,14 +379,14 @@ class Budget:
             return self._too_small(exceeded[0])
         if exceeded := self._exceeded_by(1):
             limit = exceeded[0]
-            what = f"the next sample could take {limit.amount(self._reserve(limit))}"
+            what = f"the next sample could use {limit.amount(self._reserve(limit))}"
         elif exceeded := self._exceeded_by(n := len(self._flights)):
             limit = exceeded[0]
-            what = f"the {count_noun(n, 'step')} in flight could take {limit.amount(n * self._reserve(limit))}"
+            what = f"the {count_noun(n, 'step')} in flight could use {limit.amount(n * self._reserve(limit))}"
         else:
             limit = self._round_exceeds(self._round)[0]
             cost = self._round_cost(limit, self._round_sizes[self._round])
-            what = f"the next round could take {limit.amount(cost)}"
+            what = f"the next round could use {limit.amount(cost)}"
         return f"{self._used(limit)}, and {what}"
 
     @property
@@ -407,7 +407,7 @@ class Budget:
         longest = self._billing.longest_prompt
         with_prompt = f" with its prompt of up to {count_noun(longest, 'token')}" if limit.unit == "USD" else ""
         return (
-            f"{self._used(limit)}. No request may exceed it, and a reply{with_prompt} may take "
+            f"{self._used(limit)}. No request may exceed the budget, and a reply{with_prompt} may use "
             f"{limit.amount(each)}. The first round has {count_noun(n, 'reply', 'replies')}: set "
             f"budget_{limit.unit.lower()} to at least {limit.amount(smallest)}, or lower max_tokens"
         )

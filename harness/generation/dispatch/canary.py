@@ -97,10 +97,10 @@ class Canary:
             return f"{BEGINNING} are all truncated by {limits}{bound}. {mend}. {anyway}"
         if self._all_same and len(self._questions) >= MIN_QUESTIONS:
             text = quoted(last.text or last.reasoning or "")
-            return f"{BEGINNING} of {len(self._questions)} questions are all the same: {text!r}. {anyway}"
+            return f"{BEGINNING} to {len(self._questions)} questions are all the same: {text!r}. {anyway}"
         if self._has_answer is not None and self._unanswered == self._n:
             text = quoted((last.text or "")[-200:])
-            return f"{BEGINNING} contain no answer that the grader can find; the last one ends in {text!r}. {anyway}"
+            return f"{BEGINNING} contain no answer that the grader can find; the last one ends with {text!r}. {anyway}"
         return None
 
 

@@ -390,7 +390,7 @@ class Dispatcher:
         if failure.kind == "rejected":
             names = self.settings.template(task.benchmark).names(seed=self.settings.seed is not None) - {"model"}
             if refused := refused_fields(failure.message, sorted(names)):
-                failure.message += f" (leave out with {leaving_out(refused)}, or use another value)"
+                failure.message += f" (omit with {leaving_out(refused)}, or use a different value)"
         match fault := fault_of(sign, past):
             case "run":
                 self._lanes.answered_by(flight, is_reply=False)
@@ -420,7 +420,7 @@ class Dispatcher:
         cure = f"; put the correct key, without quotes, into {variable}" if failure.status == 401 else ""
         # An empty account can be filled; all else needs another command.
         repeats = failure.status not in (402, 429)
-        does = "sends responses that cannot be read" if failure.unreadable else "refuses"
+        does = "sends responses that cannot be parsed" if failure.unreadable else "refuses"
         if failure.unreadable in ("body", "stream"):  # another API's reply names that API
             whole = failure.unreadable == "stream" and self.settings.spelling.stream
             stream = "`drop=stream`, which requests non-streamed replies, " if whole else ""

@@ -50,8 +50,8 @@ _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_rea
 
 
 _OBJECTIONS: Mapping[ContinuationRule, str] = {
-    "counts": "the field {} counts the written tokens",
-    "servers differ": "servers differ in how {} treats the written text",
+    "counts": "the field {} counts the tokens already written",
+    "servers differ": "servers differ in how {} treats the text already written",
     "at the seam": "a {} text may begin in the written part and end in the new part",
 }
 """Why a sampling field whose declaration has this value of `continued` keeps a reply from being continued."""
@@ -110,7 +110,7 @@ def continuation(
     if part.engine != salvage.engine:
         raise WrittenAnew(f"a different engine started it ({part.engine or 'unknown'})")
     if not part.ids or not part.prompt_ids:
-        raise WrittenAnew("the ids of its tokens are unknown")
+        raise WrittenAnew("its token ids are unknown")
     if is_open(part):
         part = _with_reasoning_closed(part, tokens_of)
     seam = Seam(tokens=len(part.ids), text=len(part.text or ""), reasoning=len(part.reasoning or ""), exact=True)
