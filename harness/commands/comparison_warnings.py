@@ -173,7 +173,7 @@ def _judge_warnings(scores: Mapping[str, Score], paired: PairedComparison) -> li
         errors, audit = score.judge_errors, score.audited
         assert errors is not None
         begun = any(warning.kind == "audit" for warning in score.warnings)
-        by_hand = "their audit gives no estimate yet" if begun else "they are not audited"
+        by_hand = "their audit has no estimate yet" if begun else "they are not audited"
         if audit is not None:
             by_hand = _words_of_audit(audit)
         parts.append(f"{errors.n_judged:,} of {errors.n_samples:,} verdicts of {which} come from a judge ({by_hand})")

@@ -129,7 +129,8 @@ def _notes(path: Path, seen: RowIdentities, judged: GivenVerdicts) -> Iterator[s
     if seen.n_missing:
         lost = count_noun(seen.n_missing, "sample")
         remedy = "; `--errors wrong` counts them as wrong" if seen.are_judged else ""
-        yield f"{lost} in the file {are(seen.n_missing)} null or failed and count as missing, not wrong{remedy}"
+        counts = "counts" if seen.n_missing == 1 else "count"
+        yield f"{lost} in the file {are(seen.n_missing)} null or failed and {counts} as missing, not wrong{remedy}"
     if seen.n_failed:
         failed = (
             f"{count_noun(seen.n_failed, 'sample')} without a verdict {'counts' if seen.n_failed == 1 else 'count'}"

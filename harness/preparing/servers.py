@@ -142,8 +142,8 @@ def _refuse_other_words(urls: Sequence[str]) -> None:
     for url in urls:
         if "://" not in url and (Path(url).exists() or _NO_ADDRESS.fullmatch(url)):
             raise UsageError(
-                "expected an address, such as http://127.0.0.1:8000, or one name of a running server "
-                "(`harness serve status` lists them), or one existing file of addresses",
+                "expected an address, such as http://127.0.0.1:8000, or the name of one running server "
+                "(`harness serve status` lists them), or one existing address file",
                 field="base_url",
                 value=UNSET if looks_like_a_key(url) else url,
             )

@@ -105,7 +105,9 @@ def _ending(progress: Progress) -> str:
     if not progress.stopping and progress.paused:
         return "paused: to continue, use `harness status` (option resume)"
     if not progress.stopping and progress.patience_s is not None:
-        return f"gives up in {duration(progress.patience_s)} without a response; Ctrl-C ends it now and loses no reply"
+        return (
+            f"gives up in {duration(progress.patience_s)} without a response; Ctrl-C ends it now without losing replies"
+        )
     if not progress.stopping:
         return ""
     if not n:

@@ -106,7 +106,7 @@ def settings_in_words(comparison: PublishedComparison) -> list[str]:
     published = comparison.published
     if comparison.verdict == "not compatible" and not published.states_settings:
         theirs = "guessed" if published.settings else "not reported"
-        words.append(f"settings: {theirs} by the source, so they may explain the difference")
+        words.append(f"settings: {theirs} by the source, so the difference may be due to them")
     return words
 
 
@@ -184,7 +184,7 @@ def _missing_samples(which: str, scored: ScoredBenchmark) -> str:
 
 ANSWERED_ONCE = (
     "the answers were read from a file; if the same questions cannot be asked again, only more questions of this kind "
-    "can give a clearer result"
+    "can produce a clearer result"
 )
 """This sentence stands in place of the advice on new runs where a side of the comparison was read from a file."""
 
@@ -209,7 +209,7 @@ def open_points(decision: Decision) -> list[str]:
         return [*lines, f"{count_noun(n_missing, 'sample')} {are(n_missing)} missing, and {effect}{advice}"]
     if is_open or (decision.margin is not None and decision.margin.verdict == "open"):
         lines.append(
-            ANSWERED_ONCE if decision.imported else "use `harness plan` to find out how large two new runs must be"
+            ANSWERED_ONCE if decision.imported else "use `harness plan` to find out how many samples two new runs need"
         )
     return lines
 
@@ -252,7 +252,7 @@ def paired_table(
     columns = ("run", "benchmark", "difference", "same questions", "p", "new questions", "p", "detectable")
     title = (
         f"Paired differences from {_name_of(baselines)}, in points, with 95% intervals (same questions, asked again; "
-        "new questions of this kind). p: corrected for all comparisons of this table (Holm). detectable: minimum "
+        "new questions of this kind). p: corrected for all comparisons in this table (Holm). detectable: minimum "
         "detectable difference (80% power)"
     )
     return Table(title, (*columns, "better / worse / same"), tuple(rows), tuple(notes), frozenset(range(2, 9)))

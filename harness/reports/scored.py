@@ -168,7 +168,7 @@ def counted_questions(run: ScoredRun, benchmark: ScoredBenchmark) -> tuple[Quest
     """
     if benchmark.score is None or not benchmark.questions:
         raise StoreError(
-            f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} is not scored; run `harness score` first."
+            f"{visible(benchmark.name, 80)} of {visible(run.label, 80)} has not been scored; run `harness score` first."
         )
     if benchmark.n_ungraded and not run.is_sampling:
         raise StoreError(
@@ -263,10 +263,13 @@ def _benchmark(
     if tallied is not None and tallied.missing and not record.imported:
         n_ungraded += _n_ungraded(folder, record, questions, grades)
     if n_gone := max(0, score.n_samples - len(grades)):
-        gone = f"{count_noun(n_gone, 'grade')} of this score {are(n_gone)} missing in grades.jsonl: score the run again"
+        gone = (
+            f"{count_noun(n_gone, 'grade')} of this score {are(n_gone)} missing from grades.jsonl: score the run again"
+        )
         score = msgspec.structs.replace(score, warnings=(*warned("journal", [gone]), *score.warnings))
     elif n_ungraded:
-        later = f"{count_noun(n_ungraded, 'sample')} stored since the last scoring {are(n_ungraded)} not in this score"
+        n = count_noun(n_ungraded, "sample")
+        later = f"{n} stored since the last scoring {are(n_ungraded)} not included in this score"
         score = msgspec.structs.replace(score, warnings=(*warned("stored since", [later]), *score.warnings))
     known_name = known_as(folder.name, record, planned) if known_as else folder.name
     rubric = rubric_of(folder, grades) if score.judge_errors is not None else ""

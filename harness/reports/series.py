@@ -143,12 +143,12 @@ def series_table(steps: Sequence[Step], legend: str = "", subject: str = "") -> 
         rows = [tuple(f"{cell}{mark}" if "at most" in cell else cell for cell in row) for row in rows]
     columns = ("series", "step", "accuracy", "sampling interval", "question interval", "samples", "change")
     title = f"{subject}: accuracy" if subject else "Accuracy"
-    change = "change: from the previous row"
+    change = "change: relative to the previous row"
     why = {step.passed_over for step in steps}
     if SAMPLES_MISSING in why:
         change += f"; rows with more than {MAX_MISSING_SHARE * 100:g}% missing samples are skipped"
     if SETTINGS_DIFFER in why:
-        change += "; rows with other settings are skipped"
+        change += "; rows with different settings are skipped"
     return Table(
         f"{title} by training step, in %, with 95% intervals ({MEANINGS}). Steps with overlapping intervals may be "
         f"equally good. {change}{legend}",

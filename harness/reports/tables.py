@@ -166,7 +166,7 @@ def speed_table(scores: Sequence[tuple[str, Score]]) -> Table | None:
         return [f"visible tokens only: {percent(hidden)}% of the samples do not show their reasoning"] if hidden else []
 
     heads = ("first token p50", "p99", "gap p50", "p99", "tokens/s", "lag")
-    title = "Speed of one stream, in ms. lag: time that arrived tokens waited to be read (99th percentile)"
+    title = "Speed of one stream, in ms. lag: how long received tokens waited before being read (99th percentile)"
     return _if_any(_noted(_by_score(title, heads, scores, cells_of, remarks_of=remarks_of), "*", WITHHELD))
 
 

@@ -421,8 +421,8 @@ def refusal(benchmark: str, changed: list[Difference]) -> StoreError:
     """The error that refuses to mix samples, one line per changed field."""
     lines = "\n".join(f"  {difference}" for difference in changed)
     error = StoreError(
-        f"this run has samples of {quoted(benchmark)} made with other settings; runs never mix settings:\n{lines}\n"
-        "Use the old settings, or choose another run folder with `out`."
+        f"this run has samples of {quoted(benchmark)} made with different settings; runs never mix settings:\n{lines}\n"
+        "Use the original settings, or choose another run folder with `out`."
     )
     error.other_settings = lines
     return error

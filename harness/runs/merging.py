@@ -74,7 +74,7 @@ class Joined:
         name = visible(self.name, 80)
         if self.n_again:
             n = count_noun(self.n_again, "sample")
-            yield f"{name}: {n} in two folders; the version in the first folder counts"
+            yield f"{name}: {n} found in two folders; the version in the first folder counts"
         if self.n_damaged:
             n = count_noun(self.n_damaged, "damaged line")
             yield f"{name}: {n} ignored; list them with `harness doctor`"
@@ -178,7 +178,7 @@ def unjoined_in_words(run: RunFolder) -> list[str]:
     if not (n := sum(unjoined(run).values())):
         return []
     path = visible(str(run.path), 200)
-    return [f"{path} is missing {count_noun(n, 'sample')} of its shards; `harness score {path}` adds them"]
+    return [f"{path} is missing {count_noun(n, 'sample')} from its shards; `harness score {path}` adds them"]
 
 
 def refuse_doubled(folder: RunFolder) -> None:
@@ -308,8 +308,8 @@ def _together(name: str, sources: Sequence[tuple[RunFolder, Manifest]]) -> Seque
                 together.append(question)
             if digests.setdefault(question.question_id, digest) != digest:
                 raise StoreError(
-                    f"{folder.questions}: question {quoted(question.question_id)} differs from the one in the folders "
-                    f"before it. Join only runs with the same questions."
+                    f"{folder.questions}: question {quoted(question.question_id)} differs from the one in an earlier "
+                    f"folder. Join only runs with the same questions."
                 )
     if not together:
         raise StoreError(f"none of the folders contains the questions of {quoted(name)}; run each run's command again.")

@@ -170,7 +170,7 @@ def reply_doubts(folder: RunFolder, told: Collection[str] = ()) -> list[str]:
     counts, n_replies, unread = Counter[str](), 0, list[str]()
 
     def unknown(path: Path, error: OSError) -> None:
-        unread.append(f"notes on odd replies cannot be read from {quoted(path.name)}: {error.strerror or error}")
+        unread.append(f"notes on unusual replies cannot be read from {quoted(path.name)}: {error.strerror or error}")
 
     for session in log_events(folder.logs(), _EndedSession, "session_ended", unread=unknown):
         counts.update({contradictions.FORMER.get(note, note): n for note, n in session.notes.items()})
@@ -224,8 +224,8 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         return (
             f"{self.n_excess} of {count_noun(self.n_samples, 'sample')} repeat another reply to the same question word "
-            "for word, more than chance can explain: the server ignores seeds, caches replies or uses temperature 0, "
-            "or the model repeats itself, for example one word in a loop. Copies count as one sample, so the sampling "
+            "for word, more often than by chance: the server ignores seeds, caches replies or uses temperature 0, "
+            "or the model repeats itself, such as one word in a loop. Copies count as one sample, so the sampling "
             "interval is only an upper limit (at most)"
         )
 

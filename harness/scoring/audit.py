@@ -90,7 +90,7 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
     def opening(self) -> str:
         """How the warning begins, of a score without an estimate of these errors."""
         return (
-            f"{self.n_judged:,} of {self.n_samples:,} verdicts are a judge's, whose errors the intervals do not include"
+            f"{self.n_judged:,} of {self.n_samples:,} verdicts are a judge's; the intervals do not include its errors"
         )
 
     @property
@@ -196,7 +196,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         undecided = f"{count_noun(self.n_undecided, 'undecided sample')} {are(self.n_undecided)}"
         they_are = "it is" if self.n_undecided == 1 else "they are"
         if_right = f"{in_percent(self.accuracy_undecided_right)}% if {they_are} right"
-        return f"{value} if the {undecided} wrong {intervals}, and {if_right}"
+        return f"{value} if the {undecided} wrong {intervals} and {if_right}"
 
 
 class AuditedPoints(NamedTuple):

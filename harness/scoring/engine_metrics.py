@@ -110,7 +110,7 @@ def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
     restart. model: as the run names it.
     """
     if len(pages) < 2:
-        return {}, "the metrics page was readable only once"
+        return {}, "the metrics page could be read only once"
     name, names, remark = visible(model), [*pages[-1].models], ""
     if name not in names and len(names) > 1:
         shown = " and ".join(sorted(map(_quote, names[:3])))
@@ -123,7 +123,7 @@ def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
     if falls >= _rising(counted) or len(marks) < len([mark for mark, _ in groupby(filter(None, starts))]):
         return (
             {},
-            "its counters fall and rise again because several replicas share this address; give each its own address",
+            "its counters go down and up because several replicas share this address; give each its own address",
         )
     if falls or len(marks) > 1:
         return {}, "the server was restarted during the run, or several replicas share this address"
@@ -256,11 +256,13 @@ def _metrics(total: Quantities, readings: Sequence[EngineReading], engine: str, 
     is_part = tokens is not None and not own and tokens < ours
     if tokens is not None and is_part:
         remarks.append(
-            f"the metrics pages show {1 - tokens / ours:.0%} fewer tokens than the client got: a replica is missing"
+            f"the metrics pages show {1 - tokens / ours:.0%} fewer tokens than the client received: "
+            "a replica is missing"
         )
     elif tokens and not own:
         remarks.append(
-            f"{1 - ours / tokens:.0%} of the tokens on the metrics pages are not from this run: others used the server"
+            f"{1 - ours / tokens:.0%} of the tokens on the metrics pages are not from this run: "
+            "other clients used the server"
         )
     length = _ratio(accepted, drafts, 1.0) if "verified" not in total else _ratio(tokens, get("verified"))
     if (rate := _ratio(accepted, drafted)) is not None and rate > 1:

@@ -168,8 +168,8 @@ class _Former:
             [f"grades that were damaged or altered, and regraded: {first_few(self._damaged)}"] if self._damaged else []
         )
         if self._n_gone:
-            gone = f"{count_noun(self._n_gone, 'grade')} of the former score {are(self._n_gone)} missing"
-            altered.append(f"{gone} in grades.jsonl; their samples were regraded")
+            gone = f"{count_noun(self._n_gone, 'grade')} of the previous score {are(self._n_gone)} missing"
+            altered.append(f"{gone} from grades.jsonl; their samples were regraded")
         return altered + [
             f"{count_noun(n, 'sample')} regraded because the grader changed from {visible(before, 100)} to "
             f"{visible(now, 100)}"
@@ -326,7 +326,7 @@ def journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str
     if report.damaged:
         lines = first_few([f"line {d.number} ({d.reason})" for d in report.damaged])
         sentences.append(
-            f"{folder.samples.name}: damaged and not counted: {lines}; repeat the run command to sample them again"
+            f"{folder.samples.name}: damaged and not counted: {lines}; to sample them again, repeat the run command"
         )
     if report.n_duplicates:
         sentences.append(f"{report.n_duplicates} duplicate records of samples ignored; the first record counts")

@@ -106,13 +106,13 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
         name = visible(self.name.removeprefix("judge:"), MAX_NAME_CHARS)
         if not self.ended:
             return (
-                f"the judging of {which} by {name} is not complete: other answers keep the verdict without the judge. "
+                f"judging of {which} by {name} is incomplete: other answers keep their verdict without the judge. "
                 "To continue, repeat the `harness score` command"
             )
         if self.mute:
             return (
-                f"the judge {name} gave no verdict at all on {which}, so the verdicts without the judge are kept. To "
-                "ask it again, repeat the `harness score` command"
+                f"the judge {name} returned no verdicts at all on {which}, so the verdicts without the judge are kept. "
+                "To ask it again, repeat the `harness score` command"
             )
         return ""
 

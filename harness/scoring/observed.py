@@ -288,7 +288,7 @@ def answerer_warnings(observed: Observed) -> list[str]:
             more = f" and {len(counts) - _MAX_NAMED} more" if len(counts) > _MAX_NAMED else ""
             what = "providers" if field == "provider" else "server builds"
             of = f"replies come from {len(counts)} {what} (`{field}`: {named}{more})"
-            warnings.append(f"{of}, which may serve the model differently")
+            warnings.append(f"{of}, and these may serve the model differently")
     return warnings
 
 
@@ -304,7 +304,7 @@ def salvage_warnings(observed: Observed, rows: Rows, *, counted: bool) -> list[s
     n_retokenised = int(observed.flagged("retokenised", rows).sum())
     how = "over the same tokens"
     if n_retokenised:
-        how = f"{n_retokenised} of them after their text was tokenized again"
+        how = f"{n_retokenised} of them after retokenizing their text"
     warning = f"{n_salvaged} of {count_noun(len(rows), 'sample')} were continued after an interruption, {how}"
     if not counted:
         return [f"{warning}; the score does not count them"]
@@ -349,7 +349,7 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (
             f"{', '.join(self.names)}: {self.with_call:,} of {count_noun(self.n_samples, 'sample')} called it, "
             f"{self.steps / self.n_samples:.1f} steps and {self.calls / self.n_samples:.1f} calls per sample; "
-            f"{self.failed:,} calls failed, {self.stopped:,} were stopped, {self.repeated:,} repeated the last one; "
+            f"{self.failed:,} calls failed, {self.stopped:,} were stopped, {self.repeated:,} repeated the last call; "
             f"{count_noun(self.lost, 'sample')} lost a call, {self.cut_by_steps:,} ran out of steps; "
             f"{self.prompt_tokens:,} prompt tokens and {self.new_tokens:,} new tokens"
         )

@@ -138,12 +138,12 @@ def why_narrower(estimate: Estimate | None, *, imported: bool = False) -> tuple[
     reason = (
         "with one sample per question, or with copies among the samples, it is only an upper limit"
         if estimate.at_most
-        else "a few samples per question do not show well how much the answers vary"
+        else "with few samples per question, it is unclear how much the answers vary"
     )
     more = "" if imported else ". To narrow it, take more samples per question"
     return (
-        f"the interval for the same questions is wider than the interval for other questions, which depends on the "
-        f"spread between questions: {reason}{more}",
+        f"the same-questions interval is wider than the other-questions interval, although the latter also depends on "
+        f"the spread between questions: {reason}{more}",
     )
 
 

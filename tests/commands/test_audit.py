@@ -145,13 +145,13 @@ def test_an_audit_of_a_judge_estimates_nothing_in_a_score_without_the_judge(tmp_
     (audit,) = front.audit(folder.path)
     assert audit.estimate is None
     assert audit.why in warnings(folder)
-    assert "no estimate of the audited accuracy yet: of 24 verdicts by hand on samples that" in audit.why
+    assert "no estimate of the audited accuracy yet: of 24 manual verdicts on samples that" in audit.why
     judge_run(folder, serve(judge))
     assert "the audited accuracy is 40.0%" in warnings(folder)
 
 
 def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
-    assert "4 of 8 verdicts are a judge's, whose errors the intervals do not include: no sample" in warnings(judged)
+    assert "4 of 8 verdicts are a judge's; the intervals do not include its errors: no sample" in warnings(judged)
     written = harness(tmp_path, "audit", "run", "--out", "todo.jsonl")
     assert written.code == 0, written.err
     rows = filled(tmp_path / "todo.jsonl", lambda row: "correct" if "sugar" in row["answer"] else "wrong")
@@ -169,7 +169,7 @@ def test_by_a_file(tmp_path: Path, judged: RunFolder) -> None:
     assert [(one.who, one.why, one.verdict) for one in stored] == [("Ann", "audit", "correct")] * 4
     score = score_of(judged)
     assert (score.accuracy.value, score.audited.accuracy.value) == (0.625, 0.875)  # the raw one stays
-    assert "whose errors the intervals" not in warnings(judged)
+    assert "do not include its errors" not in warnings(judged)
     assert "the audited accuracy is 87.5%" in warnings(judged)
 
 
@@ -197,8 +197,8 @@ def test_verdicts_in_the_viewer_reach_page_report_and_score_at_once(tmp_path: Pa
             body = {**where, **given, "who": "Ann", "why": "audit"}
             assert visitor.post("/api/override", json=body, headers={"X-Harness-View": "1"}).status_code == 200
             pages.append("\n".join(visitor.get("/api/benchmark", params=where).json()["notes"]))
-    assert "whose errors the intervals" in pages[0]  # one verdict is no estimate yet
-    assert "whose errors the intervals" not in pages[-1]
+    assert "do not include its errors" in pages[0]  # one verdict is no estimate yet
+    assert "do not include its errors" not in pages[-1]
     assert pages[-1].startswith(
         "4 samples judged by hand, 2 of them differently from the grader; the audited accuracy is "
     )

@@ -66,7 +66,7 @@ def test_a_score_older_than_its_samples_is_refused_and_one_of_an_unfinished_run_
     for command in ("compare base tuned", "verify tuned", "plan tuned --detect 2"):
         done = harness(tmp_path, *command.split())
         assert (done.code, words in done.err) == (3, True), (command, done.err)
-    gone = "7 grades of this score are missing in grades.jsonl: score the run again"
+    gone = "7 grades of this score are missing from grades.jsonl: score the run again"
     assert gone in harness(tmp_path, "report", "tuned").out
     doctor = harness(tmp_path, "doctor", "base", "tuned")
     assert (doctor.code, "7 grades of the score are missing" in doctor.out) == (3, True), doctor.out
@@ -132,7 +132,7 @@ def test_a_run_alone_without_scores_or_without_samples_is_refused_in_one_sentenc
     for runs, words in {
         "base": "specify at least two runs",
         "base elsewhere": "has no benchmark in common",
-        "base fresh": "demo of fresh is not scored",
+        "base fresh": "demo of fresh has not been scored",
         "base empty": "demo of empty has no samples: complete the run",
         "empty base": "demo of empty has no samples: complete the run",
     }.items():
@@ -410,7 +410,7 @@ def test_a_comparison_promises_no_difference_that_is_impossible(tmp_path: Path) 
         write_run(tmp_path / name, benchmarks=[("demo", 8, 1)], seed=seed)
     write_run(tmp_path / "same", benchmarks=[("demo", 8, 1)])
     out = harness(tmp_path, "compare", "base", "same").out
-    assert "the interval for the same questions is wider than the interval for other questions" in out
+    assert "the same-questions interval is wider than the other-questions interval" in out
     out = harness(tmp_path, "compare", "base", "tuned").out
     assert "minimum detectable difference (80% power): none possible\n" in out
     # The wrong twin: with more samples there is one.
@@ -480,12 +480,12 @@ def test_a_place_without_published_scores_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "code", "standing", "said"),
     [
-        ("", 1, "cannot say", "settings: not reported by the source, so they may explain the difference"),
+        ("", 1, "cannot say", "settings: not reported by the source, so the difference may be due to them"),
         (
             ", stated: false, settings: {temperature: 0.6}",
             1,
             "cannot say",
-            "settings: guessed by the source, so they may explain the difference",
+            "settings: guessed by the source, so the difference may be due to them",
         ),
         (", quoted: true, settings: {temperature: 0.6}", 1, "cannot say", ""),
         # The twins: stated settings, equal to ours or not, and a source without settings that agrees.

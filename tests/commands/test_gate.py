@@ -123,7 +123,7 @@ def test_a_published_score_is_a_floor_if_it_is_one(
 @pytest.mark.parametrize(
     ("change", "code", "says"),
     [
-        ("temperature: 0.1", 3, "made with other settings"),
+        ("temperature: 0.1", 3, "made with different settings"),
         ("model: other", 2, "does not serve other"),
         ("base_url: http://127.0.0.1:9/v1", 2, "no server answers"),
         ("loss", 2, "this gate started with other benchmarks"),

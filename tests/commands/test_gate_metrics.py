@@ -119,7 +119,7 @@ def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: 
     policy["benchmarks"]["demo"] = {"floor": 85, "loss": 15, "tier": "supporting", "figures": fast}
     code, lines = decision(base, policy, with_engine)
     assert (code, *(line.state for _, line in sorted(lines.items()))) == (1, "fail", "undecided")
-    assert "this takes 5 similar runs" in state({"baseline": "history", "loss": "30%"})[2]
+    assert "estimating it takes 5 similar runs" in state({"baseline": "history", "loss": "30%"})[2]
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,7 @@ def test_only_a_benchmark_with_samples_for_the_judge_says_that_its_judging_has_n
         scores = {name: Score.load(run.benchmark(name)) for name in ("prose", "sums")}
         for name in scores:
             run.benchmark(name).scores.unlink()
-        return [name for name, score in scores.items() if score and "is not complete" in "\n".join(score.sentences)]
+        return [name for name, score in scores.items() if score and "is incomplete" in "\n".join(score.sentences)]
 
     assert unfinished() == ["prose"]
     assert unfinished(scope="wrong") == ["prose", "sums"]

@@ -315,7 +315,7 @@ def test_a_benchmarks_own_number_is_its_own_and_the_other_number_is_for_the_rest
 
 def test_two_numbers_for_one_benchmark_are_refused() -> None:
     with pytest.raises(
-        UsageError, match=r"number of samples \(demo:8\); leave out this option or those numbers"
+        UsageError, match=r"number of samples \(demo:8\); omit either this option or those numbers"
     ) as refused:
         samples_of("demo:8", 2)
     assert refused.value.field == "samples"

@@ -319,7 +319,7 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
         ("no,response\n8,4\n,3\n", "has no text"),
         (
             "no,question,response\n8,How wide is it？,4\n8,How long is it？,4\n",
-            "list.csv:3: .* has a different text than at",
+            "list.csv:3: .* has a different text at",
         ),
         ("no,response\n8,4\n9,3\n", "has no question with the id '9'; it has ids such as '7'"),
         (

@@ -185,7 +185,7 @@ def test_a_judging_that_has_not_ended_is_named_though_the_rules_in_force_are_equ
     for pair, which in (((stopped, run), "the run"), ((run, stopped), "the baseline")):
         (warning,) = grading_warnings(*pair)
         assert which in warning
-        assert ("gave no verdict at all" if ended else "is not complete") in warning
+        assert ("returned no verdicts at all" if ended else "is incomplete") in warning
 
 
 def test_scores_of_former_versions_name_the_judge_where_it_decided() -> None:
@@ -204,9 +204,9 @@ def test_a_judge_that_fails_leaves_stored_scores_and_names_itself_in_new_ones(tm
     assert [harness(tmp_path, "score", name, *words).code for name in "bc"] == [2, 2]
     assert {path: path.read_bytes() for path in (tmp_path / "b" / "prose").iterdir()} == before
     for text in (said(tmp_path, "compare", "a", "c"), said(tmp_path, "report", "a", "c")):
-        assert f"the judging of the run by judge@{with_rubric(COMMON).name} is not complete" in text
+        assert f"judging of the run by judge@{with_rubric(COMMON).name} is incomplete" in text
         assert "graded by different graders: the run by" in text
-    assert "is not complete" not in said(tmp_path, "compare", "a", "b")
+    assert "is incomplete" not in said(tmp_path, "compare", "a", "b")
 
 
 @pytest.mark.parametrize(

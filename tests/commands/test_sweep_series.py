@@ -428,7 +428,7 @@ def test_a_step_of_other_settings_is_named_wherever_a_curve_is_shown(
     sweeps.note_cells(plan)
     swept, words = results(plan), "max_tokens 32, the others 100"
     (shown,) = (one for one in table.tables(swept) if one.title.startswith("demo: accuracy by training step"))
-    assert "; rows with other settings are skipped" in shown.title
+    assert "; rows with different settings are skipped" in shown.title
     assert list(shown.notes) == [f"ck-step_{step}+demo: {words}" for step in (10, 30)]
     assert "differs" not in shown.title, "the base has other settings than the last step: nothing is compared"
     assert [row[-1] == "–" for row in shown.rows] == [True, True, True, False, False]

@@ -108,7 +108,11 @@ def test_what_a_comparison_leaves_open_has_one_advice(n: int, n_missing: int, im
     first, advice = open_points(decision)
     assert first.startswith("this does not mean that they are equal: a true difference of ")
     expected = (
-        COMPLETE_FIRST if n_missing else ANSWERED_ONCE if imported else "use `harness plan` to find out how large"
+        COMPLETE_FIRST
+        if n_missing
+        else ANSWERED_ONCE
+        if imported
+        else "use `harness plan` to find out how many samples"
     )
     assert expected in advice
 

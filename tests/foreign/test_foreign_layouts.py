@@ -38,7 +38,7 @@ def nemo(folder: Path, *numbers: int) -> Path:
     return folder
 
 
-LOST = "1 sample of the file is null or failed and count as missing, not wrong"
+LOST = "1 sample in the file is null or failed and counts as missing, not wrong"
 
 
 def keys(read: outputs.Outputs) -> dict[tuple[str, int], str | None]:

@@ -171,7 +171,7 @@ def test_a_log_gets_one_line_that_stands_alone() -> None:
 
 ENDING = {"stopping": True, "why": "stopped by SIGINT"}
 WAITING = tuple(msgspec.structs.replace(one, state="set aside") for one in progress().endpoints)
-GIVES_UP = "gives up in 6 min without a response; Ctrl-C ends it now and loses no reply"
+GIVES_UP = "gives up in 6 min without a response; Ctrl-C ends it now without losing replies"
 
 
 @pytest.mark.parametrize(

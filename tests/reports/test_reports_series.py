@@ -59,7 +59,7 @@ def test_a_step_that_differs_from_the_base_is_marked_and_one_with_missing_sample
     table = series_table(steps, legend="; * differs from step 1")
     assert [row[2] for row in table.rows] == ["12.5", "62.5 *", "62.5 [1]"]
     assert table.notes == ("a: 8 samples are missing",)
-    assert table.title.endswith("change: from the previous row; * differs from step 1")
+    assert table.title.endswith("change: relative to the previous row; * differs from step 1")
 
 
 def test_the_table_says_the_change_within_each_series_and_which_interval_is_at_most_so_wide() -> None:

@@ -180,7 +180,7 @@ def test_tokens_that_are_not_of_this_run_and_replicas_that_are_missing_are_found
     assert not used(2000).own
     assert "50% of the tokens on the metrics pages are not from this run" in used(2000).remarks[0]
     assert (used(500).own, used(500).tokens, used(500).preempted) == (False, None, None)  # a sum of a part is none
-    assert "50% fewer tokens than the client got" in used(500).remarks[0]
+    assert "50% fewer tokens than the client received" in used(500).remarks[0]
 
 
 @given(st.lists(st.lists(st.integers(1, 9), min_size=3, max_size=9), min_size=2, max_size=4), st.randoms())
@@ -197,7 +197,7 @@ def test_replicas_that_answer_in_turn_are_not_taken_for_a_restart(rises: list[li
     assert "several replicas share this address" in made.remarks[0]
     marks = ["A", "B", "A"] if len(rises) % 2 else ["A", "A", "B"]
     marked = [EnginePage("vllm", {MODEL: {"tokens": {"": 5.0 + n}}}, mark) for n, mark in enumerate(marks)]
-    assert ("fall and rise again" in metrics(*marked).remarks[0]) == (marks[-1] == "A")
+    assert ("go down and up" in metrics(*marked).remarks[0]) == (marks[-1] == "A")
 
 
 def test_restarts_one_after_another_are_no_replicas() -> None:

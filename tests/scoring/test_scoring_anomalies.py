@@ -154,7 +154,7 @@ def test_a_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     folder_with(tmp_path, {"event": "session_ended", "notes": {LATE_TEXT: 2}}).log.rename(tmp_path / "elsewhere")
     (tmp_path / "log.jsonl").symlink_to(tmp_path / "elsewhere")
     (sentence,) = reply_doubts(RunFolder(tmp_path))
-    assert sentence.startswith("notes on odd replies cannot be read from log.jsonl: it is a symbolic link")
+    assert sentence.startswith("notes on unusual replies cannot be read from log.jsonl: it is a symbolic link")
 
 
 QUESTIONS = [question(f"q{n}") for n in range(12)]

@@ -115,8 +115,8 @@ def test_what_other_tools_made_is_named_with_its_number() -> None:
             False,
             "1 of 2 samples were continued after an interruption, over the same tokens; the score does not",
         ),
-        ((False,), True, "1 of them after their text was tokenized again; to exclude them, use --no-salvaged"),
-        ((False,), False, "1 of them after their text was tokenized again; the score does not count them"),
+        ((False,), True, "1 of them after retokenizing their text; to exclude them, use --no-salvaged"),
+        ((False,), False, "1 of them after retokenizing their text; the score does not count them"),
     ],
 )
 def test_continued_samples_are_warned_of_where_they_are_left_out_or_inexact(
@@ -170,7 +170,7 @@ def test_the_first_damaged_lines_of_a_journal_are_named(tmp_path: Path) -> None:
     (score,) = score_run(run, GradingOptions(workers=1))
     (warning,) = (warning.text for warning in score.warnings if "not counted" in warning.text)
     assert [part.partition(" (")[0] for part in warning.split("line ")[1:]] == ["2", "3", "4"]
-    assert " and 2 more; repeat the run command" in warning
+    assert " and 2 more; to sample them again, repeat the run command" in warning
 
 
 def went_on(one: Sample, *, exact: bool) -> Sample:

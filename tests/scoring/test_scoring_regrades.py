@@ -223,7 +223,7 @@ def test_no_altered_grade_is_believed_and_all_are_made_anew(tmp_path: Path) -> N
         (score,) = score_run(run, GradingOptions(workers=1))
         assert (score.accuracy.value, file.read_bytes()) == (0.5, data), seed
         assert told(score, "damaged or altered") == (n_damaged > 0), seed
-        assert told(score, "missing in grades.jsonl") == (len(lines) < 6), seed
+        assert told(score, "missing from grades.jsonl") == (len(lines) < 6), seed
 
 
 def test_grades_of_a_version_without_checksums_hold(tmp_path: Path) -> None:

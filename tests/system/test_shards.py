@@ -144,11 +144,11 @@ def test_samples_that_only_shards_hold_are_never_left_out_in_silence(asked: dict
             True,
         ), words
     for words in ("export run --to csv --out e", "show run"):
-        assert f"run is missing {LATER} of its shards; `harness score" in command(tmp_path, *words.split()).err
+        assert f"run is missing {LATER} from its shards; `harness score" in command(tmp_path, *words.split()).err
     report = command(tmp_path, "report", ".")
-    assert f"{LATER} stored since the last scoring are not in this score" in report.out
+    assert f"{LATER} stored since the last scoring are not included in this score" in report.out
     assert "new is omitted because its shards have not been joined" in report.err
-    assert f"{LATER} of its shards" in run_facts(RunFolder(tmp_path / "run"))["warnings"][-1]
+    assert f"{LATER} from its shards" in run_facts(RunFolder(tmp_path / "run"))["warnings"][-1]
     harness.score(tmp_path / "run", workers=1)
     assert command(tmp_path, "compare", "run", "other").code in (0, 1)
 

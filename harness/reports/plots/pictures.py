@@ -254,9 +254,9 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
     return Plot(
         name=f"{benchmark}-repeats",
         title="Accuracy of repeated runs",
-        summary=f"{runs} repeats of {repeats.n} samples per question. Standard deviation of the accuracies: "
+        summary=f"{runs} repeats with {repeats.n} samples per question. Standard deviation of the accuracies: "
         f"{100 * repeats.deviation:.2f} points ({100 * predicted:.2f} predicted; {low_limit:.2f} to {high_limit:.2f} "
-        "explained by chance). Shaded: predicted range of 95% of repeats.",
+        "could be due to chance). Shaded: predicted range of 95% of repeats.",
         columns=("repeat", "accuracy", "sampling_error"),
         rows=tuple(zip(names, repeats.accuracies, repeats.errors, strict=True)),
         x=Axis(low, high, [(value, f"{value:.{digits}%}") for value in round_values(low, high)], "accuracy"),
@@ -292,15 +292,19 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
     marks += [replace(stated, at=(size.n, size.own)) for size in sizes]
     marks += [replace(observed, at=point) for point in seen]
     top = 1.05 * max([few.predicted, *(size.own_high for size in sizes), *(deviation for _, deviation in seen)])
-    kinds = ["predicted, falls with √n", "reported by a run of n", *(["observed between repeats"] if seen else [])]
+    kinds = [
+        "predicted, falls with √n",
+        "reported by a run with n samples",
+        *(["observed between repeats"] if seen else []),
+    ]
     return Plot(
         name=f"{benchmark}-samples",
         title="Error against samples",
         summary=f"The sampling error falls from {100 * few.predicted:.2f} points with {few.n} samples per question to "
-        f"{100 * many.predicted:.2f} with {many.n}. Lines: range of 95% of the errors that single runs report.",
+        f"{100 * many.predicted:.2f} with {many.n}. Lines: range of 95% of the errors reported by single runs.",
         columns=("n", "repeats", "predicted", "stated", "stated_low", "stated_high", "seen", columns[-1]),
         rows=tuple(tuple(getattr(size, column) for column in columns) for size in sizes),
-        x=Axis(few.n, many.n, [(size.n, str(size.n)) for size in sizes], "samples a question, n", doubling=True),
+        x=Axis(few.n, many.n, [(size.n, str(size.n)) for size in sizes], "samples per question, n", doubling=True),
         y=_points(top, "sampling error, points"),
         marks=marks,
         legend=[(kind, key_of(number)) for number, kind in enumerate(kinds)],
@@ -321,7 +325,7 @@ def plan_plot(noun: str, target: float | None, plans: Mapping[str, Mapping[int, 
     top = max([target or 0.01, *(value for by_samples in plans.values() for value in by_samples.values())])
     return lines_plot(
         "plan",
-        f"Minimum detectable {noun} by samples",
+        f"Minimum detectable {noun} by number of samples",
         "The difference that two new runs of this size detect with 80% power. Dashed: the target.",
         ("benchmark", "samples", noun, "low", "high"),
         rows,
