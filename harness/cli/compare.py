@@ -132,7 +132,7 @@ def _print_mean(of_run: Sequence[RunComparison]) -> None:
     )
     sizes = {pair.decision.paired.n_questions for pair in of_run}
     if len(sizes) > 1:
-        click.echo(f"  each benchmark has the same weight, whether it has {min(sizes):,} or {max(sizes):,} questions")
+        click.echo(f"  all benchmarks have equal weight, whether they have {min(sizes):,} or {max(sizes):,} questions")
     _print_same_questions(mean, decision.mean)
     _print_margin(decision.mean.margin, mean.difference.sampling)
     click.echo(

@@ -104,7 +104,9 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
     header = ("benchmark", "references", "equal themselves", "differ when changed", "result")
     terminal.table(header, [test.row for test in tests])
     if n_absent:
-        click.echo(f"not tested, because their data is not downloaded: {count_noun(n_absent, 'card')} (`{FETCH} NAME`)")
+        click.echo(
+            f"not tested, because their data has not been downloaded: {count_noun(n_absent, 'card')} (`{FETCH} NAME`)"
+        )
     for test in tests if names else ():
         for warning in test.warnings:
             click.echo(f"warning: {warning}")

@@ -98,7 +98,7 @@ def _foretell(benchmarks: list[Expected], power: float, lines: list[tuple[str, b
         )
         if each.mend:
             click.echo(
-                f"  a power of {power:g}% is not reached; it would be with {each.mend}; with all samples: {each.limit}"
+                f"  the power does not reach {power:g}%; it would for {each.mend}; with all samples: {each.limit}"
             )
     for sentence, finds in lines:
         click.echo(f"{visible(sentence)}{'' if finds else f'; its loss is detected in less than {power:g}% of cases'}")

@@ -62,8 +62,8 @@ def _says_how_to_go_on() -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         stop.add_note(
-            f"stopped by {stopped_by(stop).name}. Stored results are kept, and the same command writes the tables. "
-            f"Resume with: {Terminal().resume_command}"
+            f"stopped by {stopped_by(stop).name}. Stored results are kept; to write the tables, run the same command "
+            f"again. Resume with: {Terminal().resume_command}"
         )
         raise
 
@@ -243,7 +243,7 @@ def _server(group: Sequence[Cell]) -> str:
 
     if group[0].options.serve is None:
         names_server = any(cell.options.base_url or cell.options.provider for cell in group)
-        return "a running server" if names_server else f"the server of {URL_VARIABLE}, or the running one"
+        return "a running server" if names_server else f"the server in {URL_VARIABLE}, or the running server"
     try:
         spec = running.server_of(group[0], Terminal(progress=False))
         return "\n  ".join(["", *replicas.dry_run(spec), *map(visible, replicas.remarks(spec))])

@@ -84,7 +84,7 @@ def _other_settings(ours: Side, baseline: Side) -> Iterator[str]:
     for difference in setting_differences(baseline.record, ours.record):
         field = difference.field.rsplit(".", 1)[-1]
         if field == "dataset_digest":
-            yield "the data of the runs differ: questions, answers or grading rules are not the same"
+            yield "the runs' data differ: questions, answers or grading rules are not the same"
         elif field == "prompt_digest":
             prompt = visible(str(ours.record.identity.get("prompt")), 80)
             yield f"the settings of the runs differ: the prompt {prompt} has a different text"
@@ -247,6 +247,6 @@ def _undecided_warnings(ours: Side, baseline: Side) -> list[str]:
     return [
         f"undecided answers count as wrong: {counts[0]} of the run, {counts[1]} of the baseline. Depending on "
         f"their true verdicts, the difference may be anywhere from {possible[0]:+z.1f} to {possible[1]:+z.1f} points. "
-        "The intervals above ignore this: read them with `harness show`, or let a judge decide. Manual verdicts "
+        "The intervals above ignore this. Read the answers with `harness show`, or let a judge decide. Manual verdicts "
         "(`harness audit`) are used only by `harness compare` with the option samples"
     ]

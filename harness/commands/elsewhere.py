@@ -39,6 +39,6 @@ def cluster(on: str) -> ClusterExtension:
     extension: ClusterExtension | None = plugins.extension("cluster", on.partition("://")[0])
     if extension is None:
         names = [f"{name} or {name}://HOST:PORT" for name in plugins.extensions("cluster")]
-        expected = f"expected {', '.join(names)}" if names else "no extension for clusters is installed"
+        expected = f"expected {', '.join(names)}" if names else "no cluster extension is installed"
         raise UsageError(expected, field="on", value=on)
     return extension

@@ -50,7 +50,7 @@ _READING_OPTIONS = (
 repeat the command.
 """
 
-_BY_ID = "rows are matched with questions only by ID, because the file has no question texts to compare"
+_BY_ID = "rows are matched to questions only by ID, because the file has no question texts to compare"
 """The warning of a score whose rows are matched by ids."""
 
 

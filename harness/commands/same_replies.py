@@ -82,8 +82,8 @@ def warnings(
         return []
     if all((record.identity.get("sampling") or {}).get("temperature") == 0 for record in records):
         why = (
-            "At temperature 0 replies do not depend on the seed. Where replies are identical, the settings "
-            "that differ have no effect, and the second run adds no evidence"
+            "At temperature 0, replies do not depend on the seed. Where replies are identical, the differing "
+            "settings have no effect, and the second run adds no evidence"
         )
     elif seeds[0] is not None and seeds[0] == seeds[1]:
         why = (

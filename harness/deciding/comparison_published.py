@@ -273,7 +273,7 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
     if published.k == 1:
         counted = counted_samples(questions)
         if not counted.planned.all():
-            return [], "at least one question of this run has no sample"
+            return [], "at least one question of this run has no samples"
         ends = [_draws(counted.filled(right=False))]
         if counted.missing.any():
             ends += [_draws(counted.filled(right=True)), _draws(counted.most_uncertain())]

@@ -217,7 +217,7 @@ def _with_verdicts(row: Row, replies: Sequence[ToolReply], judged: GivenVerdicts
     if len(replies) == 1 and replies[0].text is None:
         replies = [*replies] * len(values)
     if len(values) != len(replies):
-        raise UsageError(f"{row.where}: {key!r} has {len(values)} verdicts, but there are {len(replies)} replies")
+        raise UsageError(f"{row.where}: {key!r} has {len(values)} verdicts for {len(replies)} replies")
     with_verdicts = []
     for reply, value in zip(replies, values, strict=True):
         share = verdicts.share_of(value, row.where, key)

@@ -135,7 +135,7 @@ def _swe_bench(report: Mapping[str, Any], shown: str) -> Iterator[Row]:
         for number, instance in enumerate(instances):
             where = f"{shown}:{name}[{number}]"
             if (earlier := place.setdefault(str(instance), where)) != where:
-                raise UsageError(f"{where}: {visible(str(instance), 100)!r} is also at {earlier}; remove one")
+                raise UsageError(f"{where}: {visible(str(instance), 100)!r} also appears at {earlier}; remove one")
             yield Row(where, {"id": instance, "verdict": verdict})
     total = report.get("total_instances", len(place))
     if total != len(place):

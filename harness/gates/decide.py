@@ -517,7 +517,7 @@ def _cut(
     if cut <= allowed + 3 * error:
         return check
     why = (
-        f"{in_percent(cut)}% of the replies are truncated, but only {in_percent(allowed)}% may be: raise max_tokens "
+        f"{in_percent(cut)}% of the replies are truncated (the limit is {in_percent(allowed)}%): raise max_tokens "
         f"(with a tool, also its steps), or find out why the replies are longer ({check.why})"
     )
     return msgspec.structs.replace(check, state="truncated", why=why)

@@ -117,7 +117,7 @@ def doubts(dispatcher: Dispatcher) -> Iterator[str]:
     why = "" if spelling.api.states_ids else f" (api={spelling.api_name} reports no token ids)"
     if n_cut > MANY_CUT * n_streams:
         yield (
-            f"{n_cut} of {count_noun(n_streams, 'stream')} ({n_cut / n_streams:.0%}) broke off, and no later request "
-            f"continued them{why}. Long replies break off more often than short ones, so the stored replies may be "
-            "too short."
+            f"{n_cut} of {count_noun(n_streams, 'stream')} ({n_cut / n_streams:.0%}) were cut off, and no later "
+            f"request continued them{why}. Long replies are cut off more often than short ones, so the stored replies "
+            "may be too short."
         )

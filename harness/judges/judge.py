@@ -497,7 +497,7 @@ class _Judging(JudgeRequests):
         if not n_answers or any(replies.missing for replies in stored) or not _all_mute(stored):
             return ""
         return (
-            f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdict at all, so the "
+            f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdicts at all, so the "
             "score uses the verdicts from before the judge"
         )
 

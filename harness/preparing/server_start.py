@@ -114,7 +114,7 @@ def _words_of(launcher: str, returned: object) -> Iterator[str]:
     """
     if not isinstance(returned, list | tuple) or not returned:
         raise UsageError(
-            f"the launcher {visible(launcher, 100)!r} of a plug-in returned {visible(repr(returned), 100)}; expected "
+            f"the plug-in launcher {visible(launcher, 100)!r} returned {visible(repr(returned), 100)}; expected "
             "a command line as a list of words, such as ['program', '{port}']"
         )
     return map(str, returned)

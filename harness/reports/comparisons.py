@@ -158,8 +158,8 @@ def look_warnings(
     if raced:
         warnings.append(
             f"{' and '.join(raced)} {'was' if len(raced) == 1 else 'were'} sampled by `harness race`, which stops when "
-            "a difference appears. On average, this difference is too large and its p-value too small. Use the verdict "
-            "and the interval of the race instead; to print them, run the same `harness race` command again"
+            "a difference appears. On average, this difference is too large and its p-value too small. Use the race's "
+            "verdict and interval instead; to print them, run the same `harness race` command again"
         )
     return warnings
 

@@ -95,7 +95,9 @@ def parse(line: Line, folder: BenchmarkFolder, report: JournalReport) -> Sample 
             return None
         sample = record.decode(data, folder.name)
     except record.NewerSchema as newer:
-        raise StoreError(f"{folder.samples}, line {line.number}: {newer}. Use a newer harness.") from newer
+        raise StoreError(
+            f"{folder.samples}, line {line.number}: {newer}. Use a newer version of the harness."
+        ) from newer
     except record.Damaged as damage:
         report.damaged.append(DamagedLine(line.number, line.offset, visible(str(damage), 200)))
         return None

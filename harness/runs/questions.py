@@ -88,7 +88,7 @@ def grading_anew(folder: BenchmarkFolder, source: str) -> str:
     shown_run, shown_file = (shlex.quote(visible(str(path))) for path in (run, exported))
     export = f"harness export {shown_run} --to {EXPORT_FORMAT}"
     score = f"harness score {shown_file} --benchmark {shlex.quote(visible(source))}"
-    by_hand = " Verdicts by hand are not carried over." if folder.overrides.exists() else ""
+    by_hand = " Manual verdicts are not carried over." if folder.overrides.exists() else ""
     return f"run `{export}`, then `{score}`; this requests no new replies.{by_hand}"
 
 

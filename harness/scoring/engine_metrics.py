@@ -287,7 +287,7 @@ def _metrics(total: Quantities, readings: Sequence[EngineReading], engine: str, 
     )
     waited = _mean([value > 0 for value in waiting])
     if waited is not None and waited > OFTEN:
-        remarks.append(f"requests were waiting in {waited:.0%} of the readings: the server is overloaded")
+        remarks.append(f"requests were queued in {waited:.0%} of the readings: the server is overloaded")
     full = [moment for moment in load if moment.is_full]
     return EngineMetrics(
         engine=engine,
@@ -438,7 +438,9 @@ def engines_beside(before: Side, after: Side) -> list[str]:
     if not sentences and old.own and new.own:
         pairs.append(("acceptance length", old.acceptance_length, new.acceptance_length))
     elif not sentences and old.acceptance_length and new.acceptance_length:
-        sentences.append("the acceptance length is not compared because others used a server, or a replica is missing")
+        sentences.append(
+            "the acceptance length is not compared because other clients used a server or a replica is missing"
+        )
     for name, first, second in pairs:
         if first and second is not None:
             values = f"{name} {second:.4g}, baseline {first:.4g}"

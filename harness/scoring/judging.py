@@ -111,7 +111,7 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.mute:
             return (
-                f"the judge {name} returned no verdicts at all on {which}, so the verdicts without the judge are kept. "
+                f"the judge {name} gave no verdicts at all on {which}, so the verdicts without the judge are kept. "
                 "To ask it again, repeat the `harness score` command"
             )
         return ""

@@ -302,7 +302,7 @@ def _unread(score: Score, model: str, grades: Iterable[Grade]) -> str:
     mark = next((grade.extracted or "" for grade in grades if grade.rule == UNREAD_CALL), "")
     mark = quoted(mark.removeprefix(f"{UNREAD_CALL}: "))
     return (
-        f"{lost.value:.1%} of the replies contain a call as plain text, such as {mark}, which counts as wrong: "
+        f"{lost.value:.1%} of the replies contain a call as plain text (such as {mark}) and count as wrong: "
         f"{calls_remedy(model)}; to list them, run `harness show RUN --why unread_call`"
     )
 

@@ -415,7 +415,7 @@ def check_ks(benchmark: str, ks: Sequence[int], fewest: int) -> None:
     """
     for k in ks:
         if not 1 <= k <= fewest:
-            has = f"some question has only {fewest}"
+            has = f"at least one question has only {fewest}"
             advice = f"use a k from 1 to {fewest}, or sample more" if fewest else "sample more"
             raise UsageError(
                 f"{visible(benchmark, MAX_LABEL_CHARS)}: pass@{k} needs {k} samples of every question, but {has}: "
@@ -440,15 +440,13 @@ def _warnings(score: Score, tallies: Tallies, cut_by: str) -> Iterator[ScoreWarn
     if score.n_missing and score.partial:
         low, high = in_percent(score.bounds.low), in_percent(score.bounds.high)
         what = "accuracy" if not score.points_of else "mean of points"
-        text = f"partial: {missing}; the {what} of the complete run lies between {low} and {high}%"
+        text = f"partial: {missing}; the {what} of the complete run is between {low} and {high}%"
         yield ScoreWarning("missing", text)
     elif score.n_missing:
         of = f"the {score.rounds} of {tallies.planned} rounds that are complete for all questions"
         how = "to sample the rest, repeat the run command"
         stored, bounds = sum(question.n for question in tallies.stored), _bounds(tallies.stored)
-        within = (
-            f"the {stored:,} stored samples show that the complete score lies between {in_percent(bounds.low)} and "
-        )
+        within = f"the {stored:,} stored samples show that the complete score is between {in_percent(bounds.low)} and "
         within += f"{in_percent(bounds.high)}%"
         yield ScoreWarning("missing", f"unfinished: the score covers {of}; {missing}: {how}; {within}")
     if score.points_of and score.accuracy is not None:

@@ -169,7 +169,7 @@ def test_what_must_be_equal_and_is_not_is_named(tmp_path: Path) -> None:
     score = Score.load(twin.benchmark("demo"))
     msgspec.structs.replace(score, graders=("rules/older",)).save(twin.benchmark("demo"))
     first, second = compare([base, other, twin], CompareOptions())
-    assert any("the data of the runs differ: " in warning for warning in first.decision.warnings)
+    assert any("the runs' data differ: " in warning for warning in first.decision.warnings)
     (unfinished,) = [warning for warning in first.decision.warnings if "the run other is unfinished" in warning]
     assert "To complete the run, repeat the `harness run` command" in unfinished
     assert not any("unfinished" in warning for warning in second.decision.warnings)
@@ -212,7 +212,7 @@ COLD = {"sampling": {"temperature": 0.0}}
         (({}, {"sampling": {"temperature": 0.6, "max_tokens": 99}}), long_reply, "stop", "sample one of them again"),
         (({}, {}), lambda *of: long_reply(*of)[:450], "length", "sample one of them again"),
         (({}, {"seed": 7}), long_reply, "stop", "answers from a cache"),
-        ((COLD, COLD | {"seed": 7}), long_reply, "stop", "At temperature 0 replies do not depend on the seed"),
+        ((COLD, COLD | {"seed": 7}), long_reply, "stop", "At temperature 0, replies do not depend on the seed"),
         # The twins: the same settings with other replies, parts of replies that no limit cut, and short replies.
         (({}, {}), lambda *of: f"Else: {long_reply(*of)}", "stop", ""),
         (({}, {}), lambda *of: long_reply(*of)[:450], "stop", ""),
@@ -381,7 +381,7 @@ def test_the_mean_of_several_benchmarks_has_a_line_and_a_p_value_of_its_own(tmp_
     done = harness(tmp_path, "compare", "base", "tuned")
     tail = done.out[done.out.index("mean of 2 benchmarks: tuned ") :]
     assert f"p {first.mean.p_sampling:.3f}  {first.mean.verdict}" in tail
-    assert tail.splitlines()[1] == "  each benchmark has the same weight, whether it has 20 or 30 questions"
+    assert tail.splitlines()[1] == "  all benchmarks have equal weight, whether they have 20 or 30 questions"
     # Missing samples leave no mean.
     grades_file = tuned.benchmark("sums").grades
     grades_file.write_text("".join(grades_file.read_text("utf-8").splitlines(keepends=True)[:-2]), encoding="utf-8")
@@ -400,7 +400,7 @@ def test_the_cells_of_two_steps_have_a_line_for_the_mean_over_their_benchmarks(t
         (tmp_path / f"cells/{name}.json").touch()
     done = harness(tmp_path, "compare", *names)
     assert done.out.count("mean of 2 benchmarks: ck-step_20 ") == 1
-    assert "has the same weight" not in done.out, "both have 30 questions"
+    assert "have equal weight" not in done.out, "both have 30 questions"
     # Wrong twin: one benchmark of the later step is left out.
     assert "mean of" not in harness(tmp_path, "compare", *names[:3]).out
 

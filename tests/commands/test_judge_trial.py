@@ -162,7 +162,7 @@ def test_a_judge_without_a_verdict_is_a_warning_before_the_run_and_an_exit_code_
         assert "the judge judge gave no verdict when it was tested on the right answer" in done.err
         scored = harness(tmp_path, "score", "out", "--judge", f"judge@{judge.base_url}")
         assert scored.code == 1
-        assert "was asked about 1 answer and returned no verdicts at all" in scored.err
+        assert "was asked about 1 answer and gave no verdicts at all" in scored.err
         folder = scored.err.partition("to read its replies, run `harness show ")[2].partition(
             "`. To ask it again, delete "
         )[0]

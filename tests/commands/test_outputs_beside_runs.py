@@ -215,7 +215,7 @@ def test_the_questions_of_the_benchmark_that_have_no_row_are_missing(tmp_path: P
     )
     assert [warning for warning in score.sentences if warning.startswith(missing)]
     assert (
-        "partial: 20 samples are missing; the accuracy of the complete run lies between 75.0 and 100.0%"
+        "partial: 20 samples are missing; the accuracy of the complete run is between 75.0 and 100.0%"
         in score.sentences
     )
     (stored,) = json.loads(command("score", half, "--benchmark", "demo", "--json").stdout)
@@ -300,7 +300,7 @@ def test_a_file_of_ids_alone_is_matched_by_them_with_a_warning(tmp_path: Path) -
     file, table = class_list(tmp_path, "name,no,response\nA,8,4\nB,7,3\nC,8,3\n")
     (score,) = harness.score(file, benchmark=str(table), id_key="no", workers=1)
     assert (score.n_correct, score.n_samples) == (2, 3)
-    assert any("matched with questions only by ID" in warning for warning in score.sentences)
+    assert any("matched to questions only by ID" in warning for warning in score.sentences)
     kept = grades.read(imported_at(file).benchmark("table"))
     assert [(grade.question_id, grade.verdict) for grade in kept] == [
         ("8", "correct"),

@@ -185,7 +185,7 @@ def test_a_judging_that_has_not_ended_is_named_though_the_rules_in_force_are_equ
     for pair, which in (((stopped, run), "the run"), ((run, stopped), "the baseline")):
         (warning,) = grading_warnings(*pair)
         assert which in warning
-        assert ("returned no verdicts at all" if ended else "is incomplete") in warning
+        assert ("gave no verdicts at all" if ended else "is incomplete") in warning
 
 
 def test_scores_of_former_versions_name_the_judge_where_it_decided() -> None:

@@ -47,7 +47,7 @@ def test_what_an_extension_would_do_is_refused_in_a_sentence(core: Path, tmp_pat
     for line, sentence in (
         ("export run --to trl", "--to trl: unknown format"),
         ("score run --track wandb", "--track wandb: unknown tracker"),
-        ("score run --on ray", "--on ray: no extension for clusters is installed"),
+        ("score run --on ray", "--on ray: no cluster extension is installed"),
     ):
         done = command(core, tmp_path, *line.split())
         assert (done.returncode, done.stderr.count("\n"), sentence in done.stderr) == (2, 1, True), done.stderr

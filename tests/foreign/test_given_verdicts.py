@@ -216,7 +216,7 @@ DAMAGED: list[tuple[str, Any, Mapping[str, str], str]] = [
     ("t.json", {"a": True, "b": "perhaps"}, {}, "t.json:b: 'verdict' must be a verdict, found 'perhaps'"),
     ("t.json", {"a": True, "b": {"c": 1}}, {"tool": "verdicts"}, "t.json:b: .* found {'c': 1}"),
     ("t.json", {}, {"tool": "verdicts"}, "must contain a JSON object with verdicts"),
-    ("t.json", {**SWE, "unresolved_ids": ["a"]}, {}, r"unresolved_ids\[0\]: 'a' is also at .*resolved_ids\[0\]"),
+    ("t.json", {**SWE, "unresolved_ids": ["a"]}, {}, r"unresolved_ids\[0\]: 'a' also appears at .*resolved_ids\[0\]"),
     ("t.json", {**SWE, "error_ids": "b"}, {}, "error_ids must be a list of ids"),
     ("t.json", {**SWE, "resolved_ids": [None, "a"]}, {}, r"resolved_ids\[0\] has no task id"),
     ("t.json", {**SWE, "total_instances": 500}, {}, "total_instances is 500, but the lists contain 2 instances"),

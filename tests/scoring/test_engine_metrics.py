@@ -220,7 +220,7 @@ def test_the_load_is_that_of_all_endpoints_and_speed_counts_at_full_load_only() 
     assert made.waiting_share < 0.5
     full = of(busy)
     assert (full.running, full.waiting, full.waiting_share) == (8.0, 4.0, 1.0)
-    assert "requests were waiting in 100% of the readings: the server is overloaded" in full.remarks
+    assert "requests were queued in 100% of the readings: the server is overloaded" in full.remarks
     assert len(load_plots(moments(busy))) == 2
     assert max(len(plot.rows) for plot in load_plots(moments(tail))) <= 2 * MOMENTS.stop
     assert load_plots(moments(busy[:2])) == []
@@ -286,7 +286,7 @@ def test_two_runs_are_compared_at_one_load_only_and_with_an_interval_where_repli
     by_page = engines_beside(side(4.0, error=None), side(3.0))[1]
     assert by_page.startswith("acceptance length 3, baseline 4: ratio 0.750 (its")
     why, speed = engines_beside(side(4.0, error=None, own=False), side(3.0, error=None))
-    assert ("acceptance" in speed, "others used a server" in why) == (False, True)
+    assert ("acceptance" in speed, "other clients used a server" in why) == (False, True)
     assert engines_beside(side(4.0), side(3.0, 64)) == [
         "the engine metrics are not compared because the load differs (up to 64 requests in flight, baseline 8)"
     ]

@@ -88,7 +88,7 @@ def test_which_samples_a_score_covers_and_between_which_bounds_it_lies(
 def test_a_score_of_complete_rounds_says_between_which_bounds_all_stored_samples_put_it() -> None:
     sentence = score_benchmark(*graded(q1="cc..", q2="wcc.", q3=".w.."), 4).sentences[0]
     assert "1 of 4 rounds" in sentence
-    assert sentence.endswith("the 6 stored samples show that the complete score lies between 33.3 and 83.3%")
+    assert sentence.endswith("the 6 stored samples show that the complete score is between 33.3 and 83.3%")
 
 
 def test_grades_that_are_none_of_the_plan_or_come_again_are_left_out() -> None:
