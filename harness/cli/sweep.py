@@ -62,8 +62,8 @@ def _says_how_to_go_on() -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         stop.add_note(
-            f"stopped by {stopped_by(stop).name}. Stored results are kept; to write the tables, run the same command "
-            f"again. Resume with: {Terminal().resume_command}"
+            f"stopped by {stopped_by(stop).name}. Stored results are kept, and resuming writes the tables. "
+            f"Resume with: {Terminal().resume_command}"
         )
         raise
 

@@ -370,7 +370,7 @@ def test_a_run_or_baseline_whose_score_leaves_samples_out_is_refused(tmp_path: P
     """Not scored, scored before its last samples, or before those that only a shard holds. No decision is written."""
     sums(tmp_path, 10)
     steps = {
-        "is not scored": ("1",),
+        "has not been scored": ("1",),
         "was scored before 10 samples": ("2",),
         "was scored before 5 samples": ("3", "--shard", "2/2"),
     }
