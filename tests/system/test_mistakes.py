@@ -111,7 +111,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("score A/demo/samples.jsonl", "samples.jsonl is a file inside a run folder; use the folder /"),
         ("score A/manifest.json", "manifest.json is a file inside a run folder; use the folder /"),
         ("report A/demo/samples.jsonl", "samples.jsonl is a file inside a run folder; use the folder /"),
-        ("sweep A/manifest.json", "A/manifest.json is a file of the run /"),
+        ("sweep A/manifest.json", "A/manifest.json belongs to the run /"),
         ("sweep hot.yaml --dry-run", "unknown key 'temperature'. Known keys: name, extends, out, suite, run,"),
         ("sweep several.yaml --dry-run", "several.yaml:1: unknown key 'model'. Did you mean models?"),
         ("run demo --out taken", "taken is neither a run folder nor empty (it contains notes.txt). Choose a new"),
