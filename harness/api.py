@@ -259,7 +259,7 @@ def compare(runs: Sequence[Run | RunFolder | FilePath], **options: Unpack[Compar
     runs: runs, run folders, or scored outputs of other tools. baseline: run that the others are compared with; by
     default, for each benchmark, the first run that includes it. Returns a list with one item per benchmark for each run
     other than the baseline. The list's `uncompared` attribute contains a sentence for each benchmark on which no two
-    runs could be compared. An item's `decision` contains the verdicts, the intervals of the difference, and the
+    runs could be compared. An item's `decision` contains the verdicts, the intervals for the difference, and the
     p-values (how likely such a large difference is by chance), corrected for the number of comparisons by Holm's
     method. Its `settings` lists the settings that differ. Raises `UsageError` or `StoreError`.
 

@@ -171,7 +171,7 @@ def get_repetition_penalty_reward(ngram_size: int, max_penalty: float) -> Reward
     An n-gram is `ngram_size` words in a row. Source: arXiv:2502.03373, C.2. Raises `UsageError`.
     """
     if max_penalty > 0:
-        raise UsageError("expected a penalty of 0 or below", field="max_penalty", value=max_penalty)
+        raise UsageError("expected a penalty of at most 0", field="max_penalty", value=max_penalty)
     if ngram_size < 1:
         raise UsageError("expected at least 1 word", field="ngram_size", value=ngram_size)
 

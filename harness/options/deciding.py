@@ -26,7 +26,7 @@ class CompareOptions(Margin):
     """The baseline of a comparison, and the loss that matters."""
 
     baseline: Annotated[Path | None, Option()] = None
-    """Run to compare all others with. Default: for each benchmark, the first run that includes it."""
+    """Run to compare all other runs with. Default: for each benchmark, the first run that includes it."""
 
 
 class CompareCommand(CompareOptions, CommandOptions):
@@ -131,7 +131,7 @@ class PlanBasis(Margin):
     """The margin of a planned comparison, the accuracy of the model, and the prices of tokens."""
 
     accuracy: Annotated[float | None, Option(above=0, below=100, kind=POINTS)] = None
-    """Your model's accuracy in %, if there is no run. The spread of published runs is scaled to this accuracy."""
+    """Your model's accuracy in %, if you have no run. The spread of published runs is scaled to this accuracy."""
     prices: Annotated[str | None, Option(metavar="IN,OUT", kind=PRICES)] = None
     """USD per million prompt and completion tokens, such as 0.5,2. Default: the run's prices."""
     recovery: Annotated[float | None, Option(least=50, below=100, kind=POINTS)] = None

@@ -190,7 +190,7 @@ class GradeOptions(Options):
     tools: Annotated[Any, Option(metavar="JSON", kind=TOOLS)] = ()
     """Tools offered to the model, for --kind calls: a list of {"name", "description", "parameters"}."""
     grader: Annotated[str, Option(metavar="MODULE:FUNCTION")] = "rules"
-    """Your own verifier, to use instead of the built-in rules. Default: rules."""
+    """Custom verifier to use instead of the built-in rules. Default: rules."""
     whole_reply: Annotated[bool, Option()] = False
     """Grade the whole reply instead of an extracted answer, like `whole_reply: true` in a card."""
     deadline: Annotated[float, Option(above=0, below=MAX_DEADLINE_SECONDS)] = DEADLINE_SECONDS

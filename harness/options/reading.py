@@ -50,7 +50,7 @@ class ShowCommand(CommandOptions):
     """Show samples on which a second grader disagrees."""
     why: Annotated[str | None, Option(metavar="RULE|SIGN")] = None
     """Show samples graded by this rule, or samples whose calls have this sign: call, fits, no_json, schema,
-    unknown_name, unread_call, cut_call, same_id.
+    unreadable_schema, unknown_name, unread_call, cut_call, same_id.
     """
     grep: Annotated[str | None, Option(metavar="TEXT")] = None
     """Show samples that contain TEXT. Lowercase letters also match uppercase letters."""
