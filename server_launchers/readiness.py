@@ -72,14 +72,14 @@ def _check_listed(client: httpx.Client, model: str) -> str:
     answer = client.get("/v1/models")
     # A server of ours would know the key: another program has taken the port.
     if answer.status_code == 401:
-        raise Foreign("it rejects our key (401)")
+        raise Foreign("it rejected our key (401)")
     if answer.status_code != 200:
         raise NotReady(f"/v1/models returned {answer.status_code}")
     try:
         names = [str(entry["id"]) for entry in answer.json()["data"]]
     # A list of another form comes from another program, and waiting would not change it.
     except (ValueError, KeyError, TypeError):
-        raise Foreign("its /v1/models is not an OpenAI-compatible list") from None
+        raise Foreign("its /v1/models page is not an OpenAI-compatible list") from None
     if not model and names:
         return names[0]
     if model not in names:
@@ -108,6 +108,6 @@ def _check_token(client: httpx.Client, model: str) -> None:
     except (ValueError, KeyError, IndexError, TypeError):
         form = visible(answer.headers.get("content-type", "no content type"), 80)
         raise NoCompletion(
-            f"the first request (POST {answer.request.url.path} without `stream`) returned no JSON completion, but "
-            f"{form}: {text}"
+            f"the first request (POST {answer.request.url.path} without `stream`) returned {form} instead of a "
+            f"JSON completion: {text}"
         ) from None

@@ -120,10 +120,10 @@ def remarks(spec: ServerSpec) -> list[str]:
     sentences = [f"cannot be started here: {why}"] if why else []
     engine = table.engine_of(spec)
     if engine.assumed_version and spec.extra_flags and (why or spec.docker or spec.engine_version):
-        sentences.append("not all flags after ` -- ` are checked, because the engine is not installed here")
+        sentences.append("some flags after ` -- ` cannot be checked, because the engine is not installed here")
     is_told = spec.device or spec.devices is not None or accelerators.find(engine.runs_on(spec)).ids
     if engine.devices == "named" and _engine_processes(spec) > 1 and not is_told:
-        sentences.append(f"the {spec.dp} replicas get no devices, because none were found: set their `device` kind")
+        sentences.append(f"no devices were found for the {spec.dp} replicas: set the kind of `device` to use")
     idle = _idle_devices(spec, engine)
     if idle:
         sentences.append(f"idle: {count_noun(len(idle), 'device')} ({', '.join(idle)})")

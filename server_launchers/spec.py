@@ -182,9 +182,13 @@ class ServerSpec(Options):
             raise UsageError("expected a name of 1 to 80 letters, digits, dots, dashes and underscores", field="name")
         devices = self.devices or ()
         if twice := [name for name in dict.fromkeys(devices) if devices.count(name) > 1]:
-            raise UsageError(f"{', '.join(twice)} is named more than once: name each device once", field="devices")
+            raise UsageError(
+                f"{', '.join(twice)} is listed more than once: list each device only once", field="devices"
+            )
         if self.api_key_env is not None and not _VARIABLE.match(self.api_key_env):
-            raise UsageError("give the name of an environment variable with the key, not the key", field="api_key_env")
+            raise UsageError(
+                "expected the name of an environment variable that contains the key, not the key", field="api_key_env"
+            )
         if self.chat_template is not None and not self.chat_template.expanduser().is_file():
             raise UsageError("there is no such file", field="chat_template", value=self.chat_template)
         if self.python is not None and self.docker is not None:
@@ -198,11 +202,12 @@ class ServerSpec(Options):
             )
         if self.nodes > 1 and self.head_address is None:
             raise UsageError(
-                "several nodes need the address of node 0, as reachable from the other nodes", field="head_address"
+                "with several nodes, set this to an address of node 0 that the other nodes can reach",
+                field="head_address",
             )
         if self.nodes == 1 and self.head_address is not None:
             raise UsageError(
-                "it is only for several nodes: set the number of nodes (`nodes`) or leave this address out",
+                "this address is only for several nodes: set the number of nodes (`nodes`) or omit it",
                 field="head_address",
             )
 

@@ -283,7 +283,7 @@ class Request:
         elif self._response.until_closed:
             self._finish(cause)
         else:
-            self._finish(cause or "the connection was closed within the body")
+            self._finish(cause or "the connection was closed before the body was complete")
 
     def _finish(self, cut: str) -> None:
         """End the request with the reply that has come. cut: why its body ended early; "" if it did not."""
@@ -451,7 +451,7 @@ class Transport:
                 connection = await self._connect(server)
         except OSError as error:
             if limit.expired():
-                message = f"no connection to {server.address} within {seconds:g} s"
+                message = f"could not connect to {server.address} within {seconds:g} s"
                 raise RequestFailed("connect", message, sent=False) from None
             raise failure_to_connect(error, server.address, secrets_of(server.endpoint, self._secrets)) from None
         finally:

@@ -133,7 +133,7 @@ def _folder(own: str, xdg: str, below_home: str) -> Path:
         variable, folder = xdg, Path(os.environ.get(xdg, ""), Path(below_home).name)
     if folder.is_absolute():
         if not _is_open(folder):
-            raise UsageError(f"{variable}: permission denied for {folder}; set it to another folder, or unset it")
+            raise UsageError(f"{variable}: permission denied for {folder}; set it to another folder or unset it")
         return folder
     with contextlib.suppress(RuntimeError):
         folder = Path.home() / below_home
@@ -177,5 +177,5 @@ def _stand_in() -> Path:
     except OSError:
         trusted = False
     if not trusted:
-        raise UsageError(f"HOME: no usable home folder, and {folder} is not private to this user; set HOME")
+        raise UsageError(f"HOME: there is no usable home folder, and {folder} is not private to this user; set HOME")
     return folder

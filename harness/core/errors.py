@@ -114,8 +114,8 @@ class OtherModel(StoreError):
 
     def __init__(self, difference: str) -> None:
         super().__init__(
-            f"{difference}Use the original server, or another run folder. "
-            f"To mix the samples of both and record it, set accept_server_change."
+            f"{difference}Use the original server or another run folder. "
+            f"To mix samples from both and record this, set accept_server_change."
         )
         self.difference = difference.strip()
 

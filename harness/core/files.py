@@ -114,7 +114,7 @@ def wait_for_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> None:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        with channel.waiting("another process that has locked a file that this process writes"):
+        with channel.waiting("another process to unlock a file that this process writes"):
             fcntl.flock(descriptor, kind)
 
 

@@ -85,7 +85,7 @@ class HiddenLimit(msgspec.Struct, frozen=True, kw_only=True):
         """The warning, such as `19 of 20 replies end at exactly 40 tokens and say stop: …`."""
         return (
             f"{self.n_at:,} of {count_noun(self.n_samples, 'reply', 'replies')} end at exactly {self.tokens:,} tokens "
-            "but report `stop`: the server may have its own limit and not report that it truncates replies"
+            "but report `stop`: the server may be truncating replies at its own limit without reporting it"
         )
 
 
@@ -108,7 +108,7 @@ class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"{self.n_at:,} of {count_noun(self.n_samples, 'sample')} ({share:.1%}) were truncated by the server "
             f"at {self.tokens:,} tokens although max_tokens was {self.max_tokens:,}: the server or provider has "
-            "a lower limit, so a larger max_tokens does not help"
+            "a lower limit, so raising max_tokens will not help"
         )
 
 

@@ -74,10 +74,10 @@ def prices_in(text: str) -> Prices:
         prompt, completion = map(float, text.split(","))
     except ValueError:
         raise ValueError(
-            "expected the prices of prompt and reply in USD per million tokens, such as 0.5,2 (not a price file)"
+            "expected prompt and reply prices in USD per million tokens, such as 0.5,2 (not a price file)"
         ) from None
     if not (0 <= prompt < math.inf and 0 <= completion < math.inf):
-        raise ValueError("expected two prices of 0 or more in USD per million tokens")
+        raise ValueError("expected two prices, each 0 or more, in USD per million tokens")
     return Prices(prompt, completion)
 
 

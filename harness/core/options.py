@@ -148,7 +148,7 @@ def _refuse_fraction(value: Any) -> Any:
     """Return `value`, a number of percentage points. Raises `ValueError` for a fraction, such as 0.02 for 2 points."""
     if isinstance(value, int | float) and 0 < value < MIN_POINTS:
         points = f"{100 * value:g} point{'' if 100 * value == 1 else 's'}"
-        raise ValueError(f"expected points, not a fraction: type {100 * value:g} for {points}")
+        raise ValueError(f"expected percentage points, not a fraction: enter {100 * value:g} for {points}")
     return value
 
 

@@ -93,7 +93,7 @@ class Spilled:
         try:
             return read_at(self._file.fileno(), size, begin)
         except OSError as error:
-            message = f"cannot read a temporary file back ({error.strerror}); set TMPDIR to a folder on another disk"
+            message = f"cannot read a temporary file ({error.strerror}); set TMPDIR to a folder on another disk"
             raise StoreError(message) from error
 
 

@@ -41,7 +41,7 @@ class TextForm:
 
 
 SHORT_NAME = TextForm(
-    r"[a-z0-9][a-z0-9._-]{0,79}", "at most 80 lowercase letters, digits and . _ -, starting with a letter or digit"
+    r"[a-z0-9][a-z0-9._-]{0,79}", "at most 80 lowercase letters, digits, or . _ -, starting with a letter or digit"
 )
 """A name of which a folder's name is made."""
 

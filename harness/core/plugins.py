@@ -43,10 +43,10 @@ KINDS: dict[Kind, str] = {
     "grader": "function(answer, question) that returns whether the answer is correct",
     "prompt": "mapping or `Prompt` with a template",
     "source": "function(address, split) that returns rows as mappings",
-    "launcher": "function(model) that returns a command line as a list of words, one of them with {port}",
-    "exporter": "function(benchmarks, folder) that writes files there and returns their paths; or an `Exporter`",
+    "launcher": "function(model) that returns a command line as a list of words, one of which contains {port}",
+    "exporter": "function(benchmarks, folder) that writes files there and returns their paths (or an `Exporter`)",
     "provider": "mapping that describes a hosted provider",
-    "tracker": "function(run: Tracked) that sends a scored run to a tracker and returns the address of its page",
+    "tracker": "function(run: Tracked) that sends a scored run to a tracker and returns its page URL",
 }
 """Kind of a plug-in → what it is. The group of its entry points is `harness.<kind>s`."""
 
@@ -177,7 +177,7 @@ def record(kind: Kind, name: str, offered: object, model: type[M]) -> M:
         return offered
     if not isinstance(offered, Mapping):
         raise wrong_kind_error(kind, name, offered)
-    return validated(model, {"name": name, **offered}, f"the {kind} {visible(name, 100)!r} of a plug-in")
+    return validated(model, {"name": name, **offered}, f"the plug-in {kind} {visible(name, 100)!r}")
 
 
 def wrong_kind_error(kind: Kind, name: str, offered: object) -> UsageError:
@@ -202,7 +202,7 @@ def unknown_name_error(kind: Literal["exporter", "tracker"], noun: str, name: st
 def _unusable_error(kind: Kind, point: EntryPoint, why: str) -> UsageError:
     """The error to raise for a plug-in that cannot be used; it names the package."""
     return UsageError(
-        f"the {kind} {visible(point.name, 100)!r} of the package {visible(_package(point), 100)} cannot be used "
+        f"the {kind} {visible(point.name, 100)!r} from the package {visible(_package(point), 100)} cannot be used "
         f"({visible(point.value, 100)}): {why}"
     )
 
@@ -212,7 +212,7 @@ def _point(kind: Kind, name: str) -> EntryPoint | None:
     points = _points(kind).get(name, ())
     if len(points) > 1:
         packages = " and ".join(sorted(visible(_package(point), 100) for point in points))
-        raise UsageError(f"{packages} both offer a {kind} {visible(name, 100)!r}: uninstall one of them")
+        raise UsageError(f"{packages} both provide a {kind} named {visible(name, 100)!r}: uninstall one of them")
     return points[0] if points else None
 
 

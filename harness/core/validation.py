@@ -135,7 +135,7 @@ def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
     if may_show and ", found " not in complaint:  # A list of the wrong length is counted in the complaint.
         sentence += f", found {quoted(repr(first['input']))}"
     if first["type"] == "string_type" and isinstance(first["input"], bool):
-        sentence += " (YAML reads yes, no, on and off as true or false; quote the word)"
+        sentence += " (YAML reads yes, no, on and off as true or false; put the word in quotes)"
     if may_show and first["type"] in ("literal_error", "enum"):
         near = misspelt(str(first["input"]), re.findall(r"'([^']*)'", complaint))
         sentence += f".{near}" if near else ""

@@ -56,7 +56,9 @@ def scores_of(path: Path, address: str = "") -> dict[str, Any]:
     try:
         data = read_named(path, MAX_FILE_BYTES)
         if len(data) > MAX_FILE_BYTES:
-            raise UsageError(f"{path} is too large for an Every Eval Ever record; limit: {MAX_FILE_BYTES:,} bytes")
+            raise UsageError(
+                f"{path} is too large for an Every Eval Ever record; the limit is {MAX_FILE_BYTES:,} bytes"
+            )
         with localcontext():  # a score that is no number leaves its mark in the context
             return _content(codec.decode(data, dict[str, Any]), address)
     except OSError as error:
@@ -70,7 +72,7 @@ def scores_of(path: Path, address: str = "") -> dict[str, Any]:
 def _content(record: dict[str, Any], address: str) -> dict[str, Any]:
     """The content of the file of published scores. Raises any of the errors that `scores_of` turns into a sentence."""
     if not record["schema_version"].startswith("0."):
-        raise UsageError(f"schema_version is {quoted(record['schema_version'])}, expected 0.x for Every Eval Ever")
+        raise UsageError(f"schema_version is {quoted(record['schema_version'])}; expected 0.x for Every Eval Ever")
     about, library, results = record["source_metadata"], record["eval_library"], record["evaluation_results"]
     scores = [score for score in map(_score, results) if score is not None]
     times = Counter((score.row["benchmark"], score.row["metric"]) for score in scores)
@@ -84,7 +86,7 @@ def _content(record: dict[str, Any], address: str) -> dict[str, Any]:
     ]
     url = next((url for url in urls if url and url.startswith("https://")), None)
     if url is None:
-        raise UsageError("it has no https URL of its source; give the URL as the second argument")
+        raise UsageError("it has no https URL for its source; pass the URL as the second argument")
     return {
         "schema": 1,
         "source": {

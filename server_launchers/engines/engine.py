@@ -378,7 +378,8 @@ class Engine:
         if unknown := [flag for flag, name in flag_names(spec.extra_flags).items() if name in names]:
             other = ", or set `engine_version` to the version to start" if version else ""
             engine = f"{spec.engine} {version}".strip()
-            raise LaunchError(f"{engine} has no {', '.join(unknown)}: leave it out{other}")
+            them = "them" if len(unknown) > 1 else "it"
+            raise LaunchError(f"{engine} does not support {', '.join(unknown)}: omit {them}{other}")
 
     def assumed_facts(self, spec: ServerSpec) -> Facts:
         """Facts without asking the machine: the version that the spec names or that is assumed, and no devices."""

@@ -106,7 +106,7 @@ def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
         words += NEUTRAL_WORDS
     if spec.deterministic:
         if not since(version, DETERMINISTIC_SINCE):
-            raise LaunchError(f"SGLang {version} has no deterministic inference: use 0.5.6 or newer")
+            raise LaunchError(f"SGLang {version} does not support deterministic inference: use 0.5.6 or newer")
         words += ["--enable-deterministic-inference"]
     if spec.nodes > 1:
         words += ["--nnodes", str(spec.nodes), "--node-rank", str(spec.node_rank)]

@@ -99,7 +99,7 @@ def engine_of(spec: ServerSpec) -> Engine:
         if name in engine.takes or getattr(spec, name) == option.default:
             continue
         able = [engine_name for engine_name, other in every().items() if name in other.takes]
-        others = f"; {', '.join(able)} {'do' if len(able) > 1 else 'does'}" if able else ""
+        others = f"; it is supported by {', '.join(able)}" if able else ""
         raise UsageError(f"{spec.engine} does not support it{others}", field=name)
     if spec.dp_mode == "engine" and not engine.spreads:
         raise UsageError(
@@ -108,7 +108,7 @@ def engine_of(spec: ServerSpec) -> Engine:
             field="dp_mode",
         )
     if spec.router_python is not None and spec.dp_mode != "router":
-        raise UsageError("no router is started: set `dp_mode=router`, or leave this option out", field="router_python")
+        raise UsageError("no router is started: set `dp_mode=router`, or omit this option", field="router_python")
     return engine
 
 

@@ -138,11 +138,11 @@ def _environment(spec: ServerSpec, version: str, port: int) -> dict[str, str]:
     if spec.deterministic:
         if spec.device == "cpu":
             # vLLM 0.32 starts, reports itself healthy, and dies at the first request.
-            raise LaunchError("vLLM's deterministic kernels need a GPU: leave out `deterministic` on a CPU")
+            raise LaunchError("vLLM's deterministic kernels require a GPU: omit `deterministic` on a CPU")
         if not since(version, BATCH_INVARIANT_SINCE):
             raise LaunchError(
                 f"vLLM {version} has no batch-invariant kernels and would ignore `deterministic`: use 0.11.1 or "
-                "newer, or leave out `deterministic`"
+                "newer, or omit `deterministic`"
             )
         environment["VLLM_BATCH_INVARIANT"] = "1"
     if spec.node_address is not None:
@@ -157,7 +157,7 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
     engine_dp = spec.dp > 1 and spec.dp_mode == "engine"
     if engine_dp:
         if not since(version, DATA_PARALLEL_SINCE):
-            raise LaunchError(f"vLLM {version} has no data parallelism: leave out `dp_mode=engine`")
+            raise LaunchError(f"vLLM {version} does not support data parallelism: omit `dp_mode=engine`")
         words += ["--data-parallel-size", str(spec.dp)]
     if spec.nodes == 1:
         return words
@@ -173,8 +173,8 @@ def _parallel(spec: ServerSpec, version: str) -> list[str]:
         # One replica spans all nodes.
         if not since(version, NODES_SINCE):
             raise LaunchError(
-                f"vLLM {version} spreads one model over nodes only through Ray: start a Ray cluster, add "
-                "`-- --distributed-executor-backend ray` and leave out `nodes`. `nodes` requires vLLM 0.15"
+                f"vLLM {version} can spread one model over nodes only with Ray: start a Ray cluster, add "
+                "`-- --distributed-executor-backend ray` and omit `nodes`. `nodes` requires vLLM 0.15"
             )
         if spec.tp * spec.pp % spec.nodes:
             raise LaunchError(f"tp {spec.tp} x pp {spec.pp} devices cannot be spread evenly over `nodes` {spec.nodes}")

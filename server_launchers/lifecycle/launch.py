@@ -130,13 +130,13 @@ def launch(
     """
     if spec.api_key_env is not None and not os.environ.get(spec.api_key_env):
         raise LaunchError(
-            f"the environment variable {spec.api_key_env} (api_key_env) is missing or empty: set it to the key"
+            f"the environment variable {spec.api_key_env} (api_key_env) is unset or empty: set it to the key"
         )
     engine: Engine = table.engine_of(spec)
     facts = engine.actual_facts(spec)
     if spec.routed and engine.router.module not in facts.versions:
         raise LaunchError(
-            f"the environment of {facts.router_python} has no {engine.router.module}; {engine.router.install}"
+            f"{engine.router.module} is not in the environment of {facts.router_python}; {engine.router.install}"
         )
     listening = ports.free(spec.host, spec.port, replicas.ports_needed(spec))
     deployment = replicas.deploy(spec, engine, listening, facts)
@@ -258,7 +258,7 @@ def _free_name(spec: ServerSpec, stem: str) -> str:
     running = {server.name for server in servers.status() if server.running}
     if spec.name is not None:
         if spec.name in running:
-            raise LaunchError(f"a server called {spec.name} is running; stop it or choose another name")
+            raise LaunchError(f"a server named {spec.name} is already running; stop it or choose another name")
         return spec.name
     names = (stem if number == 1 else f"{stem}-{number}" for number in itertools.count(1))
     return next(name for name in names if name not in running)
@@ -369,7 +369,7 @@ def _refuse_silent(spec: ServerSpec, log: Path, silent: float, problem: NotReady
     """
     if silent > spec.start_timeout:
         answers = isinstance(problem, NoCompletion)
-        silence = "has responded without a completion" if answers else "is not ready and its log did not advance"
+        silence = "has not returned a completion" if answers else "is not ready, and its log has not advanced"
         limit = f"for {spec.start_timeout:g} s (start_timeout)"
         raise LaunchError(f"{spec.engine} {silence} {limit}: {problem}{_tail_text(log)}")
 

@@ -233,10 +233,10 @@ def naming_lock() -> Iterator[None]:
         # No O_TRUNC or O_EXCL: other starts hold this very file locked.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _UNTRUSTED, 0o600)
     except OSError as error:
-        raise LaunchError(f"cannot open the lock {path}: {error.strerror}; remove it if it is a link") from None
+        raise LaunchError(f"cannot open the lock file {path}: {error.strerror}; remove it if it is a link") from None
     try:
         if not _is_ours(os.fstat(descriptor)):
-            raise LaunchError(f"the lock {path} is not a regular file of this user: remove it")
+            raise LaunchError(f"the lock file {path} is not a regular file owned by this user: remove it")
         wait_for_lock(descriptor)
         yield
     finally:
@@ -285,7 +285,7 @@ def stop(name: str | None = None, *, all: bool = False) -> tuple[list[str], list
 
 def logs(name: str | None = None) -> list[Path]:
     """The log files of the server called `name` (or the only one), one per process; also of an ended server."""
-    return _only(name, "specify the server whose log to show").logs
+    return _only(name, "specify the server whose log you want to see").logs
 
 
 def _only(name: str | None, unnamed: str) -> ServerState:
@@ -293,9 +293,9 @@ def _only(name: str | None, unnamed: str) -> ServerState:
     recorded = status()
     fitting = [server for server in recorded if name in (None, server.name)]
     if len(fitting) != 1:
-        problem = unnamed if name is None else f"no server is called {name}"
-        names = ", ".join(server.name for server in recorded) or "none, because no server is running here"
-        raise LaunchError(f"{problem}; known: {names}")
+        problem = unnamed if name is None else f"there is no server named {name}"
+        names = ", ".join(server.name for server in recorded) or "none (no server is running here)"
+        raise LaunchError(f"{problem}; known servers: {names}")
     return fitting[0]
 
 
@@ -307,7 +307,7 @@ def end(server: ServerState) -> list[str]:
     server.guard.signal(signal.SIGTERM)
     seconds = SURE_SECONDS + server.grace
     deadline = time.monotonic() + seconds
-    with channel.waiting(f"the server {visible(server.name, 80)} to stop, which may take {seconds:.0f} s"):
+    with channel.waiting(f"the server {visible(server.name, 80)} to stop (this may take {seconds:.0f} s)"):
         while server.guard.alive():
             time.sleep(POLL_SECONDS)
             if time.monotonic() > deadline:
@@ -362,8 +362,8 @@ def make_folder(folder: Path) -> None:
         ) from None
     if stat.S_ISLNK(status.st_mode) or not _is_private(status):
         raise LaunchError(
-            f"the state folder {folder} is not safe: it is a link, belongs to another user, or is writable by others "
-            "(to fix this, use chmod 700); or set HARNESS_STATE to another folder"
+            f"the state folder {folder} is not safe: it is a link, belongs to another user, or is writable by "
+            "others; run chmod 700 on it, or set HARNESS_STATE to another folder"
         )
 
 
@@ -447,7 +447,7 @@ def log_cause(lines: Sequence[str], exit_code: int | None) -> str:
     for pattern, sentence in _CAUSES:
         if re.search(pattern, text):
             return sentence
-    ending = "for an unknown reason" if exit_code is None else f"it ended with {exit_in_words(exit_code)}"
+    ending = "the reason is unknown" if exit_code is None else f"it ended with {exit_in_words(exit_code)}"
     errors = [match[1] for match in _ERROR.finditer(text) if not _POINTS_ELSEWHERE.search(match[1])]
     if errors:
         # No meaning of the signal: SGLang kills itself by SIGKILL after any error.

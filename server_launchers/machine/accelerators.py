@@ -93,7 +93,7 @@ def slices(
         raise LaunchError(
             f"{replicas} x {per_replica} = {needed} devices are needed (replicas x devices per replica), "
             f"but only {len(pool)} are available ({', '.join(pool) or 'none'}); lower `tp`, `pp` or `dp`, choose "
-            "others with `devices`, or set `device=cpu` for a program that needs none"
+            "other devices with `devices`, or set `device=cpu` for a program that does not need any"
         )
     return [tuple(pool[index * per_replica : (index + 1) * per_replica]) for index in range(replicas)]
 

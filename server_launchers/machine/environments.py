@@ -108,7 +108,7 @@ def check_model(spec: ServerSpec) -> None:
     path = Path(spec.model).expanduser()
     if not path.exists():
         if path.is_absolute() or spec.model.startswith("."):
-            raise ModelError(f"there is no model at {path.absolute()}: correct the path, or give a Hub name")
+            raise ModelError(f"there is no model at {path.absolute()}: correct the path, or use a Hub name")
     # params.json is Mistral's own format, which has no config.json.
     elif path.is_dir() and not any((path / name).exists() for name in ("config.json", "params.json")):
         raise ModelError(f"the folder {path.absolute()} contains no model: it has neither config.json nor params.json")
@@ -148,7 +148,7 @@ def installed_version(argv: Sequence[str], program: Program) -> str | None:
         return None
     done = run_quietly((python, "-c", _STATE_VERSION, program.package))
     if done is None or done.returncode != 0:
-        raise LaunchError(f"the environment of {python} has no {program.package}; {program.install}")
+        raise LaunchError(f"{program.package} is not in the environment of {python}; {program.install}")
     return done.stdout.strip() or None
 
 

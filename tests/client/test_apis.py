@@ -342,4 +342,4 @@ def test_a_piece_of_a_call_for_no_block_is_refused_by_name(index: object) -> Non
     event = {"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta", "partial_json": "{}"}}
     got = read("messages", [f"data: {json.dumps(event)}\n\n".encode()], tool=True)
     assert isinstance(got, RequestFailed)
-    assert "a piece of partial_json for a block that has not started" in str(got)
+    assert "it continues a partial_json block that has not started" in str(got)

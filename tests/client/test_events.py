@@ -172,7 +172,7 @@ def test_a_reply_ends_when_its_body_does_and_never_before_its_latest_bytes() -> 
 
 def test_an_id_that_comes_back_among_others_is_that_of_another_reply() -> None:
     got = failure(b"".join(event(delta(content="x") | {"id": name}) for name in "abcda") + DONE)
-    assert "the stream contains a second reply, with another id: d and a" in got.message
+    assert "the stream contains a second reply with a different id: d and a" in got.message
 
 
 def test_what_has_come_of_a_reply_that_repeats_a_key_is_not_told() -> None:
@@ -192,7 +192,7 @@ def test_a_line_over_its_bound_is_refused_in_any_pieces(monkeypatch: pytest.Monk
     assert failure(long).kind == "malformed"
     assert failure(*(long[i : i + 1] for i in range(len(long)))).kind == "malformed"
     assert failure(b"data: 1\n" * 500 + b"\n").kind == "malformed"
-    with pytest.raises(RequestFailed, match="a line of the reply exceeds 1000 bytes"):  # before the line has ended
+    with pytest.raises(RequestFailed, match="a line in the reply exceeds 1000 bytes"):  # before the line has ended
         ReplyParser(CHAT, started=0.0, started_utc=1e9, max_body_bytes=MAX_BYTES).feed(long[:1500], 1.0)
 
 

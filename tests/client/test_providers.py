@@ -113,7 +113,7 @@ def test_an_address_that_names_another_api_is_refused(asked: API, named: API) ->
     if asked is named:
         assert provider.endpoint(url, None, api=asked.name).base_url == "http://h/v1"
     else:
-        with pytest.raises(UsageError, match=f"set api={named.name}, or remove the path's end"):
+        with pytest.raises(UsageError, match=f"set api={named.name}, or shorten the path"):
             provider.endpoint(url, None, api=asked.name)
     provider.endpoint(f"unix:/tmp{named.path}", None, api=asked.name)
 
@@ -222,7 +222,7 @@ def test_any_model_is_either_spelt_or_refused_in_a_sentence(name: str, model: st
             "deepseek-flash",
             "temperature",
             None,
-            "deepseek: deepseek-flash ignores temperature; leave out with `drop` (--drop temperature)",
+            "deepseek: deepseek-flash ignores temperature; to omit it, set `drop` (--drop temperature)",
         ),
         ("deepseek", "deepseek-flash", "temperature", "off", ""),
         ("anthropic", "claude-sonnet-4-5", "seed", None, "anthropic ignores seeds: "),
@@ -232,7 +232,7 @@ def test_any_model_is_either_spelt_or_refused_in_a_sentence(name: str, model: st
             "gpt-9",
             "top_k",
             "high",
-            "openai: gpt-9 may reject or ignore thinking=high; sending it anyway (no value is known)",
+            "openai: gpt-9 may reject or ignore thinking=high; sending it anyway (no known values)",
         ),
         ("groq", "qwen/qwen3-32b", "seed", None, ""),
     ],
@@ -267,11 +267,11 @@ def test_a_budget_of_thinking_stands_in_the_providers_own_field(
 
 
 def test_a_budget_that_nothing_takes_is_refused_not_dropped() -> None:
-    with pytest.raises(UsageError, match="field that limits the thinking of m; if you know one"):
+    with pytest.raises(UsageError, match="field to limit the thinking of m; if you know one"):
         providers.load("generic").spelling("m", thinking_tokens=2000, engine="llama.cpp")
     with pytest.raises(UsageError, match="at least 1024"):
         providers.load("anthropic").spelling("claude", thinking_tokens=1000)
-    with pytest.raises(UsageError, match=r"groq has no .*field that limits the thinking of m"):
+    with pytest.raises(UsageError, match=r"groq has no .*field to limit the thinking of m"):
         providers.load("groq").spelling("m", thinking_tokens=2000)
     both = providers.load("openrouter").spelling("a/b", thinking="on", thinking_tokens=2000)
     assert both.extra_body == {"reasoning": {"enabled": True, "max_tokens": 2000}}

@@ -133,7 +133,7 @@ def test_the_list_of_models_goes_through_the_tunnel(
     assert CREDENTIALS in tunnel.heads[0]
     assert KEY not in tunnel.heads[0]
     assert hosted.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    with pytest.raises(ServerError, match=rf"no trusted TLS connection to {HOST}:443 .*SSL_CERT_FILE"):
+    with pytest.raises(ServerError, match=rf"cannot make a trusted TLS connection to {HOST}:443 .*SSL_CERT_FILE"):
         list_models(endpoint)
 
 
@@ -181,10 +181,10 @@ def test_the_environments_proxy_serves_public_hosts_only(
 @pytest.mark.parametrize(
     ("proxy", "message"),
     [
-        ("http://user:geh#eim@127.0.0.1:3128", "percent-encode the password"),
+        ("http://user:geh#eim@127.0.0.1:3128", "percent-encode its password"),
         ("http://127.0.0.1:geheim", "has an invalid port"),
-        ("https://user:geheim@127.0.0.1:3128", "only http:// proxies are"),
-        ("socks5://127.0.0.1:1080", "only http:// proxies are"),
+        ("https://user:geheim@127.0.0.1:3128", "is not an http:// proxy"),
+        ("socks5://127.0.0.1:1080", "is not an http:// proxy"),
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_refused_without_its_password(

@@ -360,7 +360,7 @@ def test_a_dry_run_names_what_each_benchmark_would_cost(tmp_path: Path) -> None:
             ("--judge", "m", "--dry-run", "--also", "math-verify"),
             "--also: omit this option: --dry-run does not send or store anything",
         ),
-        (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two prices of 0 or more"),
+        (("--judge", "m", "--dry-run", "--prices", "1,-2"), "expected two prices, each 0 or more"),
         (("--prices", "1,2"), "prices: they are the judge's prices: specify the judge with --judge"),
     ],
 )
@@ -440,7 +440,7 @@ def test_a_reply_without_both_numbers_of_tokens_is_in_no_tokens_and_no_money(
     ("options", "sentence"),
     [
         ({"prices": (1, 2)}, r"prices: they are the judge's prices: .*judge=harness.Judge\(model=…\)"),
-        ({"judge": Judge(model="m"), "prices": (-1, 2)}, "expected two prices of 0 or more"),
+        ({"judge": Judge(model="m"), "prices": (-1, 2)}, "expected two prices, each 0 or more"),
     ],
 )
 def test_prices_that_are_no_judges_are_refused_in_python(

@@ -118,7 +118,7 @@ def of_lengths(most: int, reason: str) -> Answer:
 
 
 LIMITS = {
-    "stop": "replies end at exactly 40 tokens but report `stop`: the server may have its own limit",
+    "stop": "replies end at exactly 40 tokens but report `stop`: the server may be truncating replies at its own limit",
     "length": "were truncated by the server at 40 tokens although max_tokens was 8,000",
 }
 

@@ -100,7 +100,7 @@ def test_questions_that_may_not_be_shown_have_results_and_no_samples(tmp_path: P
     run = gsm8k(tmp_path / "run", settings={"publish_questions": False})
     written = harness.export([run, write_run(tmp_path / "b", varied())], "lm_eval", out=tmp_path / "out")
     assert [re.sub("_20.*", "", file.path.name) for file in written.files] == ["results", "samples_own"]
-    assert written.left_out["gsm8k"] == {"of questions whose authors ask not to publish them": 30}
+    assert written.left_out["gsm8k"] == {"of questions whose authors ask that they not be published": 30}
     assert "What is 7 + 1" not in written.files[0].path.read_text("utf-8")
 
 

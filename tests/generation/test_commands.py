@@ -52,7 +52,7 @@ def test_a_refused_key_names_no_other_variable(tmp_path: Path, harness: Command)
         words = run_words(data, "--base-url", server.base_url, "--samples", "1")
         refused = harness(*words, "--api-key-env", "PROVIDER_KEY", extra={"PROVIDER_KEY": "sk-wrong"})
     assert refused.code == 2
-    assert "the key was rejected: put the correct key, without quotes, into its" in refused.err
+    assert "the key was rejected: set its environment variable (see --api-key-env) to the correct key" in refused.err
     assert "(see --api-key-env)" in refused.err
     assert "OPENAI_API_KEY" not in refused.err
     assert "sk-wrong" not in refused.err
@@ -141,7 +141,7 @@ def test_answers_that_are_all_right_are_not_exact_after_a_few_rounds(tmp_path: P
     ("value", "message"),
     [
         *((value, "--target-error") for value in ("0", "70", "small", "nan")),
-        ("0.01", "--target-error 0.01: expected points, not a fraction: type 1 for 1 point"),
+        ("0.01", "--target-error 0.01: expected percentage points, not a fraction: enter 1 for 1 point"),
     ],
 )
 def test_a_target_that_is_no_number_of_points_is_refused(

@@ -294,7 +294,7 @@ def test_a_refused_field_is_named_with_what_leaves_it_out(
             said = str(run(settings, question_set(tmp_path, n_questions)).causes[0])
         except ServerError as error:
             said = str(error)
-    assert (f"(leave out with {left_out or ''}" in said.replace("`drop` (", "")) == (left_out is not None), said
+    assert (f"(omit with {left_out or ''}" in said.replace("`drop` (", "")) == (left_out is not None), said
 
 
 def test_another_model_behind_the_same_url_stops_the_run_and_its_reply_is_not_stored(tmp_path: Path) -> None:

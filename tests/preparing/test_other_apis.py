@@ -135,7 +135,7 @@ def test_a_prompt_that_an_api_cannot_carry_is_refused(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text(json.dumps({"id": "q", "prompt": turns, "answer": "4"}), encoding="utf-8")
     rows: dict[str, Any] = {"data": tmp_path / "q.jsonl", "id_key": "id", "question_key": "prompt"}
     with FakeServer(scripted(ANSWER)) as server:
-        with pytest.raises(UsageError, match="a system message that is not the first"):
+        with pytest.raises(UsageError, match="a system message that is not first"):
             harness.run(base_url=server.base_url, api="messages", out=tmp_path / "a", **rows)
         harness.run(base_url=server.base_url, api="responses", out=tmp_path / "b", canary=False, **rows)
         items = server.requests[-1].json["input"]

@@ -41,6 +41,6 @@ def test_what_is_cut_off_or_goes_on_is_refused() -> None:
         with pytest.raises(ValueError, match=message):
             pickled_text(part)
     cut = base64.b64encode(zlib.compress(data)[:-4]).decode()
-    for text, message in ((cut, "is truncated"), ("not base64!", "neither JSON nor base64")):
+    for text, message in ((cut, "is truncated"), ("not base64!", "neither JSON nor a base64")):
         with pytest.raises(ValueError, match=message):
             unpacked_text(text)

@@ -84,7 +84,7 @@ def test_long_tests_are_kept_once_in_the_cache_and_missed_in_a_sentence(tmp_path
     assert len(references.tests_of(question.references[0]).cases[1].input) == 50_000
     (stored,) = (tmp_path / "cache" / "tests").iterdir()
     stored.write_bytes(stored.read_bytes()[:-9])
-    with pytest.raises(UsageError, match="reads the benchmark's data again"):
+    with pytest.raises(UsageError, match="to reload the benchmark's data"):
         references.tests_of(question.references[0])
     asked(tmp_path, "livecodebench", problem(1, "2024-08-01", private_test_cases=packed(cases)))
     assert len(references.tests_of(question.references[0]).cases[1].input) == 50_000, "written again"
@@ -94,7 +94,7 @@ def test_long_tests_are_kept_once_in_the_cache_and_missed_in_a_sentence(tmp_path
     ("changes", "complaint"),
     [
         ({"private_test_cases": base64.b64encode(zlib.compress(pickle.dumps([1]))).decode()}, "more than text"),
-        ({"private_test_cases": "no tests"}, "neither JSON nor base64"),
+        ({"private_test_cases": "no tests"}, "neither JSON nor a base64"),
         ({"public_test_cases": "[]", "private_test_cases": "[]"}, "has 0 tests"),
         ({"public_test_cases": '[{"input": 1}]'}, "cannot be read"),
         ({"public_test_cases": None}, "must have text in `public_test_cases`"),

@@ -80,7 +80,7 @@ def test_a_score_of_programs_is_resumed_and_read_like_any_other(tmp_path: Path) 
         assert harness(tmp_path, "score", "run").code == 0
     assert run.benchmark("sums").grades.read_bytes() == before
     shown = harness(tmp_path, "show", "run", "io:1")
-    assert "the first failed test is number 2" in shown.out, shown.out + shown.err
+    assert "test 2 was the first to fail" in shown.out, shown.out + shown.err
 
 
 def test_without_a_sandbox_nothing_is_run_and_one_sentence_says_so(
@@ -121,7 +121,7 @@ def test_grade_runs_a_program_on_the_tests_of_a_person(tmp_path: Path) -> None:
     reply = "```\nprint(sum(map(int, input().split())))\n```"
     row = '{{"function": "f", "tests": ["assert f(1) == {}"]}}'
     function = "```\ndef f(x): return x + 1\n```"
-    shown = "the first failed test is number 1\ninput: f(1)\nexpected: assert f(1) == 3\ncame: 2"
+    shown = "test 1 was the first to fail\ninput: f(1)\nexpected: assert f(1) == 3\ncame: 2"
     for tests, response, verdict, part in (
         ('[{"input": "1 2", "output": "3"}]', reply, "correct", ""),
         ('[{"input": "1 2", "output": "4"}]', reply, "wrong", ""),

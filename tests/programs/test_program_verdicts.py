@@ -60,7 +60,7 @@ def test_the_first_failing_test_is_told_with_what_came(cell: SandboxCell) -> Non
     assert decision.failure is not None
     assert decision.failure.test == 2
     assert decision.failure.steps == (
-        "the first failed test is number 2",
+        "test 2 was the first to fail",
         "input: -1",
         "expected: 1",
         "came: 0\\n",

@@ -41,7 +41,7 @@ def test_flags_that_a_version_is_known_to_lack_are_named() -> None:
         ("0.11.0", "--moe-backend x", "--moe-backend:"),
     ):
         described = ServerSpec(engine="vllm", model="m", engine_version=version, extra_flags=tuple(flags.split()))
-        with pytest.raises(LaunchError, match=f"vllm {version} has no {named}") if named else nullcontext():
+        with pytest.raises(LaunchError, match=f"vllm {version} does not support {named}") if named else nullcontext():
             replicas.dry_run(described)
 
 
@@ -56,7 +56,7 @@ OWN = {"--port": "port", "--port=1": "port", "--served_model_name": "served_name
             for flag, field in OWN.items()
         ),
         ("--uds /s", "must use HTTP on their port"),
-        ("--no-such-flag", "has no --no-such-flag: leave"),
+        ("--no-such-flag", "does not support --no-such-flag: omit"),
         ("--max-loras 3 --no-lora --lora-hub.x=1 -O3 --seen -1", ""),
     ],
 )

@@ -200,7 +200,7 @@ def test_stop_never_signals_a_stranger_with_a_recorded_number() -> None:
 def test_a_second_server_of_a_name_is_refused_and_an_unnamed_one_is_numbered() -> None:
     with launch.launch(faulty()) as first, launch.launch(faulty()) as second:
         assert (first.name, second.name) == ("faulty", "faulty-2")
-        with pytest.raises(LaunchError, match="a server called faulty is running"):
+        with pytest.raises(LaunchError, match="a server named faulty is already running"):
             launch.launch(faulty(name="faulty"))
 
 
@@ -245,20 +245,21 @@ def test_an_interrupt_while_the_guard_begins_leaves_nothing(
     assert tagged(tag) == []
 
 
-NO_COMPLETION = r"has responded without a completion for 5 s \(start_timeout\): "
+NO_COMPLETION = r"has not returned a completion for 5 s \(start_timeout\): "
 
 
 @pytest.mark.parametrize(
     ("habit", "fields", "message"),
     [
         ("other-model", {}, r"the new server responds at \S+, but it serves other, not faulty: change its"),
-        ("silent", {"start_timeout": 1.0}, r"its log did not advance for 1 s \(start_timeout\)"),
+        ("silent", {"start_timeout": 1.0}, r"its log has not advanced for 1 s \(start_timeout\)"),
         ("never-ready", {"start_timeout": 5.0}, "/health answers 503"),
         # Long enough for a Python to start and listen on a busy machine: until then, the same limit holds its log.
         ("fails", {"start_timeout": 5.0}, NO_COMPLETION + "the first request returned 500: .*CUDA out of memory"),
         (
             *("streams", {"start_timeout": 5.0}),
-            NO_COMPLETION + r".*POST /v1/chat/completions without `stream`.* no JSON completion, but text/event-stream",
+            NO_COMPLETION
+            + r".*POST /v1/chat/completions without `stream`.* text/event-stream instead of a JSON completion",
         ),
         ("dies", {}, r"(?s)its log says: No module named .flash_attn.*last lines of .*No module named"),
         ("crashes", {}, r"signal 11 "),
@@ -267,9 +268,9 @@ NO_COMPLETION = r"has responded without a completion for 5 s \(start_timeout\): 
         (
             "",
             {"engine": "llama_cpp", "api_key_env": "NOT_SET"},
-            r"NOT_SET \(api_key_env\) is missing or empty",
+            r"NOT_SET \(api_key_env\) is unset or empty",
         ),
-        ("", {"engine": "vllm", "api_key_env": "EMPTY"}, r"variable EMPTY \(api_key_env\) is missing or empty"),
+        ("", {"engine": "vllm", "api_key_env": "EMPTY"}, r"variable EMPTY \(api_key_env\) is unset or empty"),
     ],
 )
 def test_a_start_that_fails_says_why_and_is_forgotten(
@@ -314,15 +315,15 @@ def test_a_server_that_ended_by_itself_is_remembered_with_its_exit_status_and_lo
 def test_stop_and_logs_name_the_servers_there_are_and_stop_needs_no_name_of_the_only_one() -> None:
     with launch.launch(faulty(name="one")), launch.launch(faulty(name="two")) as two:
         for ask, names, message in (
-            (servers.stop, ["three"], "no server is called three; known: one, two"),
-            (servers.stop, [], "specify the server to stop, or --all; known: one, two"),
-            (servers.logs, [], "specify the server whose log to show; known: one, two"),
+            (servers.stop, ["three"], "there is no server named three; known servers: one, two"),
+            (servers.stop, [], "specify the server to stop, or --all; known servers: one, two"),
+            (servers.logs, [], "specify the server whose log you want to see; known servers: one, two"),
         ):
             with pytest.raises(LaunchError, match=message):
                 ask(*names)
         die(two)
         assert servers.stop() == (["one"], [])
-    with pytest.raises(LaunchError, match="or --all; known: none, because no server is running here"):
+    with pytest.raises(LaunchError, match=r"or --all; known servers: none \(no server is running here"):
         servers.stop()
     with launch.launch(faulty(name="one")), launch.launch(faulty(name="two")):
         assert servers.stop(all=True) == (["one", "two"], [])

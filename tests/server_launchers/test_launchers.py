@@ -76,15 +76,23 @@ def test_a_spec_becomes_these_words(engine: str, fields: dict[str, Any], words: 
 @pytest.mark.parametrize(
     ("engine", "fields", "message"),
     [
-        ("vllm", {"dp": 4, "dp_mode": "engine", "engine_version": "0.7.3"}, r"vLLM 0\.7\.3 has no data parallelism"),
+        (
+            "vllm",
+            {"dp": 4, "dp_mode": "engine", "engine_version": "0.7.3"},
+            r"vLLM 0\.7\.3 does not support data parallelism",
+        ),
         *(
             (name, {"tp": 2, "dp": 2, **NODES}, r"separate servers: start one on each node .*`dp_mode=engine`")
             for name in engines_with("nodes")
         ),
-        ("vllm", {"deterministic": True, "device": "cpu"}, "need a GPU: leave out `deterministic` on a CPU"),
+        ("vllm", {"deterministic": True, "device": "cpu"}, "require a GPU: omit `deterministic` on a CPU"),
         ("vllm", {"deterministic": True, "engine_version": "0.11.0"}, r"0\.11\.0 has no batch-invariant kernels"),
-        ("sglang", {"deterministic": True, "engine_version": "0.4.9"}, r"0\.4\.9 has no deterministic inference"),
-        ("command", {"dp": 2, "extra_flags": ("./server",)}, r"need `\{port\}` in the command"),
+        (
+            "sglang",
+            {"deterministic": True, "engine_version": "0.4.9"},
+            r"0\.4\.9 does not support deterministic inference",
+        ),
+        ("command", {"dp": 2, "extra_flags": ("./server",)}, r"must contain `\{port\}`"),
         (
             "vllm",
             {"tp": 3, "devices": ("0", "1")},
@@ -145,12 +153,12 @@ def test_a_container_gets_names_of_secrets_and_the_local_model(tmp_path: Path, m
         ({"memory_fraction": float("nan")}, "memory_fraction", "a finite number"),
         ({"dp_mode": "ray"}, "dp_mode", "expected 'client', 'engine' or 'router'"),
         ({"environment": {"A": b"sk-123"}}, "environment", "expected NAME=VALUE"),
-        ({"nodes": 2}, "head_address", "several nodes need the address of node 0"),
+        ({"nodes": 2}, "head_address", "set this to an address of node 0"),
         ({"python": "p", "docker": "d"}, "docker", "use one of them"),
         ({"api_key_env": "sk-123"}, "api_key_env", "name of an environment variable"),
         ({"name": "../x"}, "name", "expected a name of 1 to 80"),
         ({"nodes": 2, "node_rank": 2, "head_address": "h"}, "node_rank", "the maximum is 1"),
-        ({"devices": ("0", "0", "1", "1")}, "devices", "0, 1 is named more than once"),
+        ({"devices": ("0", "0", "1", "1")}, "devices", "0, 1 is listed more than once"),
     ],
 )
 def test_an_impossible_spec_is_refused_by_its_field(fields: dict[str, Any], field: str, message: str) -> None:
@@ -328,7 +336,7 @@ def test_a_dry_run_says_that_replicas_of_a_program_get_no_devices(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     words = ("serve", "command", "m", "--dp", "2", *more, "--dry-run", "--", "python", "server.py", "--port", "{port}")
     done = harness(tmp_path, *words)
-    assert ("the 2 replicas get no devices" in done.out + done.err) == said
+    assert ("no devices were found for the 2 replicas" in done.out + done.err) == said
 
 
 def test_replicas_of_vllm_look_for_their_inner_ports_apart_from_each_other_and_from_the_servers() -> None:

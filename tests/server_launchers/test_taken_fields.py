@@ -68,12 +68,12 @@ def test_a_field_changes_what_is_started_or_is_refused(engine: EngineName) -> No
 @pytest.mark.parametrize(
     ("engine", "fields", "message"),
     [
-        ("vllm", {"threads": 3}, r"^threads: vllm does not support it; llama_cpp does$"),
+        ("vllm", {"threads": 3}, r"^threads: vllm does not support it; it is supported by llama_cpp$"),
         *(
             (engine, {"dp": 2, "dp_mode": "engine"}, "cannot run several replicas")
             for engine in ("llama_cpp", "transformers", "command")
         ),
-        ("vllm", {"head_address": "10.0.0.1"}, "head_address: it is only for several nodes"),
+        ("vllm", {"head_address": "10.0.0.1"}, "head_address: this address is only for several nodes"),
         ("vllm", {"dp": 2, "router_python": Path("python3")}, "router_python: no router is started: set `dp_mode"),
         ("vllm", {"device": "npu"}, "the engine vllm_ascend"),
     ],
@@ -104,4 +104,4 @@ def test_a_flag_that_the_engine_does_not_take_is_refused_by_its_name(words: str)
     output = f"{done.output}{done.exception}"
     assert done.exit_code != 0
     assert "dtype" in output
-    assert "llama_cpp does not support it; vllm, " in output
+    assert "llama_cpp does not support it; it is supported by vllm, " in output

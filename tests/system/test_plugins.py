@@ -130,7 +130,7 @@ def test_a_package_that_raises_at_import_is_one_sentence_where_it_is_used(tmp_pa
     for words in uses:
         done = harness(tmp_path, site, *words)
         assert done.code == 2, words
-        assert "of the package broken 1.0 cannot be used (broken:thing): RuntimeError: no\\x1b[31m luck" in done.err
+        assert "from the package broken 1.0 cannot be used (broken:thing): RuntimeError: no\\x1b[31m luck" in done.err
         assert "Traceback" not in done.err
         assert "\x1b[31m" not in done.err
 
@@ -141,7 +141,7 @@ def test_two_packages_of_one_name_are_told_apart_by_the_user(tmp_path: Path) -> 
         package(site, name, f"[harness.prompts]\nmine = {name}:P\n", "P = {'template': '{question}!'}\n")
     done = harness(tmp_path, site, "run", "demo", "--prompt", "mine", "--dry-run")
     assert done.code == 2
-    assert "one 1.0 and two 1.0 both offer a prompt 'mine': uninstall one of them" in done.err
+    assert "one 1.0 and two 1.0 both provide a prompt named 'mine': uninstall one of them" in done.err
 
 
 PROMPT, SOURCE = "[harness.prompts]\nx = odd:X\n", "[harness.sources]\nx = odd:X\n"
@@ -152,7 +152,7 @@ BY_PROMPT, BY_SOURCE = ("run", "demo", "--prompt", "x", "--dry-run"), ("run", "-
     ("points", "module", "words", "sentence"),
     [
         (PROMPT, "X = 5\n", BY_PROMPT, "found int"),
-        (PROMPT, "X = {'tempalte': 'a'}\n", BY_PROMPT, "the prompt 'x' of a plug-in"),
+        (PROMPT, "X = {'tempalte': 'a'}\n", BY_PROMPT, "the plug-in prompt 'x'"),
         (
             SOURCE,
             "def X(a, s):\n    return [1]\n",

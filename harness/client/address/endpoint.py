@@ -104,7 +104,7 @@ class Endpoint:
         except ValueError:  # its text may quote a part of a password as the port
             parts, port = urlsplit("http:"), 0
         if "," in (shown := address_shown(url)):
-            why = "expected a single address; repeat the option for several addresses (weights are not supported)"
+            why = "expected a single address; to use several, repeat the option (weights are not supported)"
             raise UsageError(why, field="base_url", value=shown)
         if parts.scheme not in ("http", "https", _SOCKET_SCHEME) or not parts.hostname or port == 0:
             why = "expected http://HOST[:PORT][/v1] with a port from 1 to 65535, https://… or unix:/PATH"
@@ -254,12 +254,14 @@ def proxy_for(endpoint: Endpoint) -> str | None:
         proxy = f"http://{proxy}"
     if not proxy.lower().startswith("http://"):
         raise UsageError(
-            f"the proxy {address_shown(proxy)} in the environment is not supported; only http:// proxies are: "
-            f"change {parts.scheme.upper()}_PROXY, or set NO_PROXY={parts.hostname}"
+            f"the proxy {address_shown(proxy)} from the environment is not an http:// proxy, so it is not "
+            f"supported: change {parts.scheme.upper()}_PROXY, or set NO_PROXY={parts.hostname}"
         )
     try:
         # Reading the port is what raises, as when a / in the password ends the host too early.
         _ = urlsplit(proxy).port
     except ValueError:
-        raise UsageError("the proxy URL in the environment has an invalid port; percent-encode the password") from None
+        raise UsageError(
+            "the proxy URL from the environment has an invalid port; percent-encode its password"
+        ) from None
     return proxy

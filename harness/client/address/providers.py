@@ -207,7 +207,7 @@ class Provider(Part):
         path = urlsplit(url if "://" in url else f"http://{url}").path.rstrip("/")
         named = next((one.name for one in APIS if path.endswith(one.path)), api)
         if named != api and not url.startswith("unix:"):
-            why = f"this address is for the API {named}, but api is {api}: set api={named}, or remove the path's end"
+            why = f"this address is for the {named} API, but api is {api}: set api={named}, or shorten the path"
             raise UsageError(why, field="base_url", value=address_shown(url))
         if self.hosted and "://" not in url and not parsed.local:  # a key in the clear, for a scheme that was left out
             base_url = base_url.replace("http://", "https://", 1)
@@ -229,7 +229,9 @@ class Provider(Part):
         sent = {name.lower() for name, _ in endpoint.headers}
         has_key = bool(endpoint.api_key or sent & {"authorization", self.address.key_header.lower()})
         if self.hosted and not endpoint.local and not has_key:
-            raise UsageError(f"{self.label} requires a key: set {variable}, or name another variable with api_key_env")
+            raise UsageError(
+                f"{self.label} requires a key: set {variable}, or specify another variable with api_key_env"
+            )
 
     def spelling(
         self,
@@ -248,7 +250,7 @@ class Provider(Part):
         shape = api_of(api)
         for field, value in (("thinking", thinking), ("thinking_tokens", thinking_tokens)):
             if value is not None and not shape.templated:
-                why = "it requires api=chat; in a raw prompt, write the model's own switch"
+                why = "it requires api=chat; in a raw prompt, use the model's own switch"
                 raise UsageError(why, field=field, value=value)
         length = next((rule.field for rule in self.max_tokens if rule.covers(model)), "max_tokens")
         switch = self._thinking_fields(model, api, thinking)
@@ -276,8 +278,8 @@ class Provider(Part):
             return levels[thinking] if thinking else {}
         if thinking in ("on", "off"):
             choices = f"expected {' or '.join(sorted(levels))}" if levels else "no supported value is known"
-            why = f"{self.name} cannot express it for {visible(model, 80)}: {choices}; "
-            raise UsageError(f"{why}set other request fields in extra_body", field="thinking", value=thinking)
+            why = f"{self.name} does not support this value for {visible(model, 80)}: {choices}; "
+            raise UsageError(f"{why}use extra_body for other request fields", field="thinking", value=thinking)
         like = next((name for name in levels if name not in ("on", "off", "none")), None)
         return {"reasoning_effort": thinking} if like is None else _replaced(levels[like], like, thinking)
 
@@ -301,7 +303,7 @@ class Provider(Part):
         fitting = [rule for rule in self.thinking_tokens if rule.covers(model, api) and rule.engine in (None, engine)]
         if not fitting:
             raise UsageError(
-                f"{self.name} has no known request field that limits the thinking of {visible(model, 80)}; "
+                f"{self.name} has no known request field to limit the thinking of {visible(model, 80)}; "
                 "if you know one, set it in extra_body",
                 field="thinking_tokens",
                 value=tokens,
@@ -334,15 +336,17 @@ class Provider(Part):
         for rule in self.ignored:
             names = [name for name in rule.parameters if name in parameters]
             if names and rule.holds(model, api, thinking):
+                it = "them" if len(names) > 1 else "it"
                 warnings.append(
-                    f"{self.name}: {visible(model, 80)} ignores {', '.join(names)}; leave out with {leaving_out(names)}"
+                    f"{self.name}: {visible(model, 80)} ignores {', '.join(names)}; to omit {it}, set "
+                    f"{leaving_out(names)}"
                 )
         if self.seed.field in parameters and self.seed.support != "supported":
-            does = "ignores seeds" if self.seed.support == "ignored" else "documents no seed"
-            again = "a retried sample will differ; set `seed=None` to send no seed"
+            does = "ignores seeds" if self.seed.support == "ignored" else "does not document a seed"
+            again = "a retried sample will differ; to send no seed, set `seed=None`"
             warnings.append(f"{self.name} {does}: {again}")
         if thinking not in (None, *(levels := self._levels(model, api))):
-            known = f"known values: {', '.join(sorted(levels))}" if levels else "no value is known"
+            known = f"known values: {', '.join(sorted(levels))}" if levels else "no known values"
             warnings.append(
                 f"{self.name}: {visible(model, 80)} may reject or ignore thinking={thinking}; sending it anyway "
                 f"({known})"

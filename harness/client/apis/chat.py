@@ -74,7 +74,7 @@ def event_of(value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
     notes = [NO_PLACE] if is_empty else []
     ours = [choice for choice in choices or () if _is_ours(choice, notes)]
     if len(ours) > 1:
-        raise BadEvent(f"{len(ours)} choices with index 0 in one event, expected one")
+        raise BadEvent(f"one event contains {len(ours)} choices with index 0; expected one")
     prompt_ids = value.get("prompt_token_ids")
     event = Event(
         choices=[_choice(choice, notes, begun=begun) for choice in ours],
@@ -111,7 +111,7 @@ def _is_ours(choice: object, notes: list[str]) -> bool:
     if index is None or (type(index) is int and index == 0):
         return True
     if type(index) is not int or index < 0:
-        raise BadEvent(f"a choice whose index is {json_kind(index)}")
+        raise BadEvent(f"the index of a choice is {json_kind(index)}")
     notes.append(MORE_CHOICES)
     return False
 
@@ -123,13 +123,13 @@ def _choice(choice: dict[str, Any], notes: list[str], *, begun: bool) -> Choice:
     """
     delta, message, text = choice.get("delta"), choice.get("message"), choice.get("text")
     if message is not None and (delta is not None or begun):
-        raise BadEvent("a choice has both a whole message and a delta")
+        raise BadEvent("a choice has both a full message and a delta")
     body = message if delta is None else delta
     if body is not None and type(body) is not dict and body != []:  # gateways written in PHP make [] of an empty object
         raise BadEvent(f"its message is {json_kind(body)}, not an object")
     reason = choice.get("finish_reason")
     if reason is not None and type(reason) is not str:
-        raise BadEvent(f"its finish_reason is {json_kind(reason)}")
+        raise BadEvent(f"its finish_reason is {json_kind(reason)}, not a string")
     return Choice(
         delta=None if body is None else _delta(body or {}, notes),
         finish_reason=reason,
@@ -356,7 +356,7 @@ class _CallsReader(ChoicesReader):
             position = len(self._calls)
             self._calls.append((call_id, name, [arguments]))
         elif position < 0:
-            raise BadEvent("a fragment of a call that has not started")
+            raise BadEvent("it continues a tool call that has not started")
         else:
             first_id, first_name, pieces = self._calls[position]
             pieces.append(arguments)

@@ -95,7 +95,7 @@ class _MessagesReader(ReplyParts):
         kind, text = ("text", delta.text) if isinstance(delta, _TextBlock) else ("thinking", delta.thinking)
         block = self._begun.get(value.index)
         if block is None or (block in _NAMES and block != kind):
-            raise BadEvent(f"a piece of {kind} for a block that has not started")
+            raise BadEvent(f"it continues a {kind} block that has not started")
         return self.added(_NAMES[kind], text, value.index)
 
     def event(self, value: dict[str, Any], _begun: bool) -> tuple[Event, list[str]]:
@@ -185,7 +185,7 @@ class _BlocksReader(_MessagesReader):
 
     def _keep(self, index: object, field: str, text: str) -> None:
         if type(index) is not int or index not in self._begun:
-            raise BadEvent(f"a piece of {field} for a block that has not started")
+            raise BadEvent(f"it continues a {field} block that has not started")
         self._pieces.setdefault((index, field), []).append(text)
 
     def event(self, value: dict[str, Any], begun: bool) -> tuple[Event, list[str]]:
@@ -237,7 +237,7 @@ def _prompt(messages: Sequence[Message], _text: str) -> dict[str, Any]:
     """Raises `ValueError` for a prompt that this API cannot carry."""
     prompt = prompt_of("system", "messages", messages, _turn)
     if odd := {each["role"] for each in prompt["messages"]} - {"user", "assistant"}:
-        raise ValueError(f"has a {min(odd)} message that is not the first message, which api=messages cannot send")
+        raise ValueError(f"has a {min(odd)} message that is not first; api=messages cannot send such a prompt")
     return prompt
 
 

@@ -146,7 +146,7 @@ class _ResponsesReader(ReplyParts):
         odd, delta = self._compared([last, done])
         names = (response.get("id"), response.get("model"))
         if odd and self.id and names[0] and self.id != names[0]:
-            raise BadEvent("its last event differs in id and text from the events before it")
+            raise BadEvent("its last event differs in id and text from the preceding events")
         odd = odd or any(old and new and old != new for old, new in zip((self.id, self.model), names, strict=True))
         self.named(self.id or names[0], self.model or names[1])
         if not self._has_refused:
@@ -170,7 +170,7 @@ class _ResponsesReader(ReplyParts):
             stated = [size[kind] for size in sizes if kind in size]
             odd = odd or len({*stated, *([n] if n else [])}) > 1
             if kind == _TEXT and n and stated and n not in stated and max(stated) > n:
-                raise BadEvent(f"its content has {n} characters in pieces but {max(stated)} as a whole")
+                raise BadEvent(f"its pieces contain {n} characters, but its full content contains {max(stated)}")
         last, done = (_joined(each) for each in wholes)
         is_twice = dense(last.content or "") == dense(done.content or "")
         for each, parts in zip((done, last), reversed(wholes), strict=True):  # the last word counts
@@ -194,7 +194,10 @@ class _ResponsesReader(ReplyParts):
             return None
         is_empty = not any(self._lengths.values()) and not _texts_of(objects_of(response.get("output")))
         if (_is_body(value) and status in _UNFINISHED) or (status == "incomplete" and is_empty):
-            return response.get("error") or {"message": f"the response is empty and {status}", "code": "server_error"}
+            return response.get("error") or {
+                "message": f"the response is empty (status: {status})",
+                "code": "server_error",
+            }
         return response.get("error")
 
 

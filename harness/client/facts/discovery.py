@@ -77,7 +77,7 @@ class Pages:
 
         left = self.due - time.monotonic()
         if left <= 0:
-            raise NoAnswer("reading the server pages took too long")
+            raise NoAnswer("reading the server's pages took too long")
         return min(PAGE_S, left / WHOLE_PAGE)
 
 
@@ -137,7 +137,7 @@ def _part_of_list(endpoint: Endpoint, path: str, pages: Pages) -> dict[str, Any]
     if not isinstance(part.get("data"), list):
         raise NoList(
             f"{endpoint.base_url}/models does not respond like an OpenAI-compatible server: "
-            f"{_quote_error(endpoint, page.body)}; check the port and path of base_url"
+            f"{_quote_error(endpoint, page.body)}; check the port and path in base_url"
         )
     return part
 
@@ -194,11 +194,11 @@ def _refusal(endpoint: Endpoint, path: str, page: Page) -> str:
     """The sentence for a page that answers with an error status, with what to do."""
     status, words = page.status, _quote_error(endpoint, page.body)
     if status in (401, 403):
-        cure = "no key was sent: set OPENAI_API_KEY, or name another variable with api_key_env"
+        cure = "no key was sent: set OPENAI_API_KEY, or specify another variable with api_key_env"
         if endpoint.api_key:
             cure = (
-                "the key was rejected: put the correct key, without quotes, into its environment variable "
-                "(see api_key_env)"
+                "the key was rejected: set its environment variable (see api_key_env) to the correct key, without "
+                "quotes"
             )
         return f"{endpoint.base_url} returned HTTP {status} ({words}); {cure}"
     if status == 404:

@@ -70,7 +70,7 @@ def read(client: httpx.Client, endpoint: Endpoint) -> EnginePage:
             said = f": {quote_safely(words, secrets)}" if words and page.status != 404 else ""
             why = why or f"HTTP {page.status}{said}"
         elif not page.whole or len(body) > MAX_PAGE_BYTES:
-            return EnginePage(why=f"the page is longer than {MAX_PAGE_BYTES >> 20} MiB or slower than {PAGE_S:g} s")
+            return EnginePage(why=f"the page exceeds {MAX_PAGE_BYTES >> 20} MiB or takes more than {PAGE_S:g} s")
         else:
             started = page.headers.get("process-start-time-unix", "")
             if not (metrics := parse(redact(body.decode("utf-8", "replace"), secrets), started)).why:
@@ -103,13 +103,13 @@ def parse(text: str, started: str = "") -> EnginePage:
         if ending == "_created" or prefix != engine:
             continue
         if (n := n + 1) > MAX_SAMPLES or len(labels_text or "") > MAX_LABELS_CHARS:
-            return EnginePage(why="the page has more series than any known engine")
+            return EnginePage(why="the page has more series than any known engine produces")
         labels = dict(_LABEL.findall(labels_text or ""))
         model = visible(_ESCAPE.sub(_unescaped, labels.pop("model_name", "")), MAX_LABELS_CHARS)
         series, key = samples[model, name], tuple(sorted(labels.items()))
         series[key] = value if series.get(key, value) == value else None
     if not engine:
-        return EnginePage(why="the page has no metrics of an engine")
+        return EnginePage(why="the page has no engine metrics")
     models: dict[str, dict[str, dict[str, float | None]]] = defaultdict(dict)
     for model in {model for model, _ in samples}:
         for quantity, names in ENGINES[engine].items():

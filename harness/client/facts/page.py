@@ -143,9 +143,9 @@ def _no_connection(error: Exception, endpoint: Endpoint, address: str) -> Server
         return ServerError(f"{address} does not support https ({cause}); if it uses http, set base_url={plain}")
     if _is_tls(error):
         trust = "set SSL_CERT_FILE to the certificate authorities to trust"
-        return ServerError(f"no trusted TLS connection to {address}: {cause}; {trust}")
+        return ServerError(f"cannot make a trusted TLS connection to {address}: {cause}; {trust}")
     # getaddrinfo's errors alone have negative numbers.
-    advice = "check the host in base_url" if "[Errno -" in cause else "check that it is running, and check the port"
+    advice = "check the host in base_url" if "[Errno -" in cause else "make sure that it is running, and check the port"
     return NoAnswer(f"no server answers at {address} ({cause}); {advice}")
 
 

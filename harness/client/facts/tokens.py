@@ -75,7 +75,7 @@ class Tokenizer:
         tokens: list[int] = self._ask(_TOKENIZE, body, _Tokens).tokens
         if not tokens:
             raise ServerError(
-                f"{self._endpoint.base_url} returned no tokens for a text, so it is not a {self._engine} server"
+                f"{self._endpoint.base_url} returned no tokens for nonempty text, so it is not a {self._engine} server"
             )
         return tokens
 

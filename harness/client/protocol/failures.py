@@ -192,7 +192,7 @@ def failure_of_status(
         target = quote_safely(headers.get("location", ""), secrets) or "no address"
         return RequestFailed(
             "refused",
-            f"HTTP {status}: redirects to {target}; redirects are not followed: use that address instead",
+            f"HTTP {status}: redirects to {target}, but redirects are not followed; use that address instead",
             status=status,
         )
     body = unpacked(body, headers, MAX_ERROR_BODY_BYTES)
@@ -205,7 +205,8 @@ def failure_to_connect(error: BaseException, address: str, secrets: Iterable[Sec
     """The failure for an error of the system in connecting to `address`."""
     cause = quote_safely((error.strerror if isinstance(error, OSError) else None) or str(error), secrets)
     if isinstance(error, ssl.SSLError):
-        message = f"no trusted TLS connection to {address}: {cause}; set SSL_CERT_FILE to the authorities to trust"
+        trust = "set SSL_CERT_FILE to the certificate authorities to trust"
+        message = f"cannot make a trusted TLS connection to {address}: {cause}; {trust}"
         return RequestFailed("refused", message)
     message = f"cannot connect to {address}: {cause or type(error).__name__}"
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
@@ -355,7 +356,7 @@ def refuse_compressed(headers: Mapping[str, str]) -> None:
     """
     encoding = headers.get("content-encoding", "").strip().lower()
     if encoding in _COMPRESSIONS:
-        raise RequestFailed("malformed", f"the response is compressed ({encoding}), although this was not requested")
+        raise RequestFailed("malformed", f"the response is compressed ({encoding}), but compression was not requested")
 
 
 def _plain(body: bytes) -> str:

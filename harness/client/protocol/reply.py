@@ -297,7 +297,7 @@ class Completion:
         if delta is None:
             return choice.text is not None and self._take(_TEXT, choice.text)
         if choice.text and choice.text != delta.content:  # Together states both, and they are the same
-            raise BadEvent("a choice and its message contain different texts")
+            raise BadEvent("the text of a choice differs from the text of its message")
         if delta.refusal:
             self._take(_REFUSAL, delta.refusal)
             self.note("refusal")
@@ -393,7 +393,7 @@ class Completion:
         if self.finish_reason is None:
             self.finish_reason = checked_name(reason, "finish_reason")
         elif reason != self.finish_reason:
-            raise BadEvent(f"a second finish reason: {quoted(self.finish_reason)}, then {quoted(reason)}")
+            raise BadEvent(f"it has two different finish reasons: {quoted(self.finish_reason)}, then {quoted(reason)}")
         else:
             self.note(SECOND_FINISH)
 
@@ -413,7 +413,9 @@ class Completion:
         """Raise `BadEvent` if an event with text has an id or a model that belongs to another reply."""
         if model and model != self._text_model:
             if self._text_model is not None:
-                raise BadEvent(f"text from two models in one stream: {quoted(self._text_model)} and {quoted(model)}")
+                raise BadEvent(
+                    f"the stream contains text from two models: {quoted(self._text_model)} and {quoted(model)}"
+                )
             self._text_model = checked_name(model, "model")
         if not reply_id or reply_id == self._text_id:
             return
@@ -423,7 +425,7 @@ class Completion:
             n_with_text_id = len(self.stamps) - self._stamps_before_text_id
             if n_with_text_id > 1 or self.finish_reason is not None or reply_id == self._first_id:
                 ids = f"{quoted(self._text_id)} and {quoted(reply_id)}"
-                raise BadEvent(f"the stream contains a second reply, with another id: {ids}")
+                raise BadEvent(f"the stream contains a second reply with a different id: {ids}")
             self.note(IDS_VARY)
         self._text_id, self._stamps_before_text_id = checked_name(reply_id, "id"), len(self.stamps)
 

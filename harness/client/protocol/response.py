@@ -179,7 +179,7 @@ class Response:
         if not b"http/".startswith(self._part[:5].lower()):
             self.broken = f"the first line is {_shown(self._part[:80].splitlines()[0])}"
         elif n_head + self._head_bytes > MAX_HEAD_BYTES:
-            self.broken = f"a head of more than {MAX_HEAD_BYTES} bytes"
+            self.broken = f"the headers exceed {MAX_HEAD_BYTES} bytes"
         elif found is not None:
             head, n_rest = self._part[:n_head].decode("latin-1"), len(self._part) - found.end()
             self._part.clear()
@@ -198,7 +198,7 @@ class Response:
         if status < 200 and status != 101:
             self._n_interim += 1
             if self._n_interim > MAX_INTERIM_HEADS:
-                self.broken = f"more than {MAX_INTERIM_HEADS} interim responses (status 1xx)"
+                self.broken = f"it has more than {MAX_INTERIM_HEADS} interim responses (status 1xx)"
             return
         values: dict[str, list[str]] = {}
         for line in lines:
@@ -237,9 +237,9 @@ class Response:
         stop = data.find(b"\n", at)
         self._part += data[at : stop if stop >= 0 else len(data)]
         if len(self._part) + self._head_bytes > MAX_HEAD_BYTES:
-            self.broken = f"a trailer of more than {MAX_HEAD_BYTES} bytes"
+            self.broken = f"the trailers exceed {MAX_HEAD_BYTES} bytes"
         elif self._step == "chunk end" and self._part.strip(b"\r"):
-            self.broken = "a chunk is longer than its stated size"
+            self.broken = "a chunk is longer than its declared size"
         if stop < 0 or self.broken:
             return len(data)
         line = bytes(self._part).rstrip(b"\r")

@@ -239,7 +239,7 @@ class ReplyParser:
         if cut:
             if not NO_END.isdisjoint(completion.notes):
                 raise self._fail(
-                    "cut", f"the reply broke off after a finish reason that did not end it ({quoted(cut)})"
+                    "cut", f"the reply was cut off after a finish reason that did not end it ({quoted(cut)})"
                 )
             completion.notes.append(f"cut after the finish reason: {quoted(cut)}")
         if self._state == "events" and not self.done:
@@ -312,7 +312,7 @@ class ReplyParser:
         if data:
             self._partial += data
             if len(self._partial) > MAX_EVENT_BYTES:
-                raise self._fail("malformed", f"a line of the reply exceeds {MAX_EVENT_BYTES} bytes")
+                raise self._fail("malformed", f"a line in the reply exceeds {MAX_EVENT_BYTES} bytes")
 
     def _read_lines(self, block: bytes) -> None:
         """Read whole lines. An event of a single data line, as nearly all are, is taken without splitting it.
@@ -350,7 +350,7 @@ class ReplyParser:
             self._is_error = False
             return
         if len(line) > MAX_EVENT_BYTES:
-            raise self._fail("malformed", f"a line of the reply exceeds {MAX_EVENT_BYTES} bytes")
+            raise self._fail("malformed", f"a line in the reply exceeds {MAX_EVENT_BYTES} bytes")
         if line.startswith(b"data:"):
             self._add_data(line[6:] if line[5:6] == b" " else line[5:])
         elif line.startswith(b"event:"):
@@ -365,7 +365,7 @@ class ReplyParser:
         elif self.finished:
             self._completion.note(LATE_BYTES)
         elif self._events:
-            raise self._fail("malformed", f"a line of the stream is not an event field: {self._quote(line)}")
+            raise self._fail("malformed", f"a line in the stream is not an event field: {self._quote(line)}")
         else:
             raise self._fail("malformed", f"not an event stream: {self._quote(line)}")
 
@@ -376,7 +376,7 @@ class ReplyParser:
         else:
             self._data += b"\n" + data
         if len(self._data) > MAX_EVENT_BYTES:
-            raise self._fail("malformed", f"an event of the reply exceeds {MAX_EVENT_BYTES} bytes")
+            raise self._fail("malformed", f"an event in the reply exceeds {MAX_EVENT_BYTES} bytes")
 
     def _dispatch(self, lines: bytearray) -> None:
         """Read the data of one event, which came in lines: `[DONE]` or a JSON object."""
@@ -485,7 +485,9 @@ class ReplyParser:
             # The fault lies in a rest that was cut off, so it is no fault of the server's.
             self._state, self._failure = "events", None
             if not self.finished:
-                raise self._fail("cut", f"the stream ended within an event ({quoted(cut) or 'cleanly'})") from None
+                raise self._fail(
+                    "cut", f"the stream ended in the middle of an event ({quoted(cut) or 'cleanly'})"
+                ) from None
 
     def _read_json(self, cut: str) -> None:
         """Read a reply that came as one JSON value instead of a stream. cut: why it ended early, else empty."""
@@ -515,8 +517,8 @@ class ReplyParser:
         if not self.n_bytes:
             return "cut", f"the reply is empty{f' ({quoted(cut)})' if cut else ''}"
         if self._state == "events" and not self._events and not cut:
-            return "malformed", "not an event stream: it contains no event"
-        how = quoted(cut) or ("its end marker came" if self.done else "the body ended cleanly")
+            return "malformed", "not an event stream: it contains no events"
+        how = quoted(cut) or ("its end marker was received" if self.done else "the body ended cleanly")
         return "cut", f"the reply ended without a finish reason ({how}, {len(self._completion.stamps)} token events)"
 
     def failure(self, kind: FailureKind, message: str) -> RequestFailed:
@@ -529,7 +531,7 @@ class ReplyParser:
 
     def _unbelievable(self, bad: BadEvent) -> RequestFailed:
         where: Unreadable = "body" if self._state == "json" else "stream"
-        return self._fail("malformed", f"an event of the reply is invalid: {bad}", unreadable=where)
+        return self._fail("malformed", f"an event in the reply is invalid: {bad}", unreadable=where)
 
     def _stated(self, error: object) -> RequestFailed:
         """The failure for an error that the reply states; the server's clock has gone on since its headers."""

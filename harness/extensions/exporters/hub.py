@@ -45,7 +45,7 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         if card is None or card.name not in TASKS or not isinstance(card.source, HubSource):
             reason = f"of benchmarks without a known leaderboard on the Hub ({', '.join(TASKS)})"
         elif score.accuracy is None or score.n_missing or score.n_questions != card.questions or own_data:
-            reason = "of an incomplete or changed benchmark, which no leaderboard accepts"
+            reason = "of an incomplete or changed benchmark (no leaderboard accepts these)"
         else:
             date, value = benchmark.manifest.created[: len("2026-01-31")], round(100 * score.accuracy.value, 10)
             notes = _notes(benchmark, card.name, score.accuracy)
@@ -61,7 +61,7 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         benchmark.left_out[reason] = len(benchmark.grades)
     if not files:
         reasons = dict.fromkeys(reason for benchmark in benchmarks for reason in benchmark.left_out)
-        raise UsageError(f"there is no result to export as hub, only samples {'; '.join(reasons)}", field="to")
+        raise UsageError(f"there are no results to export as hub, only samples {'; '.join(reasons)}", field="to")
     return files
 
 

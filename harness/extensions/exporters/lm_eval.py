@@ -53,7 +53,7 @@ def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
         if catalogue.may_publish(each.name, each.record.settings):
             files.append(_samples(each, out / sanitized / f"samples_{safe_name(each.name)}_{ending}.jsonl"))
         else:
-            each.left_out["of questions whose authors ask not to publish them"] = len(each.grades)
+            each.left_out["of questions whose authors ask that they not be published"] = len(each.grades)
     record = {
         **_of_tasks(benchmarks),
         "config": _config(benchmarks[0]),

@@ -165,7 +165,7 @@ def start(channel: int, _memory: int, packages: tuple[str, ...] = ()) -> subproc
         )
     except PermissionError as error:
         raise UsageError(
-            "bubblewrap cannot be started as another user because this root user lacks the capabilities: run "
+            "bubblewrap cannot be started as another user because this root user lacks the required capabilities: run "
             "the harness as a regular user, or choose another sandbox (docs/programs.md)"
         ) from error
 

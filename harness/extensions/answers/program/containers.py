@@ -68,8 +68,8 @@ class ContainerEngine:
         # The engine would read a name that begins with a dash as an option.
         if image.startswith("-"):
             raise UsageError(
-                f"expected an image name after {engine}:, such as {engine}:{IMAGE}; the name cannot begin with `-`; "
-                "nothing was executed",
+                f"expected an image name after {engine}:, such as {engine}:{IMAGE}; the name cannot begin with `-` "
+                "(nothing was executed)",
                 field="sandbox",
                 value=f"{engine}:{image}",
             )
@@ -88,7 +88,7 @@ class ContainerEngine:
         name, why = visible(self.image, 200), image.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise UsageError(
             f"{self.engine} cannot inspect the image {name} ({visible(why, 200)}): run `{self.engine} pull {name}`, or "
-            f"choose another image that contains python3, {self.engine}:IMAGE"
+            f"choose another image that contains python3 ({self.engine}:IMAGE)"
         )
 
     def _ask(self, path: str, *words: str) -> subprocess.CompletedProcess[bytes]:

@@ -103,10 +103,10 @@ class Interpreters(CallRunner):
         """
         cell = tried(self._maker, PACKAGES)
         if missing := [name for name in PACKAGES if name not in cell.packages]:
-            where = "run the harness as a user who has them, or choose an image that contains them"
+            where = "run the harness as a user who has them installed, or choose an image that contains them"
             raise UsageError(
-                f"{' and '.join(missing)} {are(len(missing))} not in the sandbox (Python {cell.version}): {where}, "
-                "tool=python,sandbox=docker:IMAGE",
+                f"{' and '.join(missing)} {are(len(missing))} not in the sandbox (Python {cell.version}): {where} "
+                "(tool=python,sandbox=docker:IMAGE)",
                 field="tool",
             )
         return {"sandbox": self.kind, "python": cell.version, "packages": cell.packages}

@@ -92,12 +92,12 @@ def written(text: str) -> str:
     try:
         value = codec.decode(text.encode("utf-8", "surrogatepass"), Any)
     except codec.DecodeError as error:
-        raise ValueError(f"the tests of a program must be JSON, such as {_WRITTEN}: {error}") from error
+        raise ValueError(f"a program's tests must be JSON, such as {_WRITTEN}: {error}") from error
     if isinstance(value, dict) and "style" in value:
         return reference_of(tests_of(text))
     row = {"tests": value} if isinstance(value, list) else value
     if not isinstance(row, dict):
-        raise ValueError(f"the tests of a program must be a JSON list or mapping, such as {_WRITTEN}")
+        raise ValueError(f"a program's tests must be a JSON list or mapping, such as {_WRITTEN}")
     try:
         return reference_of(_tests("", row)[1])
     except ValueError as error:
@@ -133,10 +133,10 @@ def _mbpp(text: str, row: Mapping[str, Any]) -> ReadRow:
     """The question and tests in a row of MBPP or MBPP+. Raises `ValueError`."""
     solution, listed = _text(row, "code", ""), row.get("test_list")
     if not (isinstance(listed, list) and listed and all(isinstance(test, str) for test in listed)):
-        raise ValueError(f"has no list of tests in `test_list`, found {quoted(repr(listed))}")
+        raise ValueError(f"must have a list of tests in `test_list`, found {quoted(repr(listed))}")
     name = _CALLED.search(str(listed[0]))
     if name is None:
-        raise ValueError(f"has a first test that does not call a function: {quoted(str(listed[0]))}")
+        raise ValueError(f"begins with a test that does not call a function: {quoted(str(listed[0]))}")
     plus = _text(row, "test", "")
     imports = row.get("test_imports") or []
     setup = "\n".join([*map(str, imports), _text(row, "test_setup_code", "")])
@@ -159,7 +159,7 @@ def _livecodebench(text: str, row: Mapping[str, Any]) -> ReadRow:
             raise ValueError(f"has a column {column!r} that {error}") from error
         cases += _decode(held, list[Case], column)
     if not 0 < len(cases) <= MAX_CASES:
-        raise ValueError(f"has {len(cases)} tests; 1 to {MAX_CASES} are allowed")
+        raise ValueError(f"has {len(cases)} tests; expected 1 to {MAX_CASES}")
     question = (
         f"### Question:\n{text}\n\n### Format: {_WITH_STARTER if starter else _WITHOUT_STARTER}\n"
         f"```python\n{starter or '# YOUR CODE HERE'}\n```\n\n### Answer: (use the provided format with backticks)\n\n"
@@ -173,7 +173,7 @@ def _tests(text: str, row: Mapping[str, Any]) -> ReadRow:
     listed, function = row.get("tests"), _text(row, "function", "")
     starter, solution, setup = (_text(row, column, "") for column in ("starter", "solution", "setup"))
     if not (isinstance(listed, list) and 0 < len(listed) <= MAX_CASES):
-        raise ValueError(f"has no list of 1 to {MAX_CASES} tests in `tests`, found {quoted(repr(listed))}")
+        raise ValueError(f"must have a list of 1 to {MAX_CASES} tests in `tests`, found {quoted(repr(listed))}")
     if all(isinstance(test, str) for test in listed):
         if not function:
             raise ValueError("has test code but no `function` for the program to define")
@@ -182,7 +182,7 @@ def _tests(text: str, row: Mapping[str, Any]) -> ReadRow:
         try:
             cases = msgspec.convert(listed, tuple[Case, ...])
         except msgspec.ValidationError as error:
-            raise ValueError(f"has tests that are neither code nor {{input, output}}: {error}") from error
+            raise ValueError(f"has tests that are neither code nor {{input, output}} pairs: {error}") from error
         tests = QuestionTests(style="calls" if function else "stdin", cases=cases, function=function)
     return text, msgspec.structs.replace(tests, starter=starter, solution=solution, setup=setup)
 
@@ -241,7 +241,7 @@ def unpacked_text(packed: str) -> str:
         reader = zlib.decompressobj()
         data = reader.decompress(base64.b64decode(packed, validate=True), MAX_TESTS_BYTES)
     except (binascii.Error, ValueError, zlib.error) as error:
-        raise ValueError(f"is neither JSON nor base64 of a zlib stream: {error}") from error
+        raise ValueError(f"is neither JSON nor a base64-encoded zlib stream: {error}") from error
     if not reader.eof:
         raise ValueError(f"is truncated, or unpacks to more than {MAX_TESTS_BYTES} bytes")
     return pickled_text(data)

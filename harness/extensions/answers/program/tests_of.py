@@ -109,8 +109,8 @@ def tests_of(reference: str) -> QuestionTests:
             if packed is not None:  # damaged: the next reading of the benchmark's data writes them again
                 path.unlink()
         raise UsageError(
-            f"the tests {tests.stored[:12]}… are missing from {path.parent} or damaged; `harness doctor` "
-            f"with `benchmark` reads the benchmark's data again"
+            f"the tests {tests.stored[:12]}… are damaged or missing from {path.parent}; to reload the "
+            f"benchmark's data, run `harness doctor` with `benchmark`"
         )
     cases, checks, setup = codec.decode(body, tuple[tuple[Case, ...], tuple[str, ...], str])
     return msgspec.structs.replace(tests, cases=cases, checks=checks, setup=setup, stored="")
@@ -121,7 +121,7 @@ def summary_of(reference: str) -> QuestionTests:
     try:
         return codec.decode(reference.encode("utf-8", "surrogatepass"), QuestionTests)
     except codec.DecodeError as error:
-        raise UsageError(f"the reference of a program contains no tests: {error}") from error
+        raise UsageError(f"a program's reference contains no tests: {error}") from error
 
 
 def shown(reference: str) -> str:

@@ -60,7 +60,7 @@ class Cluster:
         try:
             self._ray: Any = importlib.import_module("ray")
         except ImportError as error:
-            raise UsageError(f"on=ray needs the package ray: {install_line('ray')}") from error
+            raise UsageError(f"on=ray requires the ray package: {install_line('ray')}") from error
         address = (os.environ.get("RAY_ADDRESS") or "auto") if on == "ray" else on
         try:
             # Ray adds the folder that is current here to its workers' import path; `_task` enters the caller's.
@@ -136,7 +136,7 @@ class Cluster:
                 try:
                     ready, waiting = ray.wait(waiting, timeout=LOOK_SECONDS)
                     if self._is_lost():
-                        raise ConnectionError(f"its head node accepted no connection for {HEAD_SECONDS:.0f} s")
+                        raise ConnectionError(f"its head node has not accepted connections for {HEAD_SECONDS:.0f} s")
                 except Exception as error:  # Ray raises exceptions of many kinds here
                     raise ServerError(f"the Ray cluster stopped responding ({_last_line(error)})") from error
                 if time.monotonic() >= due:
@@ -162,7 +162,7 @@ class Cluster:
                 if ready:
                     watcher.standing(f"{len(results) - len(waiting)} of {len(results)} tasks have finished")
         if signals.caught is not None:
-            raise Interrupted("interrupted. Stored results are kept; the same command resumes.", signals.caught)
+            raise Interrupted("interrupted. Stored results are kept; to resume, run the same command.", signals.caught)
         for index in sorted(failed):
             raise failed[index]
         return results
@@ -176,7 +176,7 @@ def _task(work: Callable[..., Any], version: str, folder: str, arguments: tuple[
     """
     try:
         if version != (own := build()):
-            raise UsageError(f"the node has version {own}, the caller {version}: install the same version on both")
+            raise UsageError(f"the node has version {own}, but the caller has {version}: install the same version")
         try:
             os.chdir(folder)
         except OSError as error:

@@ -66,8 +66,8 @@ def run_on(on: str, options: RunOptions, watcher: Watcher) -> Outcome:
     warnings = [*merged.notes, *(note for benchmark in merged.benchmarks for note in benchmark.notes())]
     n_lost = stored.count() - n_before - sum(outcome.tally.finished for outcome in outcomes)
     if n_lost > 0:
-        samples = f"{count_noun(n_lost, 'sample')} of this session {are(n_lost)} from tasks that were lost later"
-        warnings.append(f"{samples}: they are stored, but missing from its counts of samples and tokens.")
+        samples = f"{count_noun(n_lost, 'sample')} of this session {are(n_lost)} from tasks that were later lost"
+        warnings.append(f"{samples}: they are stored, but its sample and token counts do not include them.")
     return _outcome_of_all(folder, outcomes, warnings, time.monotonic() - began)
 
 
@@ -102,7 +102,7 @@ def tools_of_node(fields: dict[str, Any], tools: dict[str, Any]) -> dict[str, An
     own = {name: tool.identity for name, tool in tools_of(RunOptions(**fields)).items()}
     if tools and own != tools:
         raise UsageError(
-            f"the sandbox ({visible(str(own), 400)}) differs from that of the first node ({visible(str(tools), 400)}); "
+            f"the sandbox ({visible(str(own), 400)}) differs from the first node's ({visible(str(tools), 400)}); "
             "install the same Python and packages on all nodes",
             field="tool",
         )
@@ -165,18 +165,20 @@ def check(options: RunOptions) -> RunOptions:
             raise UsageError("it cannot be used with `on`, because every shard has its own client", field=name)
     for url in options.base_url:
         if not (":" in url or Path(url).exists()):
-            raise UsageError("a server's name is only known on its node; use its address", field="base_url", value=url)
+            raise UsageError(
+                "a server's name is known only on its own node; use its address", field="base_url", value=url
+            )
     if options.base_url or options.provider:
         return options
     if address := os.environ.get("OPENAI_BASE_URL"):
         return RunOptions(**options.for_worker(), base_url=(address,))
-    raise UsageError("`on` needs an address that every node can reach: base_url or `provider`")
+    raise UsageError("`on` requires an address that every node can reach: set base_url or `provider`")
 
 
 def _folder(options: RunOptions) -> RunFolder:
     """The folder of the merged run. Raises `UsageError` if the options name neither it nor a model."""
     if options.out is None and options.model is None:
-        raise UsageError("`on` needs `model` or `out` to name the run folder")
+        raise UsageError("`on` requires `model` or `out` to name the run folder")
     return RunFolder(options.out) if options.out is not None else RunFolder.default(str(options.model))
 
 
