@@ -2,8 +2,8 @@
 
     python -m bench.grading [--shared FOLDER] [--math-verify PYTHON] [--quick]
 
-Prints processor time of grading the labelled rows, of `harness.grade` in a loop, and of long responses, each beside
-Math-Verify's; the agreement of each set of labelled rows; and the rows on which the two graders disagree.
+Prints processor time of grading the labeled rows, of `harness.grade` in a loop, and of long responses, each beside
+Math-Verify's; the agreement of each set of labeled rows; and the rows on which the two graders disagree.
 `--math-verify` (or MATH_VERIFY in the environment) names an interpreter that has the library; by default this one is
 tried. `--quick` leaves out the long responses. The grader's errors by set: `make bench WHAT=scoreboard`.
 """

@@ -188,7 +188,7 @@ class Benchmark:
                 reference = self.reference(rng, chances, now + deviations[:, -1 - night], now)
             falls = told.falls[:, night]
             at = simulation.moved(chances, accuracy - loss * falls + deviations[:, night])
-            played = self.night(rng, kind, at, reference, states.learnt())
+            played = self.night(rng, kind, at, reference, states.learned())
             verdict = np.where(played.failed, 0.0, np.where(played.passed, 1.0, math.nan))
             states.take(played.accuracy, played.variance, verdict)
             verdicts.append(verdict)
@@ -251,7 +251,7 @@ class Line:
         n_accepted = np.zeros(n)
         for night in range(NIGHTS):
             early = n_accepted < metrics.MIN_RUNS
-            known = stated.learnt(), free.learnt()
+            known = stated.learned(), free.learned()
             weights, level, doubts, n_known = (
                 np.where(early[:, None] if np.ndim(first) == 2 else early, first, second)
                 for first, second in (

@@ -697,7 +697,7 @@ def _holds(interval: stats.Interval | None, truth: float) -> bool:
     return interval is not None and interval.low <= truth <= interval.high
 
 
-LABELLED_PAIRS = {(True, True): 317, (False, False): 112, (False, True): 52, (True, False): 10}
+LABELED_PAIRS = {(True, True): 317, (False, False): 112, (False, True): 52, (True, False): 10}
 """(right by hand, right by its source) → pairs of a reply and its reference, from the tests, judge examples and issues
 of 45 public repositories. Each was judged by hand; these are the 491 of which the source itself states a verdict."""
 
@@ -708,13 +708,13 @@ of 45 public repositories. Each was judged by hand; these are the 491 of which t
     least=0.92,
     note="% in the raw interval",
 )
-def labelled_by_hand(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
+def labeled_by_hand(rng: np.random.Generator, repeats: int) -> Iterable[Row]:
     """As `judge_errors`, with real errors of real graders: runs of one sample of each question, drawn from
-    `LABELLED_PAIRS`. The note is how often the accuracy by hand lies in the raw interval. Both intervals are for new
+    `LABELED_PAIRS`. The note is how often the accuracy by hand lies in the raw interval. Both intervals are for new
     questions.
     """
-    kinds = np.array(list(LABELLED_PAIRS))
-    share = np.array(list(LABELLED_PAIRS.values()), float)
+    kinds = np.array(list(LABELED_PAIRS))
+    share = np.array(list(LABELED_PAIRS.values()), float)
     truth = float((share / share.sum())[kinds[:, 0]].sum())
     for n_questions, n_audits in ((30, 20), (198, 50), (198, 100), (500, 100), (500, 300)):
         hits = []

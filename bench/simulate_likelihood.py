@@ -4,7 +4,7 @@
 
 Each repeat draws the gaps of the tokens of G questions, with a part that a question's tokens share, and the base's
 second reading. Tails: of a normal distribution; of Student's t with 3 degrees of freedom; skew, where a few tokens are
-much less likely (a centred lognormal). Unequal: the questions' numbers of tokens are lognormal, too. A second table
+much less likely (a centered lognormal). Unequal: the questions' numbers of tokens are lognormal, too. A second table
 plays the line from gap to points: how often its band holds the difference that a further copy's samples show. Copies
 scatter around the line, all alike or in proportion to their gaps; half the variance of each difference is the base's,
 which all share. Near: the further copy's gap is at most a tenth of the largest.

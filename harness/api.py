@@ -136,7 +136,7 @@ def score(
     costs = JudgingCosts.of(prices=prices)
     _check_judge(judge)
     judge_prices = scoring.judge_prices(costs, judge, "judge=harness.Judge(model=…)")
-    trackers = scoring.trackers_named(score_options.track)  # a misspelt name is refused before the grading
+    trackers = scoring.trackers_named(score_options.track)  # a misspelled name is refused before the grading
     path = Path(source)
     scoring.check([path], score_options)
     scored = scoring.score(path, score_options, judge, Watcher(), prices=judge_prices)

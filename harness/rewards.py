@@ -117,7 +117,7 @@ def reasoning_steps_reward(completions: Sequence[Completion], **_columns: Any) -
 
 
 def len_reward(completions: Sequence[Completion], solution: Sequence[Any], **_columns: Any) -> list[float | None]:
-    """Return rewards that favour short answers: ½ − (length − shortest) / (longest − shortest) over the batch.
+    """Return rewards that favor short answers: ½ − (length − shortest) / (longest − shortest) over the batch.
 
     Lengths are in characters. A wrong answer gets at most 0. If all are equally long, each gets 0. Source: Kimi k1.5
     (arXiv:2501.12599), section 2.3.3.

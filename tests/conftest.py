@@ -96,7 +96,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 SHARED_DATA = Path(os.environ.get("HARNESS_SHARED", CHECKOUT.parent / "shared")) / "data"
-"""Real benchmark files, labelled pairs and recordings of others, which this repository may not hold."""
+"""Real benchmark files, labeled pairs and recordings of others, which this repository may not hold."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -19,7 +19,7 @@ import msgspec
 import yaml
 
 import harness
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.cli.help import heading_of
 from harness.cli.json_output import printed_type, printing, schemas
 from harness.cli.main import LazyGroup
@@ -211,12 +211,12 @@ def names() -> str:
     """The page of names: cards, suites and providers."""
     text = "# Cards, suites and providers\n\n" + NOTE + "## Cards\n\n"
     rows: list[tuple[str, ...]] = []
-    for card in catalogue.cards():
+    for card in catalog.cards():
         counts = str(card.questions or ""), str(card.samples)
         rows.append((f"`{card.name}`", cell(card.title), *counts, f"`{card.prompt}`", cell(card.licence)))
     text += table(("name", "title", "questions", "samples", "prompt", "license"), rows)
     suites = []
-    for path in catalogue.suites():
+    for path in catalog.suites():
         content = yaml.safe_load(path.read_text("utf-8"))
         asked = ", ".join(f"`{entry['benchmark']}`" for entry in content["benchmarks"])
         suites.append((f"`{path.stem}`", cell(content["suite"]["title"]), asked))

@@ -21,7 +21,7 @@ _TEXT_IN_BRACES = re.compile(rf"(?:{_TEXT_COMMAND.pattern})\{{([^{{}}]*)\}}")
 _LAYOUT = re.compile(r"\\(?:[,;:! ]|q?quad\b|left\b|right\b|displaystyle\b|dfrac\b|tfrac\b)|[{}$~]|\\[()\[\]]")
 """Commands and signs of layout."""
 
-_COLOURED = re.compile(r"\\(?:text)?color\s*\{[A-Za-z]{1,20}\}")
+_COLORED = re.compile(r"\\(?:text)?color\s*\{[A-Za-z]{1,20}\}")
 _LEAD = re.compile(
     r"\A(?:(?:there (?:is|are)|it(?: is| s|s)|its)\s+(?=\w)|on\s+(?=(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
     r"|in\s+(?=(?:january|february|march|april|may|june|july|august|september|october|november|december)\b))"
@@ -135,8 +135,8 @@ def words_of(source: str) -> str:
     A synonym (无解, DNE) becomes the first entry of its group.
     """
     source = unicodedata.normalize("NFC", with_accents(source))  # é is one character or two
-    # Colours first, since `_LAYOUT` takes the braces by which they are recognised.
-    text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLOURED.sub(" ", source))).casefold()
+    # Colors first, since `_LAYOUT` takes the braces by which they are recognized.
+    text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLORED.sub(" ", source))).casefold()
     # A backslash at the end is what is left of a sign of layout, such as `\ ` whose space was stripped.
     text = _SPACES.sub(" ", _PUNCTUATION.sub(" ", text)).strip().removesuffix("\\").strip()
     text = _ARTICLES.sub("", _HYPHEN.sub(" ", text))
@@ -207,7 +207,7 @@ def is_words(source: str) -> bool:
 
     `compare.equivalence` compares such an answer as words before it tries the grammar.
     """
-    text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLOURED.sub(" ", with_accents(source)))).strip()
+    text = _LAYOUT.sub(" ", _TEXT_COMMAND.sub(" ", _COLORED.sub(" ", with_accents(source)))).strip()
     return bool(_LETTERS_AND_PUNCTUATION.fullmatch(text)) and bool(re.search(r"[A-Za-z]{2}|[\u3400-\u9fff]", text))
 
 

@@ -2,6 +2,6 @@
 
     card ──▶ sources (rows) ──▶ drafts (ids, references) ──▶ questions (prompt rendered) ──▶ a run
 
-Other packages enter by `catalogue.load` for a card and `questions.build` for its questions; `data` says whether the
+Other packages enter by `catalog.load` for a card and `questions.build` for its questions; `data` says whether the
 rows are on this machine.
 """

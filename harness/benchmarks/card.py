@@ -30,7 +30,7 @@ from harness.benchmarks.prompts import PROMPTS, Prompt
 from harness.benchmarks.row_forms import RowForm
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS, ID_COLUMNS, IMAGE_COLUMNS, TOOLS_COLUMNS
 from harness.core import codec, plugins
-from harness.core.errors import UsageError, misspelt, near_names
+from harness.core.errors import UsageError, misspelled, near_names
 from harness.core.inert import quoted
 from harness.core.part import Part, TextForm
 from harness.core.records import GradeRules
@@ -58,7 +58,7 @@ def _as_rules(value: Any) -> Any:
         raise ValueError("expected lines of the form `name: value`")
     for key in value:
         if key not in GradeRules.__struct_fields__:
-            raise ValueError(f"unknown rule {key!r}.{misspelt(str(key), GradeRules.__struct_fields__)}")
+            raise ValueError(f"unknown rule {key!r}.{misspelled(str(key), GradeRules.__struct_fields__)}")
     try:
         rules = msgspec.convert(value, GradeRules)
     except msgspec.ValidationError as error:
@@ -585,4 +585,4 @@ def json_schema() -> dict[str, Any]:
 _MODELS = (Card, ProgramTests, Columns, Choices, Edition, Variant, HubSource, FileSource, UrlSource, GymSource, Prompt)
 """The classes of all parts of a card."""
 _FIELD_NAMES = {name for model in _MODELS for name in model.model_fields} | sampling_fields().keys()
-"""All keys of a card, for the nearest one to a misspelt key."""
+"""All keys of a card, for the nearest one to a misspelled key."""

@@ -247,7 +247,7 @@ def drafts(card: Card, rows: Iterable[Row]) -> Iterator[Draft]:
     """A draft for each row, in order. Raises `UsageError` that names the row and the column.
 
     A row may lack a column that questions can do without, such as one of `metadata`. If all rows lack it, a user's card
-    is refused: the name is misspelt. A shipped card may be given data that have fewer columns than its own.
+    is refused: the name is misspelled. A shipped card may be given data that have fewer columns than its own.
     """
     rows = _select_rows(card, _form_rows(card, rows))
     first = next(rows, None)
@@ -766,7 +766,7 @@ _LINE_BREAK = re.compile(
 
 
 def _first_column(names: Names, row: Row) -> str | None:
-    """The first of these columns that the row has, however it is spelt; None if it has none of them."""
+    """The first of these columns that the row has, however it is spelled; None if it has none of them."""
     return usual_columns.find(names, row.value)
 
 

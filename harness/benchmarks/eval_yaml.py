@@ -189,4 +189,4 @@ def _template(text: object, where: str, field: str) -> str:
 
 
 _KEYS = {key for model in (_Task, _Fields, _Step) for key in model.model_fields}
-"""All keys that are read, for the nearest one to a misspelt key."""
+"""All keys that are read, for the nearest one to a misspelled key."""

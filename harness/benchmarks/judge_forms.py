@@ -123,7 +123,7 @@ class JudgeForm(Part):
     def requests(self) -> int:
         """The most requests about one answer: a second one where the first reply is not in the form.
 
-        A labelled line is asked for once, as it has always been, unless the reply is empty.
+        A labeled line is asked for once, as it has always been, unless the reply is empty.
         """
         return 1 if self.reply == "line" else 2
 

@@ -1,7 +1,7 @@
 """Prompt templates, and the prompts that papers and tools use, by name (`prompts.yaml`).
 
 A template has the fields `{question}` and `{choices}`. Braces of LaTeX are text; any other placeholder is refused as a
-misspelt field. The text of a question cannot act as a template, since substituted text is never searched for fields
+misspelled field. The text of a question cannot act as a template, since substituted text is never searched for fields
 again.
 """
 
@@ -185,7 +185,7 @@ INSTRUCTIONS: tuple[str, ...] = (
 def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[str, bool]:
     """Remove the instruction at the end or start of a question; return the rest, and whether there was one.
 
-    Recognised are `INSTRUCTIONS` and those that `prompt` itself adds.
+    Recognized are `INSTRUCTIONS` and those that `prompt` itself adds.
     """
     text = question.rstrip()
     own = [part.strip() for part in (_SUBSTITUTED.split(prompt.template) if prompt else ())]
@@ -202,7 +202,7 @@ def without_instruction(question: str, prompt: Prompt | None = None) -> tuple[st
 def bare_text(question: Question, prompt: Prompt | None = None) -> str:
     """The question as its data have it: its last message (or the raw prompt) without instructions.
 
-    Instructions are those that `without_instruction` recognises.
+    Instructions are those that `without_instruction` recognizes.
     """
     text = question.last_turn
     while True:  # a prompt may add text before the question and behind it

@@ -30,7 +30,7 @@ ID_COLUMNS = ("id",)
 def find(names: Iterable[str], columns: Collection[str]) -> str | None:
     """The column that has the first of these names that any column has, or the first path; None if there is none.
 
-    A column spelt exactly as the name comes first, then one that differs in case, spaces, underscores and hyphens only.
+    A column with exactly this name comes first, then one that differs only in case, spaces, underscores and hyphens.
     columns: of a row, with its cells if names may be paths.
     """
     by_fold: dict[str, str] = {}  # the first column of each folded name; made only if it is needed

@@ -24,10 +24,10 @@ def command(ctx: click.Context) -> None:
 @command.command("list", params=json_flags("the list", "list[harness.cli.printed.lists:CardRow]"))
 def list_(as_json: bool) -> None:
     """List all cards: questions, default samples, license, and whether the data is downloaded."""
-    from harness.benchmarks import catalogue
+    from harness.benchmarks import catalog
     from harness.cli.printed.lists import CardRow
 
-    listed = [CardRow.of(card) for card in catalogue.cards()]
+    listed = [CardRow.of(card) for card in catalog.cards()]
     if as_json:
         say(listed)
     else:
@@ -45,11 +45,11 @@ def show(name: str) -> None:
     """
     import yaml
 
-    from harness.benchmarks import catalogue
+    from harness.benchmarks import catalog
     from harness.commands import card_data
     from harness.core.errors import HarnessError
 
-    card = catalogue.load(name)
+    card = catalog.load(name)
     fields = card.model_dump(mode="json", exclude_defaults=True)
     for text in yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=110).splitlines():
         click.echo(visible(text))
@@ -72,11 +72,11 @@ def fetch(names: tuple[str, ...]) -> None:
     \b
     harness benchmarks fetch aime24 math500
     """
-    from harness.benchmarks import catalogue
+    from harness.benchmarks import catalog
     from harness.commands import card_data
 
     for name in names:
-        questions, to_copy = card_data.fetch(catalogue.load(name))
+        questions, to_copy = card_data.fetch(catalog.load(name))
         click.echo(
             f"{visible(questions.name)}: {count_noun(questions.n_all, 'question')} from {visible(questions.origin)}, "
             f"rows {questions.rows_digest}"

@@ -76,7 +76,7 @@ def program() -> str:
 
 def next_lines(folder: Path) -> list[str]:
     """Commands that can be pasted into any shell: a run of own questions, then the demo's samples, in `folder`."""
-    from harness.benchmarks.catalogue import shipped_folder
+    from harness.benchmarks.catalog import shipped_folder
 
     harness, run = program(), shlex.quote(str(folder.resolve()))
     table = shlex.quote(str(shipped_folder().resolve() / "templates" / "questions.csv"))

@@ -87,12 +87,12 @@ def _cards(names: tuple[str, ...]) -> tuple[bool, set[str]]:
     names: the cards or files of questions; empty: all whose data are here. Returns whether all of them pass, and the
     extensions that decide their answers.
     """
-    from harness.benchmarks import catalogue
+    from harness.benchmarks import catalog
     from harness.commands import card_data
 
     tests: list[CardTest] = []
     n_absent = 0
-    cards = [catalogue.load_or_make(name) for name in names] or catalogue.cards()
+    cards = [catalog.load_or_make(name) for name in names] or catalog.cards()
     for card in cards:
         if not names and card_data.status(card) == "absent":
             n_absent += 1

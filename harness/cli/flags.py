@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from harness.cli.help import Flag, Helping, NumberType
 from harness.cli.json_output import schema_flag
-from harness.core.errors import UsageError, misspelt
+from harness.core.errors import UsageError, misspelled
 from harness.core.inert import visible
 from harness.core.options import COMMAS, POINTS, SEED, Option, Options, options_of
 from harness.options.command import ORDER
@@ -174,7 +174,7 @@ def described_server(texts: Iterable[str]) -> dict[str, Any]:
         names = [flag.removeprefix("--") for parameter in fields.params for flag in parameter.opts]
         key = error.option_name.lstrip("-")
         raise UsageError(
-            f"there is no server option {visible(key, 80)}.{misspelt(key, names)}", field="serve_option"
+            f"there is no server option {visible(key, 80)}.{misspelled(key, names)}", field="serve_option"
         ) from None
     except click.UsageError as error:
         raise UsageError(visible(error.format_message().replace("--", ""), 400), field="serve_option") from None

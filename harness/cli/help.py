@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from harness.cli.spelling import as_typed, typed_in
-from harness.core.errors import EXIT_COMPLETE, UsageError, misspelt, near_names
+from harness.core.errors import EXIT_COMPLETE, UsageError, misspelled, near_names
 from harness.core.inert import visible
 from harness.options.commands import refuse_flag
 
@@ -210,7 +210,7 @@ def _no_such(name: str, command: click.Command, ctx: click.Context) -> str:
     flags = [flag for parameter in command.params if isinstance(parameter, click.Option) for flag in parameter.opts]
     meaning = _meaning(name, command, ctx)
     dashed, name = name.replace("_", "-"), visible(name, 80)  # click would strip an escape sequence and show a flag.
-    if not meaning and (near := misspelt(name, (flag for flag in flags if flag.startswith("--")))):
+    if not meaning and (near := misspelled(name, (flag for flag in flags if flag.startswith("--")))):
         return f"No such option: {name}.{near}"
     # The command of an engine: if the meaning names no flag of its own, it is about a flag of `harness run`.
     if (command.options_metavar or "").endswith("[-- ENGINE FLAGS]") and not {*flags} & {*_FLAG.findall(meaning)}:
@@ -282,7 +282,7 @@ class HelpingGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the first word names. Raises `click.UsageError` that lists the commands."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            hint = misspelt(args[0], self.commands)
+            hint = misspelled(args[0], self.commands)
             if args[0] and not hint and "show" in self.commands:
                 hint = f" To see {args[0]}: {ctx.command_path} show {args[0]}"
             listed = ", ".join(self.list_commands(ctx))

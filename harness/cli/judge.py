@@ -140,7 +140,7 @@ def _lines(report: JudgeReport) -> Iterator[str]:
 
 
 def measure(labels: Path, options: AuditCommand) -> int:
-    """Measure the judge on labelled pairs, and print how it rules; the exit code. What it costs is said first."""
+    """Measure the judge on labeled pairs, and print how it rules; the exit code. What it costs is said first."""
     judge = judge_of(options.judge)
     if judge is None:
         raise UsageError("specify the judge to measure with --judge MODEL", field="labels")
@@ -159,7 +159,7 @@ def measure(labels: Path, options: AuditCommand) -> int:
 
 
 def _lines_of_measured(measurement: Measurement, measured: MeasuredJudge) -> Iterator[str]:
-    """The lines to print on how a judge rules on labelled pairs."""
+    """The lines to print on how a judge rules on labeled pairs."""
     form, n = measurement.judge.prompt, len(measurement.pairs)
     unruled = f", {measured.n_unruled:,} without a ruling" if measured.n_unruled else ""
     yield f"{judge_names(measurement.judge)}, form {form.name}: {count_noun(n, 'labeled pair')}{unruled}"

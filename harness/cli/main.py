@@ -23,7 +23,7 @@ from harness.cli import terminal
 from harness.cli.help import help_all, translate
 from harness.core import channel
 from harness.core.about import __version__, commit, give_home
-from harness.core.errors import HarnessError, Signalled, StoreError, UsageError, misspelt, stopped_by
+from harness.core.errors import HarnessError, Signalled, StoreError, UsageError, misspelled, stopped_by
 from harness.core.inert import visible
 from harness.core.secret import without_typed_secrets, without_user_info
 from harness.options.commands import COMMANDS, GROUPS
@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
                 ctx.exit(code)
             if (instead := tables()[COMMON].commands.get(args[0])) is not None:
                 ctx.fail(f"`harness {args[0]}` is no command: {instead}.")
-            ctx.fail(f"no command {args[0]!r}.{misspelt(args[0], COMMANDS)}")
+            ctx.fail(f"no command {args[0]!r}.{misspelled(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

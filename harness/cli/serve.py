@@ -24,7 +24,7 @@ SHOWN_LOG_LINES = 200
 
 
 class ServeGroup(HelpingGroup):
-    """Engines and actions in one group; a misspelt name gets a suggestion."""
+    """Engines and actions in one group; a misspelled name gets a suggestion."""
 
     unknown = "unknown engine or action"
 

@@ -177,13 +177,13 @@ def _matching(
 
 
 def _style() -> Style:
-    """The colours of the output; none if it is not a terminal or NO_COLOR is set."""
+    """The colors of the output; none if it is not a terminal or NO_COLOR is set."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return Style()
-    colours = {"correct": "green", "wrong": "red", "no_answer": "yellow", "undecided": "magenta"}
+    colors = {"correct": "green", "wrong": "red", "no_answer": "yellow", "undecided": "magenta"}
     return Style(
         title=lambda text: click.style(text, bold=True),
         quiet=lambda text: click.style(text, dim=True),
         answer=lambda text: click.style(text, bold=True, reverse=True),
-        verdicts=lambda verdict, text: click.style(text, fg=colours.get(verdict or "")),
+        verdicts=lambda verdict, text: click.style(text, fg=colors.get(verdict or "")),
     )

@@ -25,7 +25,7 @@ SERVER = "server_"
 
 @contextlib.contextmanager
 def typed_in(command: click.Command) -> Iterator[None]:
-    """A `with` block in which messages spell options as this command takes them; its errors leave it spelt so."""
+    """A `with` block in which messages spell options as this command takes them; its errors leave it spelled so."""
     named = {parameter.name or "": parameter for parameter in command.params}
     _spellings.append({name.removeprefix(SERVER): one for name, one in named.items()} | named)
     try:
@@ -61,7 +61,7 @@ def as_typed(sentence: str, field: str | None = None) -> str:
         return f"--{sentence}" if "judge" in parameters else sentence
 
     # A bare word, such as model, may be plain English: it is an option in backticks, with `_`, first, or in advice.
-    def spelt(match: re.Match[str]) -> str:
+    def spelled(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
         # A word behind a flag is its value.
         if name is None or _FLAG_BEFORE.search(sentence[: match.start()]):
@@ -73,7 +73,7 @@ def as_typed(sentence: str, field: str | None = None) -> str:
         # An option of another command, which was typed here.
         return f"--{name.replace('_', '-')}" if is_first and value is None else match[0]
 
-    return _TWICE.sub(r"\2", _OPTION.sub(spelt, sentence))
+    return _TWICE.sub(r"\2", _OPTION.sub(spelled, sentence))
 
 
 def _flag_or_argument(parameter: click.Parameter, value: str | None) -> str:

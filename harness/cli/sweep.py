@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.benchmarks.catalogue import suites
+from harness.benchmarks.catalog import suites
 from harness.cli import terminal
 from harness.cli.flags import judge_fields, run_given
 from harness.cli.json_output import say

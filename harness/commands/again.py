@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.benchmarks.judge_forms import OF_CARD, RUBRIC
 from harness.core.options import options_of
 from harness.core.secret import HIDDEN
@@ -89,8 +89,8 @@ def options_again(manifest: Manifest, run: str = "") -> list[dict[str, Any]]:
         options = _options(manifest.model, record, record.options)
         if run:
             options["out"] = f"{run}{AGAIN}"
-        data, file = record.settings.get(catalogue.DATA), record.settings.get(catalogue.CARD)
-        if record.settings.get(catalogue.WITHOUT_CARD):
+        data, file = record.settings.get(catalog.DATA), record.settings.get(catalog.CARD)
+        if record.settings.get(catalog.WITHOUT_CARD):
             # The options of the user, if there are any for these, replace what follows from the record.
             groups.append({"data": data, "samples": record.plan.samples, **options})
             continue

@@ -35,7 +35,7 @@ from harness.reports.comparisons import (
     reported_by,
 )
 from harness.reports.figures import ticks_of
-from harness.reports.plots.pictures import Labelled, accuracy_plot
+from harness.reports.plots.pictures import Labeled, accuracy_plot
 from harness.reports.scored import ScoredBenchmark, ScoredRun, counted_questions, read_runs
 from harness.runs.layout import RunFolder
 from harness.runs.manifest import UNKNOWN_MODEL, Difference
@@ -304,7 +304,7 @@ def picture(runs: Sequence[OpenRun], benchmark: str) -> str:
         run, verified = _verified(opened.folder, benchmark)
         ticks = [] if run is None or verified is None else ticks_of(verified.comparisons, run.suite.source)
         accuracy = accuracy_of(opened.benchmark(benchmark).tallies(overridden=True))
-        rows.append(Labelled(f"{letter}: {opened.label}", accuracy, ticks))
+        rows.append(Labeled(f"{letter}: {opened.label}", accuracy, ticks))
     plot = accuracy_plot(rows, title="")
     return "" if plot is None else plot.svg(alone=True)
 

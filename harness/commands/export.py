@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import UsageError
 from harness.exports import Written
@@ -33,7 +33,7 @@ def export(sources: Sequence[Path], options: ExportOptions) -> Written:
         raise UsageError(f"{run_options[0]} selects samples from a run, but with solution_key no run is exported")
     if len(sources) > 1:
         raise UsageError("solution_key works with one benchmark", field="runs")
-    card = catalogue.load(str(sources[0]))
+    card = catalog.load(str(sources[0]))
     # The column of the solutions is read as metadata of the questions.
     columns = card.columns.model_copy(update={"metadata": (column,)})
     built = questions.build(card.model_copy(update={"columns": columns}), prompt=prompt)

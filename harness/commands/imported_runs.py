@@ -211,11 +211,11 @@ def _read(
     if read.are_judged:
         raise UsageError("FILE contains verdicts, so nothing is graded: omit this option", field="benchmark")
     # Imported late: it loads the prompts, which most files do not need.
-    from harness.foreign.recognising import Recognised
+    from harness.foreign.recognition import Recognized
 
     # By ids, if the user names their column, and the file has no text of a question, which would tell more.
     by_id = options.id_key is not None and read.only_ids
-    return read, Recognised(path, read, card_questions, benchmark, prompt=prompt, by_id=by_id)
+    return read, Recognized(path, read, card_questions, benchmark, prompt=prompt, by_id=by_id)
 
 
 def _words_on_missing_rows(n: int, card_questions: Sequence[Question], path: Path) -> str:
@@ -289,7 +289,7 @@ def _questions_of(benchmark: str | None) -> tuple[Prompt | None, Sequence[Questi
     if not benchmark:
         return None, ()
     # Imported late: cards are slow to import, and most files need none.
-    from harness.benchmarks import catalogue, prompts, questions
+    from harness.benchmarks import catalog, prompts, questions
 
-    card = catalogue.load_or_make(benchmark)
+    card = catalog.load_or_make(benchmark)
     return prompts.find_prompt(card.prompt, card.prompts), questions.build(card).questions

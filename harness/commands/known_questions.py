@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.benchmarks import questions as question_sets
 from harness.benchmarks.card import Card
 from harness.core.codec import digest_of_each
@@ -31,7 +31,7 @@ def known_as(name: str, record: BenchmarkRecord, questions: Sequence[Question]) 
 
     name: the benchmark's name in the run. record: the run's record of the benchmark. questions: that the run plans.
     """
-    shipped = catalogue.shipped_card_named(catalogue.base_name(name))
+    shipped = catalog.shipped_card_named(catalog.base_name(name))
     if not _may_be_others(record, shipped):
         return name
     card = next(_holding(record, questions), None)
@@ -50,8 +50,8 @@ def _may_be_others(record: BenchmarkRecord, shipped: Card | None) -> bool:
         read = settings[OUTPUTS].get("read") if isinstance(settings[OUTPUTS], Mapping) else None
         named = read.get("benchmark") if isinstance(read, Mapping) else None
         # Not a file of the user, whatever it is called.
-        return not isinstance(named, str) or catalogue.shipped_card_named(catalogue.base_name(named)) is None
-    return shipped is None or catalogue.CARD in settings or catalogue.DATA in settings
+        return not isinstance(named, str) or catalog.shipped_card_named(catalog.base_name(named)) is None
+    return shipped is None or catalog.CARD in settings or catalog.DATA in settings
 
 
 def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator[Card]:
@@ -64,9 +64,9 @@ def _holding(record: BenchmarkRecord, questions: Sequence[Question]) -> Iterator
     of_file = made_from.get("rows_digest") if isinstance(made_from, Mapping) else None
     checksums = {of_file, digest_of_each(sorted(question.row_digest for question in questions))}
     references = ""
-    shipped = {card.name: card for card in catalogue.shipped_cards()}
+    shipped = {card.name: card for card in catalog.shipped_cards()}
     # If a user's card has the name of a shipped card, only the shipped card is compared.
-    for card in [*shipped.values(), *(card for card in catalogue.cards() if card.name not in shipped)]:
+    for card in [*shipped.values(), *(card for card in catalog.cards() if card.name not in shipped)]:
         if not checksums.isdisjoint({card.checksum or "", *(edition.rows for edition in card.editions)}):
             yield card
         if card.questions == len(questions) and card.answers_checksum is not None:

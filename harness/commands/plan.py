@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.benchmarks.sources import chooser, tables
 from harness.commands.imported_runs import open_scored
 from harness.core.errors import UsageError
@@ -76,7 +76,7 @@ class PlanSource(NamedTuple):
         path = Path(self.name)
         if path.is_file():
             scored = run_around(path) is not None or imported_at(path).manifest.is_file()
-            return scored or not (path.suffix in catalogue.CARD_SUFFIXES or tables.is_named_as_data(path))
+            return scored or not (path.suffix in catalog.CARD_SUFFIXES or tables.is_named_as_data(path))
         return path.exists() or len(path.parts) > 1
 
 
@@ -228,9 +228,9 @@ def _published(source: PlanSource, accuracy: float | None) -> _Evidence:
 
     Raises `UsageError` for an unknown benchmark, and if neither the accuracy is known nor enough is published.
     """
-    if not catalogue.knows(source.name) and (run := run_in_results(source.name)) is not None:
+    if not catalog.knows(source.name) and (run := run_in_results(source.name)) is not None:
         raise UsageError(f"{visible(source.name, 80)} is no benchmark. Did you mean the run {visible(str(run))}?")
-    card = catalogue.load_or_make(source.name)
+    card = catalog.load_or_make(source.name)
     # Only a file of this machine is read for its number of questions.
     n_questions = card.questions or (questions.build(card).n_all if chooser.reads_a_file(card) else None)
     if not n_questions:

@@ -172,7 +172,7 @@ def _taken_over(prepared: Prepared, settings: RunSettings, watcher: Watcher) -> 
     """The samples of the unfinished file that `out` names; none if it names a folder. Raises `UsageError`."""
     if prepared.options.begins is None:
         return ()
-    from harness.foreign.recognising import Beginning  # imported late: few runs begin with a file
+    from harness.foreign.recognition import Beginning  # imported late: few runs begin with a file
 
     planned = {name: benchmark.samples for name, benchmark in settings.benchmarks.items()}
     beginning = Beginning(prepared.options.begins, prepared.sets, planned)

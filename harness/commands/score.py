@@ -197,7 +197,7 @@ def judge_prices(costs: JudgingCosts, judge: JudgeOptions | None, named_by: str)
 def trackers_named(names: Sequence[str]) -> dict[str, Tracker]:
     """Name → tracker. Raises `UsageError` for an unknown name.
 
-    It is called before grading, so that a misspelt name costs no time.
+    It is called before grading, so that a misspelled name costs no time.
     """
     if not names:
         return {}

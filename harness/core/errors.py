@@ -179,7 +179,7 @@ def near_names(name: str, names: Iterable[str], aliases: Mapping[str, str] | Non
     """
     shown = {candidate: candidate for candidate in sorted(names)} | dict(aliases or {})
     folded = {candidate.casefold(): named for candidate, named in shown.items()}
-    import difflib  # takes milliseconds, and no misspelt name is the rule
+    import difflib  # takes milliseconds, and no misspelled name is the rule
 
     likely = [folded[near] for near in difflib.get_close_matches(name.casefold(), folded, cutoff=0.6)]
     if not likely and len(letters := _letters(name)) >= MIN_HELD_LETTERS:
@@ -191,7 +191,7 @@ MIN_HELD_LETTERS = 3
 """Fewer letters than these stand in too many names."""
 
 
-def misspelt(word: str, words: Iterable[str]) -> str:
+def misspelled(word: str, words: Iterable[str]) -> str:
     """The end of a message about an unknown word of a fixed vocabulary, such as an option: ` Did you mean a, b?`.
 
     Only a slip of typing counts: one character more or less, two that changed places, or another one in a word of at

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from harness.core.errors import UsageError, misspelt
+from harness.core.errors import UsageError, misspelled
 from harness.core.inert import quoted, visible
 from harness.core.secret import seal_secrets, secrets_in
 
@@ -115,7 +115,7 @@ def _keys_to(path: Sequence[str | int], value: Any) -> tuple[str | int, ...]:
 
 
 def first_of(problems: Sequence[ErrorDetails]) -> ErrorDetails:
-    """The problem that helps most. A misspelt key causes two, "unknown" and "missing"; the first helps more."""
+    """The problem that helps most. A misspelled key causes two, "unknown" and "missing"; the first helps more."""
     return next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
 
 
@@ -125,7 +125,7 @@ def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
     field = visible(".".join(map(str, keys)), 200)
     if first["type"] == "extra_forbidden":
         key = str(keys[-1])
-        near = "" if key in names else misspelt(key, names)  # a key of another place is not misspelt
+        near = "" if key in names else misspelled(key, names)  # a key of another place is not misspelled
         return Problem(keys, field, f"is unknown.{near}", f"unknown key {field!r}.{near}")
     if first["type"] == "missing":
         return Problem(keys, field, "is missing", f"the key {field!r} is missing")
@@ -137,7 +137,7 @@ def problem_of(first: ErrorDetails, names: Collection[str] = ()) -> Problem:
     if first["type"] == "string_type" and isinstance(first["input"], bool):
         sentence += " (YAML reads yes, no, on and off as true or false; put the word in quotes)"
     if may_show and first["type"] in ("literal_error", "enum"):
-        near = misspelt(str(first["input"]), re.findall(r"'([^']*)'", complaint))
+        near = misspelled(str(first["input"]), re.findall(r"'([^']*)'", complaint))
         sentence += f".{near}" if near else ""
     return Problem(keys, field, complaint, sentence)
 

@@ -227,7 +227,7 @@ class CountedSamples(NamedTuple):
 
 
 class _Extreme(NamedTuple):
-    """A difference with its errors, intervals and p values, if all missing samples favour one of the runs.
+    """A difference with its errors, intervals and p values, if all missing samples favor one of the runs.
 
     sampling_error, sampling, p_sampling: same questions, asked again. question, p_question: other questions of this
     kind. The fields mean what they mean in `PairedComparison`. ratio: the intervals of the ratio of the accuracies.

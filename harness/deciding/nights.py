@@ -105,7 +105,7 @@ class States:
         self.odd = tuple[NDArray[np.bool_], ...]()
 
     def take(self, value: Array | float, variance: Array | float, accepted: Array | float) -> None:
-        """One more night of each history; arguments as in `learnt_deviation`."""
+        """One more night of each history; arguments as in `learned_deviation`."""
         value, variance, accepted = (np.asarray(each)[..., None, None] for each in (value, variance, accepted))
         is_open = np.isnan(accepted)
         accepted = np.where(is_open, np.maximum(OPEN, self.opened / (self.taken + OPEN_NIGHTS)), accepted)
@@ -148,7 +148,7 @@ class States:
         weights = np.exp(self.log_weight - self.log_weight.max(axis=(-2, -1), keepdims=True))
         return np.asarray(weights / weights.sum(axis=(-2, -1), keepdims=True))
 
-    def learnt(self) -> Deviations:
+    def learned(self) -> Deviations:
         """What the nights show."""
         weights, odd = self.weights(), self.odd
         sd = np.exp(weights.sum(axis=-1) @ np.log(_SDS))
@@ -179,7 +179,7 @@ def _filtered(nights: tuple[tuple[float, float, float], ...], prior: Prior) -> S
     return states
 
 
-def learnt_deviation(
+def learned_deviation(
     values: tuple[float, ...], sampling: tuple[float, ...], prior: Prior, accepted: tuple[float, ...] = ()
 ) -> Deviations:
     """Return what the former nights show.
@@ -189,9 +189,9 @@ def learnt_deviation(
     open; () for 1 each.
     """
     nights = zip(values, sampling, accepted or (1.0,) * len(values), strict=True)
-    learnt = _filtered(tuple(nights), prior).learnt()
-    odd = tuple(map(bool, learnt.odd))
-    return learnt._replace(sd=float(learnt.sd), known=int(learnt.known), level=float(learnt.level), odd=odd)
+    learned = _filtered(tuple(nights), prior).learned()
+    odd = tuple(map(bool, learned.odd))
+    return learned._replace(sd=float(learned.sd), known=int(learned.known), level=float(learned.level), odd=odd)
 
 
 _Z = np.linspace(-9, 9, 3601)

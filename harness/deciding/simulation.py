@@ -159,10 +159,10 @@ def forecast(
         usual = deviations.level, float(np.sum(deviations.weights * deviations.doubts))
 
     def at(fallen: float, loss: float, times: float = 1.0) -> Played:
-        centre, error = (truth, float(whole.error(share, deviations.sd))) if fallen else usual
+        center, error = (truth, float(whole.error(share, deviations.sd))) if fallen else usual
         # No run lies beyond what is possible, on either side.
         sd = np.minimum(np.sqrt(times**2 * of_runs + error), min(truth, 1 - truth) / 2.5)
-        at = moved(drawn, centre + sd * luck - fallen)
+        at = moved(drawn, center + sd * luck - fallen)
         return play(rng, at, plan, reference, loss, deviations, whole=whole, copies=copies)
 
     well, lost = at(0.0, loss), at(loss - undecided, loss)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.core import plugins
 from harness.core.about import __version__
 from harness.core.errors import UsageError
@@ -189,13 +189,13 @@ def refuse_test_data(
     """
     for benchmark in benchmarks:
         name = visible(benchmark.name, 100)
-        if chosen_to_learn and catalogue.is_test_set(benchmark.name, benchmark.record.settings):
+        if chosen_to_learn and catalog.is_test_set(benchmark.name, benchmark.record.settings):
             raise UsageError(
                 f"{name} is a benchmark: a model trained on its questions can no longer be tested on them. "
                 f"Export a run of a training set (limo or your own), or set `i_know=True` to export it "
                 "anyway"
             )
-        if exporter.withholds and not catalogue.may_publish(benchmark.name, benchmark.record.settings):
+        if exporter.withholds and not catalog.may_publish(benchmark.name, benchmark.record.settings):
             raise UsageError(
                 f"the authors of {name} ask that its questions not be published, and {to} contains them; to "
                 "export them "

@@ -48,7 +48,7 @@ class Tracked:
     key: 16 hexadecimal digits, the same for the same run. name: of the run folder. facts: `model`, `created`,
     `harness_version`, and under `benchmark.field` the identity of each benchmark. scores: `benchmark/column` → number,
     such as an accuracy as a fraction, and the number of its `warnings`; `mean/column` is the mean over several
-    benchmarks. The columns are those of `report.csv`, with `pass@4` spelt `pass_at_4` and `pass^4` spelt `pass_hat_4`;
+    benchmarks. The columns are those of `report.csv`, with `pass@4` as `pass_at_4` and `pass^4` as `pass_hat_4`;
     unknown numbers are left out. In
     these names, a character that is no letter, digit or one of `_.- :/` becomes `_`. step: the step that the run is in
     a series of checkpoints, and None for other runs; key and name are then those of the series, so they are the same

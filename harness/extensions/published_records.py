@@ -17,7 +17,7 @@ from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.core import codec
 from harness.core.errors import HarnessError, UsageError
 from harness.core.files import read_named
@@ -126,7 +126,7 @@ def _score(result: dict[str, Any]) -> _Score | None:
         raise ValueError(f"the score {details['score']} is not between 0 and {scale}")
     name = _OVERALL.sub("", result["evaluation_name"]) or data["dataset_name"]
     names = (name, data["dataset_name"], data.get("hf_repo") or "")
-    card = next((card for card in catalogue.shipped_cards() if _is_named(card, names)), None)
+    card = next((card for card in catalog.shipped_cards() if _is_named(card, names)), None)
     uncertainty = details.get("uncertainty") or {}
     n_samples, error = uncertainty.get("num_samples"), uncertainty.get("standard_error")
     n = _n_questions(data, card, n_samples)
@@ -154,9 +154,9 @@ def _n_questions(data: dict[str, Any], card: Card | None, n_samples: int | None)
 
 def _is_named(card: Card, names: tuple[str, ...]) -> bool:
     """Whether the card, one of its aliases, or its data set on the hub has one of these names."""
-    folded = {catalogue.fold_name(name) for name in (card.name, *card.aliases)}
+    folded = {catalog.fold_name(name) for name in (card.name, *card.aliases)}
     own = {getattr(card.source, "id", "").casefold()} - {""}
-    return any(catalogue.fold_name(name) in folded or name.casefold() in own for name in names if name)
+    return any(catalog.fold_name(name) in folded or name.casefold() in own for name in names if name)
 
 
 def _metric(config: dict[str, Any]) -> str | None:

@@ -592,15 +592,15 @@ TOOLS: dict[Format, ToolRows] = {
 }
 """Tools whose outputs are rows of one question each."""
 
-_RECOGNISED: tuple[Format, ...] = ("lm_eval", "limo", "llmeval", "evalscope")
+_RECOGNIZED: tuple[Format, ...] = ("lm_eval", "limo", "llmeval", "evalscope")
 """Tools that the columns of a row tell apart, in the order in which they are tried."""
 
 
-def recognise(row: Row) -> Format:
+def recognize(row: Row) -> Format:
     """The format of a row, by the names of its columns; "columns" if they are no known tool's."""
     if {"custom_id", "response"} <= row.value.keys() and isinstance(row.value["response"], dict | None):
         return "openai_batch"
-    return next((tool for tool in _RECOGNISED if {*TOOLS[tool].marks.split()} <= row.value.keys()), "columns")
+    return next((tool for tool in _RECOGNIZED if {*TOOLS[tool].marks.split()} <= row.value.keys()), "columns")
 
 
 def by_tool(rows: Iterable[Row], tool: ToolRows, judged: GivenVerdicts = GRADED) -> Iterator[OutputRow]:

@@ -85,7 +85,7 @@ def read(
     few responses at a time.
 
     response_key, answer_key, question_key, id_key, sample_key: names of columns; they imply the format "columns".
-    judged: whether the file's own verdicts are taken. format: None recognises the tool. questions: those of a card,
+    judged: whether the file's own verdicts are taken. format: None recognizes the tool. questions: those of a card,
     which has the reference answers if the file has none.
     repeats: the meaning of equal questions in a file without ids (`Repeats`). half_done: leave out an unfinished
     last line, whose writer was killed.
@@ -180,7 +180,7 @@ def _read_rows(
     *,
     half_done: bool = False,
 ) -> Iterable[OutputRow]:
-    """The rows of a file of outputs. format: None recognises it. Raises `UsageError`.
+    """The rows of a file of outputs. format: None recognizes it. Raises `UsageError`.
 
     keys: the columns that the user names. judged: whether the file's own verdicts are taken. half_done: leave out an
     unfinished last line.
@@ -209,7 +209,7 @@ def _read_rows(
     else:
         rows = tables.stream(path, responses=True, half_done=half_done)
     first = next(rows)
-    format = format or formats.recognise(first)
+    format = format or formats.recognize(first)
     rows = chain([first], rows)
     if format == "columns" and judged.key is None and {"tools", "tool_calls"} <= first.value.keys():
         return formats.of_calls(rows, in_benchmark=bool(questions))

@@ -140,7 +140,7 @@ def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> l
     for each id. Ids of samples are not.
 
     repeats: which rows with equal digest are samples of one question. Rows of further questions get the digest with
-    `-2`, `-3` … at its end. listed: a benchmark lists the questions, and its reader (`Recognised`) joins further
+    `-2`, `-3` … at its end. listed: a benchmark lists the questions, and its reader (`Recognized`) joins further
     questions that the benchmark does not have; then the numbers of samples decide. Raises `UsageError` for two rows of
     one id that contradict each other.
     """

@@ -21,7 +21,7 @@ from harness.core import codec
 from harness.core.inert import visible
 from harness.core.nouns import count_noun, count_points, in_percent, in_points
 from harness.deciding import gate
-from harness.deciding.nights import Deviations, Prior, learnt_deviation
+from harness.deciding.nights import Deviations, Prior, learned_deviation
 from harness.gates.metrics import OF_A_GATE, MetricCheck, check_lines
 from harness.gates.policy import Policy, Watched
 from harness.generation.dispatch.canary import BEGINNING
@@ -41,7 +41,7 @@ PASSING = frozenset({"pass", "same", "waived"})
 """States of a critical benchmark with which a gate passes."""
 
 DECIDED: dict[State, float] = {"pass": 1.0, "undecided": math.nan, "fail": 0.0, "waived": 0.0}
-"""States of a run of which the samples say something → `accepted` of `learnt_deviation`."""
+"""States of a run of which the samples say something → `accepted` of `learned_deviation`."""
 
 EXCESS = 1.5
 """A decision says so if runs differ by more than this multiple of what the policy states."""
@@ -165,7 +165,7 @@ def nights_of(benchmark: str, key: str, history: Iterable[Gated]) -> list[Checke
 
 def deviation_of(policy: Policy, nights: Sequence[Checked]) -> Deviations:
     """What these former runs show (`nights_of`), with the policy's deviation of runs."""
-    return learnt_deviation(
+    return learned_deviation(
         tuple(night.accuracy or 0.0 for night in nights),
         tuple(night.variance for night in nights),
         Prior(policy.run_deviation / 100),

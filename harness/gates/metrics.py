@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from harness.commands.imported_runs import open_scored
 from harness.core import codec
-from harness.deciding.nights import Prior, chance_beyond, learnt_deviation, reach
+from harness.deciding.nights import Prior, chance_beyond, learned_deviation, reach
 from harness.gates.policy import MetricLine, MetricName, Policy
 from harness.reports.scored import ScoredRun, read_without_grades
 from harness.scoring.call_measures import SCHEMA_ACCURACY
@@ -188,30 +188,30 @@ def _decided(
     accepted = tuple(float(each.state not in ("fail", "waived")) for each in former)
     stated_sd = usual if sum(accepted) < MIN_RUNS else None
     values = tuple(sign * math.log(each.value or 1) for each in former)
-    learnt = learnt_deviation(values, (0.0,) * len(former), Prior(stated_sd, HEAVY, 0.0, SPAN), accepted)
-    spread = learnt.variances * (1 / max(1, len(metrics)) + (baseline is not None))
+    learned = learned_deviation(values, (0.0,) * len(former), Prior(stated_sd, HEAVY, 0.0, SPAN), accepted)
+    spread = learned.variances * (1 / max(1, len(metrics)) + (baseline is not None))
     by = (
-        f"{learnt.known} similar earlier runs"
-        if learnt.known
+        f"{learned.known} similar earlier runs"
+        if learned.known
         else "the usual spread, until the history has similar runs"
     )
     if is_history := line.baseline == HISTORY:
-        spread = spread + learnt.doubts
-    unknown = learnt.known < MIN_RUNS and (is_history or usual is None)
+        spread = spread + learned.doubts
+    unknown = learned.known < MIN_RUNS and (is_history or usual is None)
     least, finds = (
         None,
-        f"the spread between runs is unknown: estimating it takes {MIN_RUNS} similar runs (found {learnt.known})",
+        f"the spread between runs is unknown: estimating it takes {MIN_RUNS} similar runs (found {learned.known})",
     )
     if not unknown:
         if is_history:
-            limit = math.exp(sign * learnt.level)
-        bounds = reach(learnt.weights, spread, alarm), reach(learnt.weights, spread, 1 - power)
+            limit = math.exp(sign * learned.level)
+        bounds = reach(learned.weights, spread, alarm), reach(learned.weights, spread, 1 - power)
         least = -sign * math.expm1(-sign * sum(bounds))
         finds = f"a {'fall' if sign > 0 else 'rise'} of {least:.1%} can be detected, based on {by}"
     # The mean of several runs is no further run, and teaches nothing.
     value = metrics[0].value if len(metrics) == 1 else None
     stated = partial(
-        msgspec.structs.replace, check, reference=limit, findable=least, known_runs=learnt.known, value=value
+        msgspec.structs.replace, check, reference=limit, findable=least, known_runs=learned.known, value=value
     )
     sides = [*metrics, *([baseline] if baseline else [])]
     if not metrics:
@@ -224,7 +224,7 @@ def _decided(
     mean = math.exp(fmean(math.log(each.value) for each in metrics if each.value))
     beyond = sign * math.log(limit / mean)
     allowed = None if line.share is None else -sign * math.log1p(-sign * line.share)
-    failed, passed = says(beyond, allowed, (learnt.weights, spread), (alarm, power))
+    failed, passed = says(beyond, allowed, (learned.weights, spread), (alarm, power))
     state: Literal["pass", "fail", "undecided"] = "undecided"
     if not unknown and (failed or passed):
         state = "fail" if failed else "pass"

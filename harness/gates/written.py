@@ -199,8 +199,8 @@ def settle_plan(path: Path, plan: Mapping[str, Any], what: str, *, begun: bool) 
 MAX_NIGHTS = 90
 """Largest number of nights that a chart shows: the latest."""
 
-COLOURS = {"pass": SERIES[0], "fail": SERIES[1], "waived": SERIES[4]}
-"""State of a night → the colour of its point; other states have that of the axis."""
+COLORS = {"pass": SERIES[0], "fail": SERIES[1], "waived": SERIES[4]}
+"""State of a night → the color of its point; other states have that of the axis."""
 
 CAPTION = (
     "Points: runs, with 95% intervals for sampling and deviation. Filled points are used to estimate the deviation "
@@ -217,17 +217,17 @@ def chart(benchmark: str, entries: Sequence[Gated]) -> Plot | None:
         return None
     taught = [id(check) for check in nights_of(benchmark, shown[-1][1].key, entries) if not check.odd]
     marks: list[Mark] = []
-    for colour, dash, of in ((AXIS, "", -1), (SERIES[1], "4 3", 0), (SERIES[0], "4 3", 1)):
+    for color, dash, of in ((AXIS, "", -1), (SERIES[1], "4 3", 0), (SERIES[0], "4 3", 1)):
         ends = [(number + half, check) for number, (_, check) in enumerate(shown) for half in (-0.5, 0.5)]
         drawn = [(x, check.reference if of < 0 else _limits(check)[of]) for x, check in ends]
-        marks.append(Stroke(drawn, colour, 1, dash=dash))
+        marks.append(Stroke(drawn, color, 1, dash=dash))
     for number, (entry, check) in enumerate(shown):
-        colour, (low, high) = COLOURS.get(check.state, AXIS), _interval(check)
-        marks.append(Stroke([(number, low), (number, high)], colour, 1.5, 0.6))
+        color, (low, high) = COLORS.get(check.state, AXIS), _interval(check)
+        marks.append(Stroke([(number, low), (number, high)], color, 1.5, 0.6))
         title = f"{entry.sampled} {check.state}: {check.why}"
         size = max(0.5, min(1.0, 30 / len(shown)))
         at = (number, check.accuracy or 0.0)
-        marks.append(Dot(at, colour, size=size, hollow=id(check) not in taught, title=title))
+        marks.append(Dot(at, color, size=size, hollow=id(check) not in taught, title=title))
     seen = [end for _, check in shown for end in (*_interval(check), check.reference, *_limits(check))]
     days = [(number, visible(entry.sampled[:10], 10)) for number, (entry, _) in enumerate(shown)]
     return Plot(

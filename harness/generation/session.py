@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from harness.benchmarks.catalogue import CARD, DATA, WITHOUT_CARD
+from harness.benchmarks.catalog import CARD, DATA, WITHOUT_CARD
 from harness.benchmarks.questions import QuestionsById, QuestionSet
 from harness.benchmarks.sources.images import shared_folder
 from harness.client.address.endpoint import Endpoint

@@ -76,7 +76,7 @@ class Ruling(NamedTuple):
 
 
 def require_trusted(questions: Iterable[Question]) -> None:
-    """Raise `UsageError` for the first verifier that is misspelt, or whose module is not trusted; imports nothing."""
+    """Raise `UsageError` for the first verifier that is misspelled, or whose module is not trusted; imports nothing."""
     for grader in names_of(questions):
         if _SPELLING.fullmatch(grader) is None:
             raise UsageError(

@@ -787,8 +787,8 @@ def _family_warning(judge: JudgeSettings, model: str) -> str:
     for each in judge.members:
         if is_of_family(each.model, model):
             name = visible(each.model, 80)
-            favours = "and judges favor their own family; to compare models, use a different judge"
-            return f"the judge {name} seems to belong to the model's family, {favours}"
+            favors = "and judges favor their own family; to compare models, use a different judge"
+            return f"the judge {name} seems to belong to the model's family, {favors}"
     return ""
 
 

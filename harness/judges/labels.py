@@ -1,4 +1,4 @@
-"""`harness audit --labels`: how a judge rules on pairs of a question and a reply that a person labelled.
+"""`harness audit --labels`: how a judge rules on pairs of a question and a reply that a person labeled.
 
 A line of the file has the fields that `harness audit --out` writes: `question`, `references`, `text` (the reply) or
 `answer` (its extracted answer), perhaps `rubric`, and the label, `verdict` or `points`. Each pair is put to the judge
@@ -47,7 +47,7 @@ MIN_BY_CHANCE = 1e-12
 _EXPECTED = "Expected an object with `question`, `references`, `text` or `answer`, and the label: `verdict` or `points`"
 
 
-class LabelledPair(msgspec.Struct, frozen=True):
+class LabeledPair(msgspec.Struct, frozen=True):
     """A line of the file; the meaning of its fields is that of `AuditItem`."""
 
     question: str
@@ -108,9 +108,9 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredJudge:
-    """How a judge rules on labelled pairs.
+    """How a judge rules on labeled pairs.
 
-    n_unruled: pairs without a ruling, which no share counts. shares: by what the judge does; right is a reply labelled
+    n_unruled: pairs without a ruling, which no share counts. shares: by what the judge does; right is a reply labeled
     correct, or with all points. kappa: Cohen's, of points with squared distances; None where labels and rulings are all
     one. error: of points the mean of ruling minus label with its interval, fractions of all; else None. persuasive: the
     hostile answers called correct or given points. cost: of all replies. missing: whether replies are missing.
@@ -134,7 +134,7 @@ class Measurement:
     def __init__(self, labels: Path, options: JudgeOptions, watcher: Watcher, prices: Prices | None = None) -> None:
         self.judge = judge_of(options, watcher, prices)
         self._watcher, form = watcher, self.judge.prompt
-        self.pairs = [*_labelled(labels, form)]
+        self.pairs = [*_labeled(labels, form)]
         asked = [(Key(str(number), 0), pair.asked, pair.shown(form)) for number, (pair, _) in enumerate(self.pairs)]
         sets = {PAIRS: asked, AGAIN: asked, HOSTILE: [*_hostile(form, [pair for pair, _ in self.pairs])]}
         cases = [Cases.of(name, form, of) for name, of in sets.items()]
@@ -194,13 +194,13 @@ class Measurement:
         )
 
 
-def _labelled(path: Path, form: JudgeForm) -> Iterator[tuple[LabelledPair, JudgeRuling]]:
+def _labeled(path: Path, form: JudgeForm) -> Iterator[tuple[LabeledPair, JudgeRuling]]:
     """The pairs of a file with their labels; lines without a label, or without a reply to show, are left out.
 
     Raises `UsageError` that names the line, also for a label that the form cannot give.
     """
     n = 0
-    for where, pair in read_lines(path, LabelledPair, "labels", _EXPECTED):
+    for where, pair in read_lines(path, LabeledPair, "labels", _EXPECTED):
         try:
             label = pair.label(form)
         except ValueError as error:
@@ -216,7 +216,7 @@ def _labelled(path: Path, form: JudgeForm) -> Iterator[tuple[LabelledPair, Judge
         )
 
 
-def _hostile(form: JudgeForm, pairs: Sequence[LabelledPair]) -> Iterator[tuple[Key, Question, str | None]]:
+def _hostile(form: JudgeForm, pairs: Sequence[LabeledPair]) -> Iterator[tuple[Key, Question, str | None]]:
     """Each hostile answer, under a key with its text, with one of the questions; none that holds the reference."""
     lines = (forms_folder() / "hostile.jsonl").read_bytes().splitlines()
     for number, answer in enumerate(codec.decode(line, dict[str, str])["answer"] for line in lines):

@@ -1,6 +1,6 @@
 """The commands: each has a class of options, from which its flags, its help and the keywords of Python are made.
 
-The class stands below `harness.options`; its docstring is the command's help. `harness.commands` or its neighbours
+The class stands below `harness.options`; its docstring is the command's help. `harness.commands` or its neighbors
 (`probes`, `judges`, `sweeps`, `gates`) have the function, and `harness.cli` a module of that name, which prints the
 result. Nothing of them is imported before it is needed: `harness --help` takes the lines below,
 `harness COMMAND --help` one module of options.

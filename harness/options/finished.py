@@ -159,7 +159,7 @@ class AuditCommand(AuditOptions, JudgingCosts, JudgeFlag, CommandOptions):
     harness audit results/r1 --undecided               # decide what the grader could not decide
     harness audit results/r1 --out to_judge.jsonl      # no terminal: fill in the verdicts, then
     harness audit results/r1 --verdicts to_judge.jsonl
-    harness audit --labels labelled.jsonl --judge MODEL@URL,prompt=proofbench
+    harness audit --labels labeled.jsonl --judge MODEL@URL,prompt=proofbench
     """
 
     run: Annotated[Path | None, Option(argument=True)] = None

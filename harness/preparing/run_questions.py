@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.benchmarks import card as cards
-from harness.benchmarks import catalogue, questions, usual_columns
+from harness.benchmarks import catalog, questions, usual_columns
 from harness.benchmarks.card import Card
 from harness.benchmarks.questions import QuestionSet
 from harness.benchmarks.usual_columns import ANSWER_COLUMNS, ASKED_COLUMNS
 from harness.client.address.providers import DROPPABLE
 from harness.client.apis.table import api_of
-from harness.core.errors import UsageError, misspelt
+from harness.core.errors import UsageError, misspelled
 from harness.core.inert import visible
 from harness.core.nouns import count_noun
 from harness.core.records import MAX_SAMPLES, GradeRules
@@ -116,7 +116,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
     if options.data:
         numbered = [_with_data(options, options.data, named)]
     else:
-        numbered = [(catalogue.load(name), number) for name, number in named]
+        numbered = [(catalog.load(name), number) for name, number in named]
     numbers = {number for _, number in numbered}
     if options.samples is not None and None not in numbers and numbers != {options.samples}:
         listed = ", ".join(f"{card.name}:{number:g}" for card, number in numbered)
@@ -169,7 +169,7 @@ def _with_data(options: RunOptions, data: str, named: list[tuple[str, float | No
     if any(getattr(options, key) for key in keys):
         raise UsageError(f"{', '.join(keys)} are only for data without a card: omit the benchmark")
     name, samples = named[0]
-    return catalogue.load(name).with_data(data, options.split), samples
+    return catalog.load(name).with_data(data, options.split), samples
 
 
 def default_folder(parent: Path, options: RunOptions) -> Path:
@@ -185,7 +185,7 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
     for name in options.drop:
         if name not in DROPPABLE:
             raise UsageError(
-                f"expected one of {', '.join(DROPPABLE)}.{misspelt(name, DROPPABLE)}",
+                f"expected one of {', '.join(DROPPABLE)}.{misspelled(name, DROPPABLE)}",
                 field="drop",
                 value=name if name in sampling_fields() else "…",  # another text may be a key
             )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from harness.core import plugins
-from harness.core.errors import UsageError, misspelt
+from harness.core.errors import UsageError, misspelled
 from harness.core.inert import visible
 from harness.core.options import options_of
 from harness.generation.context import fitted_max_tokens, may_lower
@@ -98,11 +98,11 @@ def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
         words = (*_words_of(engine, line(model)), *fields.get("extra_flags", ()))
         engine, fields = engines.ANY_PROGRAM, fields | {"extra_flags": words}
     if engine not in ENGINES:
-        there = f"unknown engine; expected one of {', '.join(ENGINES)}.{misspelt(engine, ENGINES)}"
+        there = f"unknown engine; expected one of {', '.join(ENGINES)}.{misspelled(engine, ENGINES)}"
         raise UsageError(there, field="serve", value=engine)
     known = options_of(ServerSpec)
     if unknown := [name for name in fields if name not in known]:
-        raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{misspelt(unknown[0], known)}")
+        raise UsageError(f"servers have no option {visible(unknown[0], 60)!r}.{misspelled(unknown[0], known)}")
     spec = ServerSpec(engine=engine, model=model, **fields)
     engines.engine_of(spec)  # raises for a field that does not fit its engine
     return spec

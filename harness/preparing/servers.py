@@ -80,7 +80,7 @@ def find(who: WhichServer, *, shared_key: bool = True, api: ApiName = "chat", or
 
     def complete(url: str | None) -> Endpoint:
         """The endpoint of this address, with key and headers. Raises `UsageError` if it belongs to another provider."""
-        if url is not None and who.provider is None and providers.recognise(url).name != provider.name:
+        if url is not None and who.provider is None and providers.recognize(url).name != provider.name:
             raise UsageError(
                 f"{visible(url, 200)} does not belong to the run's provider, {provider.name}: a run can have only one "
                 "provider"
@@ -138,7 +138,7 @@ def _addresses(who: WhichServer) -> _Addresses:
 
 
 def _refuse_other_words(urls: Sequence[str]) -> None:
-    """Raise `UsageError` for the first that is plainly no address, such as a misspelt name of a server or of a file."""
+    """Raise `UsageError` for the first text that is plainly no address, such as a misspelled file name."""
     for url in urls:
         if "://" not in url and (Path(url).exists() or _NO_ADDRESS.fullmatch(url)):
             raise UsageError(

@@ -32,7 +32,7 @@ SECONDS = 120.0
 """Seconds to wait for one whole reply. A CPU takes about a minute for a prompt as long as the context."""
 
 AT_ONCE = 8
-"""Largest number of requests in flight in checks that send many; behaviour under load has a check of its own."""
+"""Largest number of requests in flight in checks that send many; behavior under load has a check of its own."""
 
 Fields = Mapping[str, Any]
 """Fields of a request body, by the names of the API."""

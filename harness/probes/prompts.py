@@ -497,8 +497,8 @@ def _exchanged(words: int, i: int, around: int = 0) -> str:
     """
     changed = [*CODE_WORDS[:i], OTHER_WORDS[i], *CODE_WORDS[i + 1 :]]
     text = needles(words, changed).split()
-    centre = text.index(f"{OTHER_WORDS[i]}.")
-    near = range(max(0, centre - around // 2), min(len(text), centre + around // 2))
+    center = text.index(f"{OTHER_WORDS[i]}.")
+    near = range(max(0, center - around // 2), min(len(text), center + around // 2))
     for n, index in enumerate(i_word for i_word in near if text[i_word] == "word"):
         text[index] = OTHER_WORDS[n % len(OTHER_WORDS)]
     return " ".join(text)

@@ -39,7 +39,7 @@ TRIED = 3
 MIN_DISTINCT = 4
 """Smallest number of different characters in a reply that would show a lost piece of a stream."""
 
-MISSPELT = "no-such-model-of-the-probe"
+MISSPELLED = "no-such-model-of-the-probe"
 """A model name that no server has."""
 
 REPLACED = "\ufffd"
@@ -172,10 +172,10 @@ def _stop(subject: Subject) -> Seen:
 
 
 def _model_name(subject: Subject) -> Seen:
-    """Ask for a misspelt model name: a server that answers may serve any model under any name."""
-    sent = f"the model name {MISSPELT!r}"
+    """Ask for a misspelled model name: a server that answers may serve any model under any name."""
+    sent = f"the model name {MISSPELLED!r}"
     try:
-        answer = subject.chat("Hello", model=MISSPELT, max_tokens=1)
+        answer = subject.chat("Hello", model=MISSPELLED, max_tokens=1)
     except Refused as refused:
         if 400 <= refused.status < 500:
             subject.chat("Hello", max_tokens=1)  # a server that refuses this, too, has not refused the name
@@ -201,8 +201,8 @@ def changes(stream: str, whole: str) -> Counter[tuple[str, str]]:
         if kind == "equal" or not 0 < number < len(blocks) - 1:
             continue
         short = end - start <= MAX_PIECE and last - first <= MAX_PIECE
-        neighbours = blocks[number - 1], blocks[number + 1]
-        between_equals = all(block[0] == "equal" and block[2] - block[1] >= FLANK for block in neighbours)
+        neighbors = blocks[number - 1], blocks[number + 1]
+        between_equals = all(block[0] == "equal" and block[2] - block[1] >= FLANK for block in neighbors)
         # The piece of the whole reply decides whether words changed, since a stream may spell a mark in letters, such
         # as &lt; for <.
         piece = whole[start:end] or stream[first:last]

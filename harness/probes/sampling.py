@@ -188,7 +188,7 @@ def undrawn(tops: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
 def _sampled(subject: Subject, n: int, **fields: object) -> list[ProbeReply]:
     """Sampled replies to the story prompt, with log-probabilities. Raises `Refused` where a request fails."""
     common = {"max_tokens": LONG, "temperature": 1.0, "top_p": 1.0, **CHAT.likeliest(TOP)}
-    # The seeds are far apart, because generators with neighbouring seeds may begin alike.
+    # The seeds are far apart, because generators with neighboring seeds may begin alike.
     seeds = random.Random(subject.new_seeds(n).stop).sample(range(2**31), n)  # noqa: S311 - no secret
     bodies = [Inquiry(STORY, {**common, "seed": seed, **fields}).body(subject.server.asker) for seed in seeds]
     return subject.server.every(bodies)

@@ -141,7 +141,7 @@ class ProgressDisplay:
 
 
 def render_lines(lines: Sequence[Line]) -> Text:
-    """Return the lines as one rich text with colours; markup inside them has no effect."""
+    """Return the lines as one rich text with colors; markup inside them has no effect."""
     from rich.text import Text
 
     text = Text(no_wrap=True, overflow="ellipsis", end="")

@@ -36,7 +36,7 @@ _BAR = {"done": "█", "in flight": "▓", "retrying": "▒", "given up": "×", 
 
 
 class Span(NamedTuple):
-    """A part of a line. kind: its meaning, which chooses its colour (`display.STYLES`); empty: plain."""
+    """A part of a line. kind: its meaning, which chooses its color (`display.STYLES`); empty: plain."""
 
     text: str
     kind: str = ""

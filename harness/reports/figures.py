@@ -12,7 +12,7 @@ from harness.core.codec import digest
 from harness.deciding.comparison import pairs
 from harness.deciding.comparison_published import PublishedComparison, reported_scores
 from harness.reports.plots.pictures import (
-    Labelled,
+    Labeled,
     PublishedTick,
     accuracy_plot,
     budget_plot,
@@ -65,7 +65,7 @@ def overview(runs: Sequence[ScoredRun], beside: Beside) -> list[Plot]:
         if benchmark.score is not None:
             label = benchmark.name if len(runs) == 1 else f"{run.label} · {benchmark.name}"
             ticks = ticks_of(beside.get((run.label, benchmark.name), ()), run.suite.source)
-            scored.append(Labelled(label, benchmark.score.accuracy, ticks))
+            scored.append(Labeled(label, benchmark.score.accuracy, ticks))
     by_benchmark = list(steps_of(runs).items())[:MAX_PAIRS]
     return [*filter(None, (accuracy_plot(scored), *(benchmark_plot(name, steps) for name, steps in by_benchmark)))]
 

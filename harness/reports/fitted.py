@@ -19,7 +19,7 @@ _MIN_NAME = 8
 
 
 class PlainConsole(Console):
-    """A console that shows text as it is: it reads no markup in it and adds no colours.
+    """A console that shows text as it is: it reads no markup in it and adds no colors.
 
     It is as wide as the terminal, or as the variable COLUMNS says; without either it has 80 columns.
     """

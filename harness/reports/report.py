@@ -111,13 +111,13 @@ class Report:
         """The tables of numbers; a table that no score has data for is left out."""
         if not self.scores:
             return ()
-        labelled = [(run.label, score) for run, _, score in self.scores]
+        labeled = [(run.label, score) for run, _, score in self.scores]
         where_any = (measure_table, token_table, budget_table, speed_table, engine_table)
         return (
-            score_table(labelled, with_notes=False),
-            over_k_table(labelled),
-            sample_table(labelled),
-            *filter(None, (table_of(labelled) for table_of in where_any)),
+            score_table(labeled, with_notes=False),
+            over_k_table(labeled),
+            sample_table(labeled),
+            *filter(None, (table_of(labeled) for table_of in where_any)),
         )
 
     @cached_property

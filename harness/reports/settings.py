@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from harness.benchmarks.catalogue import DATA
+from harness.benchmarks.catalog import DATA
 from harness.core.contradictions import ARRIVED
 from harness.core.inert import visible
 from harness.core.nouns import duration, usd_in_words

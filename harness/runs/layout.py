@@ -149,7 +149,7 @@ def runs_in(folder: Path) -> list[RunFolder]:
     if (folder / MANIFEST).is_file():
         return []
     manifests = filter(Path.is_file, folder.glob(f"*/{MANIFEST}"))
-    return sorted((RunFolder(path.parent, is_neighbour=True) for path in manifests), key=_natural)
+    return sorted((RunFolder(path.parent, is_neighbor=True) for path in manifests), key=_natural)
 
 
 def runs_below(folder: Path) -> list[RunFolder]:
@@ -167,7 +167,7 @@ def readable(runs: Iterable[RunFolder], read: Callable[[RunFolder], T]) -> Itera
         try:
             value = read(run)
         except StoreError as error:
-            if not run.is_neighbour:
+            if not run.is_neighbor:
                 raise
             channel.warn(f"the run {visible(run.path.name, 200)} is skipped: {error.sentence}")
         else:
@@ -219,11 +219,11 @@ def holder_of(folder: RunFolder) -> Holder | None:
 class RunFolder:
     """A run's folder by its path; making the object touches no disk.
 
-    is_neighbour: nobody named the run; it lies in a folder of runs, whose other runs are of use if this one is damaged.
+    is_neighbor: nobody named the run; it lies in a folder of runs, whose other runs are of use if this one is damaged.
     """
 
-    def __init__(self, path: Path | str, *, is_neighbour: bool = False) -> None:
-        self.is_neighbour = is_neighbour
+    def __init__(self, path: Path | str, *, is_neighbor: bool = False) -> None:
+        self.is_neighbor = is_neighbor
         self.path = Path(path).absolute()
         """The absolute path, so that a later change of the working directory has no effect."""
 

@@ -144,7 +144,7 @@ class OpenBenchmark:
     @_made_of("questions", dict)
     def _with_present_rules(self) -> Mapping[str, Question]:
         """Question id → the question with the rules that its card has now."""
-        from harness.benchmarks.catalogue import apply_card_rules  # few commands that open a run need cards
+        from harness.benchmarks.catalog import apply_card_rules  # few commands that open a run need cards
 
         if self.record.imported:  # the file keeps the rules with which it was read, as in a score
             return self.questions
@@ -220,11 +220,11 @@ class OpenBenchmark:
     @cached_property
     def prompt(self) -> Prompt | None:
         """The prompt that the run added to each question; None if it is not known here by its name."""
-        from harness.benchmarks import catalogue, prompts  # few commands that open a run need its prompt
+        from harness.benchmarks import catalog, prompts  # few commands that open a run need its prompt
 
         name = str(self.record.identity.get("prompt"))
         with contextlib.suppress(HarnessError):
-            card = catalogue.load(self.name) if catalogue.knows(self.name) else None
+            card = catalog.load(self.name) if catalog.knows(self.name) else None
             return prompts.find_prompt(name, () if card is None else card.prompts)
         return None
 

@@ -207,7 +207,7 @@ def _planned_questions(folder: BenchmarkFolder, record: BenchmarkRecord) -> tupl
     if record.imported:
         return planned, None
     # Imported late: cards are slow to import, and files of outputs need none.
-    from harness.benchmarks.catalogue import apply_card_rules
+    from harness.benchmarks.catalog import apply_card_rules
 
     return apply_card_rules(folder.name, record.settings, planned)
 

@@ -203,8 +203,8 @@ def wilson(mean: Array, trials: Array, factor: float = Z_95) -> IntervalEnds:
 
 def _wilson_at(mean: Array, ratio: Array) -> IntervalEnds:
     """Wilson's interval; ratio: factor² / trials."""
-    centre, reach = mean + ratio / 2, np.sqrt(ratio * mean * (1 - mean) + ratio * ratio / 4)
-    low, high = (centre - reach) / (1 + ratio), (centre + reach) / (1 + ratio)
+    center, reach = mean + ratio / 2, np.sqrt(ratio * mean * (1 - mean) + ratio * ratio / 4)
+    low, high = (center - reach) / (1 + ratio), (center + reach) / (1 + ratio)
     # Rounding may put an end on the wrong side of a mean at 0 or 1.
     return IntervalEnds(np.clip(np.minimum(low, mean), 0, 1), np.clip(np.maximum(high, mean), 0, 1))
 

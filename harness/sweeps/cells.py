@@ -372,7 +372,7 @@ def _axis(
 
 
 def _check_left_out(file: SweepFile, axes: Mapping[str, Sequence[Entry]], open_axis: str) -> None:
-    """Raise `UsageError` if the file's `except` names no entry of its axis: a misspelt name would leave nothing out.
+    """Raise `UsageError` if the file's `except` names no entry of its axis: a misspelled name would leave nothing out.
 
     open_axis: an axis whose entries are not those of the file; empty for none.
     """

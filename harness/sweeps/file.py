@@ -15,9 +15,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.benchmarks.catalogue import suites
+from harness.benchmarks.catalog import suites
 from harness.core import yaml_file
-from harness.core.errors import UsageError, misspelt, near_names
+from harness.core.errors import UsageError, misspelled, near_names
 from harness.core.inert import visible
 from harness.core.validation import first_of, located, problem_of
 from harness.runs.layout import run_around
@@ -122,7 +122,7 @@ def _sentence(error: ValidationError, content: Mapping[str, Any], where_of: Call
     keys = first["loc"]
     beside = _keys_beside(keys)
     sentence = problem_of(first, beside).sentence
-    if first["type"] == "extra_forbidden" and not misspelt(str(keys[-1]), beside):
+    if first["type"] == "extra_forbidden" and not misspelled(str(keys[-1]), beside):
         sentence = f"{sentence.removesuffix('.')}. Known keys: {', '.join(beside)}."
     return f"{where_of(keys)}: {sentence}"
 
@@ -252,10 +252,10 @@ def _benchmark_entry(name: str, fields: dict[str, Any], where: str) -> Entry:
 
 
 def _check_placeholders(fields: Any, where: str) -> None:
-    """Raise `UsageError` for a misspelt word in braces in any text of a server."""
+    """Raise `UsageError` for a misspelled word in braces in any text of a server."""
     if isinstance(fields, str):
         if unknown := sorted({*_PLACEHOLDER.findall(fields)} - {*_LAUNCHERS}):
-            near = misspelt(unknown[0], _LAUNCHERS) or f" Known placeholders: {', '.join(_LAUNCHERS)}."
+            near = misspelled(unknown[0], _LAUNCHERS) or f" Known placeholders: {', '.join(_LAUNCHERS)}."
             raise UsageError(f"{where}: unknown placeholder {{{unknown[0]}}}.{near}")
     elif isinstance(fields, Mapping | list):
         for inner in fields.values() if isinstance(fields, Mapping) else fields:
@@ -279,7 +279,7 @@ def _describe(axis: str, fields: Mapping[str, Any], where: str) -> str:
 
 def _spec(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a server's spec, converted to the types of the spec."""
-    spec = {schema.SPELT.get(key, key): value for key, value in fields.items()}
+    spec = {schema.SPELLED.get(key, key): value for key, value in fields.items()}
     if isinstance(words := spec.get("extra_flags"), str):
         spec["extra_flags"] = shlex.split(words)
     if isinstance(devices := spec.get("devices"), list):

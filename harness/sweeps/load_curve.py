@@ -198,8 +198,8 @@ def _curve_plot(placed: Sequence[CurvePoint]) -> Plot:
             continue
         user, total = _ends(load.user_tokens_per_s, 1), _ends(load.tokens_per_s, each.per)
         key = keys[each.series]
-        marks += [Stroke([(end, at[1]) for end in user], key.colour, 1.5)]
-        marks += [Stroke([(at[0], end) for end in total], key.colour, 1.5)]
+        marks += [Stroke([(end, at[1]) for end in user], key.color, 1.5)]
+        marks += [Stroke([(at[0], end) for end in total], key.color, 1.5)]
         dots.append(replace(key, at=at, hollow=each.is_worse, title=f"{each.concurrency} requests in flight"))
         ends += [(user[1], total[1]), at]
         shown = *at[:1], *user, *at[1:], *total, *numbers_of(each.accuracy)[:3]

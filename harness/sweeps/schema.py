@@ -133,7 +133,7 @@ def _without_default(shown: dict[str, Any]) -> None:
     shown.pop("default", None)
 
 
-SPELT = {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
+SPELLED = {flag_of(name)[2:].replace("-", "_"): name for name in OPTIONS}
 """Name of a flag of `harness serve`, with `_` for `-` → the field of a server's spec."""
 
 
@@ -147,8 +147,8 @@ def _server_fields() -> dict[str, Any]:
     kinds: dict[str, Any] = {"devices": Listed | tuple[int, ...], "environment": Mapping[str, Scalar]}
     for name, option in OPTIONS.items():
         kind = kinds.get(name, option.annotation)
-        if spelt := [theirs for theirs, field in SPELT.items() if field == name and theirs != name]:
-            kind = Annotated[kind, Field(validation_alias=AliasChoices(name, *spelt))]
+        if spelled := [theirs for theirs, field in SPELLED.items() if field == name and theirs != name]:
+            kind = Annotated[kind, Field(validation_alias=AliasChoices(name, *spelled))]
         fields[name] = _described(kind, option.help)
     return fields
 
@@ -245,6 +245,6 @@ def json_schema() -> Mapping[str, Any]:
     schema = sweep_model().model_json_schema()
     for part in ("Server", "ServerVariant"):
         properties = schema["$defs"][part]["properties"]
-        properties |= {spelt: properties[name] for spelt, name in SPELT.items() if spelt != name}
+        properties |= {spelled: properties[name] for spelled, name in SPELLED.items() if spelled != name}
     schema["anyOf"] = [{"required": ["benchmarks"]}, {"required": ["extends"]}]
     return schema | {"title": "Sweep", "$schema": "https://json-schema.org/draft/2020-12/schema"}

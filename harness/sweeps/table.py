@@ -22,7 +22,7 @@ from harness.deciding.verdicts import LEVEL
 from harness.probes import points
 from harness.reports.figures import ticks_of
 from harness.reports.formats import to_latex, to_markdown
-from harness.reports.plots.pictures import Labelled, accuracy_plot
+from harness.reports.plots.pictures import Labeled, accuracy_plot
 from harness.reports.plots.plot import Plot, files_of, write_plots
 from harness.reports.series import Step, benchmark_plot, benchmark_plot_name, series_table
 from harness.reports.tables import Table, short
@@ -64,7 +64,7 @@ def plots(results: Results) -> list[Plot]:
     """
     steps, names = curves(results), [entry.name for entry in results.sweep.axes["benchmarks"]]
     rows = [
-        Labelled(result.cell.name, result.score.accuracy, ticks_of(result.published, result.suite))
+        Labeled(result.cell.name, result.score.accuracy, ticks_of(result.published, result.suite))
         for result in sorted(results.results, key=lambda result: names.index(result.cell.benchmark))
         if result.score is not None and result.cell.benchmark not in steps
     ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from harness.benchmarks import catalogue, prompts
+from harness.benchmarks import catalog, prompts
 from harness.benchmarks.card import Card
 from harness.commands import card_data
 from harness.core.errors import HarnessError, UsageError
@@ -140,7 +140,7 @@ def estimates(sweep: Sweep, watcher: Watcher, *, download: bool = False) -> list
 def _estimate(sweep: Sweep, cell: Cell, watcher: Watcher, *, download: bool) -> ExpectedCell:
     """The estimate of one cell from its questions or its card."""
     options = cell.options
-    card = catalogue.load(options.benchmarks[0]) if options.benchmarks else None
+    card = catalog.load(options.benchmarks[0]) if options.benchmarks else None
     n_questions: int | None
     done = not running.is_incomplete(sweep, cell)
     questions: RunQuestions | None = None

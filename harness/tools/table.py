@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.core import codec
-from harness.core.errors import misspelt
+from harness.core.errors import misspelled
 from harness.core.options import Kind
 from harness.core.records import SentCall, ToolCall
 from harness.tools.python import PYTHON
@@ -42,7 +42,7 @@ def tool_of(text: str | None) -> ToolSettings | None:
             given[key] = value
             continue
         if key not in limits:
-            raise ValueError(f"unknown setting {key!r}; {name} takes {', '.join(known)}.{misspelt(key, known)}")
+            raise ValueError(f"unknown setting {key!r}; {name} takes {', '.join(known)}.{misspelled(key, known)}")
         _, least, most = limits[key]
         if not (value.isascii() and value.isdigit() and least <= int(value) <= most):
             raise ValueError(f"{key} must be a whole number from {least:,} to {most:,}")

@@ -56,7 +56,7 @@ UNKNOWN_RULES = "its rules match neither the run's rules nor the card's current 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How parts of a text are highlighted: functions from text to text. Without colour, signs mark an answer."""
+    """How parts of a text are highlighted: functions from text to text. Without color, signs mark an answer."""
 
     title: Callable[[str], str] = str
     quiet: Callable[[str], str] = str
@@ -311,17 +311,17 @@ def curl(record: BenchmarkRecord, question: Question, sample: Sample) -> str:
     No character of a question can act on the terminal where it is pasted: all that `visible` escapes is written as
     JSON's escapes.
     """
-    spelt = template(record)
-    asked = spelt.offering(question.tools or (), question.calling or {}).body(question, sample.seed)
+    spelled = template(record)
+    asked = spelled.offering(question.tools or (), question.calling or {}).body(question, sample.seed)
     body = visible_json(json.dumps(codec.decode(asked), ensure_ascii=False))
-    url = sample.endpoint.rstrip("/") + spelt.spelling.api.path
+    url = sample.endpoint.rstrip("/") + spelled.spelling.api.path
     url = quote(url, safe=":/?#[]@!$&'()*+,;=%~", errors="backslashreplace")
     return " \\\n  ".join(
         (
             f"curl {shlex.quote(url)}",
             "-H 'Content-Type: application/json'",
             f'-H "{KEY_HEADER}"',
-            *(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in spelt.spelling.api_headers.items()),
+            *(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in spelled.spelling.api_headers.items()),
             f"--data-raw {shlex.quote(body)}",
         )
     )

@@ -112,7 +112,7 @@ SGLANG_ROUTER = Router("sglang_router", "0.3.2", lists_models=False)
 VLLM_ROUTER = Router("vllm_router", "0.1.17", lists_models=True)
 
 
-# ---- how an engine's servers are recognised by their answers, and how requests to them differ
+# ---- how an engine's servers are recognized by their answers, and how requests to them differ
 
 
 MODELS = "/models"
@@ -194,7 +194,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """What the servers of one engine state about themselves, and how to speak to them. By default nothing is known.
 
     A model list reveals the engine: by `owned_by` in an entry, or by the key `marks`, whose object no other engine has.
-    A router's list, which hides its workers' models, is recognised by the name `hides_behind`.
+    A router's list, which hides its workers' models, is recognized by the name `hides_behind`.
     """
 
     name: str
@@ -307,7 +307,7 @@ class Engine:
     fetches_weights = False
     """Whether a name known to `harness serve --models` is first turned into a file."""
     dialect: Dialect | None = None
-    """How the engine's servers are recognised and spoken to; None if they are known to speak only the OpenAI protocol.
+    """How the engine's servers are recognized and spoken to; None if they are known to speak only the OpenAI protocol.
     """
     parsers = ""
     """The key under which presets list this engine's names of reasoning parsers; empty: the engine uses vLLM's names.

@@ -64,7 +64,7 @@ def dialect(name: str | None) -> Dialect:
 def dialect_of_entry(entry: Mapping[str, Any]) -> Dialect:
     """The dialect of the server whose model list has this entry; `UNKNOWN` if the entry does not reveal the engine.
 
-    Older servers name no owner and are recognised by a key that only their engine writes.
+    Older servers name no owner and are recognized by a key that only their engine writes.
     """
     owners = [each for each in dialects() if each.owned_by and each.owned_by == entry.get("owned_by")]
     marked = [each for each in dialects() if each.marks and isinstance(entry.get(each.marks), Mapping)]

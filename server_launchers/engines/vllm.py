@@ -105,7 +105,7 @@ def _options_by_version(spec: ServerSpec, version: str) -> list[str]:
 
 
 def _gives(spec: ServerSpec, flag: str) -> bool:
-    """Whether the user gives this option among the engine's own, spelt with hyphens or underscores."""
+    """Whether the user gives this option among the engine's own, spelled with hyphens or underscores."""
     return any(word.partition("=")[0].replace("_", "-") == flag for word in spec.extra_flags)
 
 

@@ -13,14 +13,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks import card, catalogue, questions
+from harness.benchmarks import card, catalog, questions
 from harness.benchmarks.card import Card, HubSource, UrlSource
 from harness.commands import card_data
 from harness.core.errors import UsageError
 from harness.preparing.question_warnings import warnings_without_a_judge
 from tests.system.command import harness
 
-SHIPPED = catalogue.names()
+SHIPPED = catalog.names()
 
 
 MINIMAL = """
@@ -38,7 +38,7 @@ def write(folder: Path, text: str, name: str = "sums.yaml") -> Path:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_card_is_complete_and_reads_back_equal(name: str) -> None:
-    loaded = catalogue.load(name)
+    loaded = catalog.load(name)
     assert loaded.name == name
     for text in (loaded.title, loaded.measures, loaded.licence, loaded.citation, loaded.traps):
         assert text.strip()
@@ -53,15 +53,15 @@ def test_a_shipped_card_is_complete_and_reads_back_equal(name: str) -> None:
 
 
 def test_no_two_cards_answer_to_one_name() -> None:
-    every = [folded for c in catalogue.cards() for folded in {catalogue.fold_name(n) for n in (c.name, *c.aliases)}]
+    every = [folded for c in catalog.cards() for folded in {catalog.fold_name(n) for n in (c.name, *c.aliases)}]
     assert len(every) == len(set(every))
 
 
 def test_names_that_people_type_find_their_card() -> None:
     for name, typed in TYPED.items():
-        assert {catalogue.load(one).name for one in typed.split()} == {name}
+        assert {catalog.load(one).name for one in typed.split()} == {name}
     with pytest.raises(UsageError, match=r"unknown benchmark 'aime42'. Did you mean .*aime24. Run .harness benchmarks"):
-        catalogue.load("aime42")
+        catalog.load("aime42")
 
 
 TYPED = {
@@ -90,17 +90,17 @@ def test_the_name_of_a_suite_is_answered_with_the_command_that_runs_it(typed: st
         f"harness: {typed} is a benchmark suite: run it with `harness sweep efficient-reasoning`\n"
     )
     # Wrong twins: a benchmark of the same name as a suite, and a name that is only the beginning of a suite's.
-    assert catalogue.load("demo").name == "demo"
+    assert catalog.load("demo").name == "demo"
     with pytest.raises(UsageError, match="unknown benchmark 'efficient'"):
-        catalogue.load("efficient")
+        catalog.load("efficient")
 
 
 def test_the_demo_is_whole_and_needs_none_of_the_optional_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("huggingface_hub", "pyarrow", "zstandard", "reasoning_gym"):
         monkeypatch.setitem(sys.modules, name, None)
-    demo = catalogue.load("demo")
+    demo = catalog.load("demo")
     assert (demo.sampling.max_tokens, card_data.status(demo), card_data.fetch(demo).questions.n_all) == (64, "here", 40)
-    assert card_data.status(catalogue.load("aime24")) == "absent"
+    assert card_data.status(catalog.load("aime24")) == "absent"
 
 
 def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
@@ -110,14 +110,14 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
     write(tmp_path, MINIMAL, "gsm8k.yaml")
     write(tmp_path, '{"q": "1 + 1?", "a": 2}\n', "sums.jsonl")
     monkeypatch.chdir(tmp_path.parent)
-    assert questions.build(catalogue.load(str(path))).questions[0].references == ("2",)
-    monkeypatch.setenv(catalogue.USER_FOLDER_VARIABLE, str(tmp_path))
-    assert questions.build(catalogue.load("Sums")).questions[0].benchmark == "sums"
-    assert catalogue.load("gsm8k").title == "Sums"
-    assert sorted(catalogue.names()) == sorted([*SHIPPED, "sums"])
-    monkeypatch.setenv(catalogue.USER_FOLDER_VARIABLE, str(tmp_path / "nope"))
+    assert questions.build(catalog.load(str(path))).questions[0].references == ("2",)
+    monkeypatch.setenv(catalog.USER_FOLDER_VARIABLE, str(tmp_path))
+    assert questions.build(catalog.load("Sums")).questions[0].benchmark == "sums"
+    assert catalog.load("gsm8k").title == "Sums"
+    assert sorted(catalog.names()) == sorted([*SHIPPED, "sums"])
+    monkeypatch.setenv(catalog.USER_FOLDER_VARIABLE, str(tmp_path / "nope"))
     with pytest.raises(UsageError, match=r"nope \(set by HARNESS_DATASETS\) does not exist"):
-        catalogue.names()
+        catalog.names()
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
 )
 def test_a_wrong_card_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
-        catalogue.load(str(write(tmp_path, text)))
+        catalog.load(str(write(tmp_path, text)))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "pwned").exists()
 
@@ -242,7 +242,7 @@ def test_what_is_no_text_or_no_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes("title: Prüfung".encode("latin-1"))
     for name, message in (("absent.yaml", "cannot read a card from .*absent"), ("latin.yaml", "is not UTF-8")):
         with pytest.raises(UsageError, match=message):
-            catalogue.load(str(tmp_path / name))
+            catalog.load(str(tmp_path / name))
 
 
 def test_the_schema_for_editors_knows_every_key_and_refuses_others() -> None:
@@ -258,7 +258,7 @@ def test_a_file_without_a_card_is_named_after_itself(tmp_path: Path) -> None:
 
 
 def test_examples_show_each_turn_under_its_role() -> None:
-    first, _, _ = card_data.render_examples(catalogue.load("demo"), 3)
+    first, _, _ = card_data.render_examples(catalog.load("demo"), 3)
     assert first.startswith("[user]\nWhat is 4 + 3?\n\n[assistant]\n")
     assert first.endswith("[user]\nWhat is 7 + 5?")
 
@@ -279,7 +279,7 @@ def test_a_judge_s_form_that_does_not_fit_its_card_is_refused(
     own = {"title": "t", "source": {"kind": "file", "path": "x"}, "columns": {"question": "q", "answer": "a"}}
     (tmp_path / "own.yaml").write_text(json.dumps(own | changed), "utf-8")
     with pytest.raises(UsageError, match=re.escape(reason)):
-        catalogue.load_file(tmp_path / "own.yaml")
+        catalog.load_file(tmp_path / "own.yaml")
 
 
 def test_a_row_without_a_rubric_is_refused_where_the_judge_is_shown_one(tmp_path: Path) -> None:
@@ -295,9 +295,9 @@ def test_a_row_without_a_rubric_is_refused_where_the_judge_is_shown_one(tmp_path
     for rubric, reason in ((None, "rubric"), ("", "rubric"), ([{"criterion": "c"}], "points"), ("text", "column 'r'")):
         (tmp_path / "rows.jsonl").write_text(json.dumps({"q": "Why?", "r": rubric}), "utf-8")
         with pytest.raises(UsageError, match=reason):
-            questions.build(catalogue.load_file(tmp_path / "own.yaml"))
+            questions.build(catalog.load_file(tmp_path / "own.yaml"))
     (tmp_path / "rows.jsonl").write_text(json.dumps({"q": "Why?", "r": [{"criterion": "c", "points": 2}]}), "utf-8")
-    built = questions.build(catalogue.load_file(tmp_path / "own.yaml"))
+    built = questions.build(catalog.load_file(tmp_path / "own.yaml"))
     assert built.questions[0].rubric == '[{"criterion":"c","points":2}]'
     assert [*warnings_without_a_judge([built])] == [
         "own needs a judge, according to its card; specify one when you run or score (`judge`)"

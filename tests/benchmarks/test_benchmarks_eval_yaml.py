@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.benchmarks.card import HubSource
 from harness.commands import card_data
 from harness.core.errors import UsageError
@@ -83,7 +83,7 @@ def publish(hub: Hub) -> Callable[..., Dataset]:
 
 def test_a_data_set_of_the_hub_is_asked_as_its_own_file_says(publish: Callable[..., Dataset]) -> None:
     publish(MATHS)
-    card = catalogue.load(SET)
+    card = catalog.load(SET)
     assert (card.name, card.title) == ("sums", "Sums")
     assert isinstance(card.source, HubSource)
     assert card.source.revision == FIRST
@@ -98,9 +98,9 @@ def test_a_data_set_of_the_hub_is_asked_as_its_own_file_says(publish: Callable[.
 
 def test_the_rows_are_of_the_commit_of_the_file(publish: Callable[..., Dataset]) -> None:
     dataset = publish(MATHS)
-    card = catalogue.load(f"{SET}/eval.yaml")
+    card = catalog.load(f"{SET}/eval.yaml")
     dataset.commits[SECOND] = {"eval.yaml": text(MATHS), "test.jsonl": jsonl(SUMS[:1])}
-    for loaded, n in ((card, 4), (catalogue.load(SET), 1), (catalogue.load(f"{SET}@{FIRST}"), 4)):
+    for loaded, n in ((card, 4), (catalog.load(SET), 1), (catalog.load(f"{SET}@{FIRST}"), 4)):
         assert len(questions.build(loaded).questions) == n
 
 
@@ -108,22 +108,22 @@ def test_the_folder_that_fetch_names_is_enough_on_another_machine(
     publish: Callable[..., Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(MATHS)
-    fetched = card_data.fetch(catalogue.load(SET))
+    fetched = card_data.fetch(catalog.load(SET))
     assert fetched.to_copy is not None
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "there"))
     with pytest.raises(UsageError, match=r"copy .*there/datasets--someone--sums from a machine that has it"):
-        catalogue.load(SET)
+        catalog.load(SET)
     shutil.copytree(fetched.to_copy, tmp_path / "there" / fetched.to_copy.name, symlinks=True)
-    assert questions.build(catalogue.load(SET)).dataset_digest == fetched.questions.dataset_digest
+    assert questions.build(catalog.load(SET)).dataset_digest == fetched.questions.dataset_digest
 
 
 def test_options_stand_in_a_list_or_in_columns(publish: Callable[..., Dataset]) -> None:
     publish(CHOICE, COLUMNS)
-    question, _ = questions.build(catalogue.load(f"{SET}#listed")).questions
+    question, _ = questions.build(catalog.load(f"{SET}#listed")).questions
     assert (question.choices, question.references, question.kind) == (("1", "2", "3"), ("B",), "choice")
     assert r"\boxed{}" in question.messages[-1].content
-    shuffled = questions.build(catalogue.load(f"{SET}#columns")).questions
+    shuffled = questions.build(catalog.load(f"{SET}#columns")).questions
     for asked in shuffled:
         assert asked.choices["ABC".index(asked.references[0])].endswith(" yes")
     assert len({question.references for question in shuffled}) > 1
@@ -133,7 +133,7 @@ def test_of_several_tasks_one_is_named(publish: Callable[..., Dataset]) -> None:
     publish(CHOICE, COLUMNS)
     for task, message in (("", r"add #TASK, one of listed, columns"), ("#lsted", r"add #TASK.*Did you mean listed")):
         with pytest.raises(UsageError, match=message):
-            catalogue.load(f"{SET}{task}")
+            catalog.load(f"{SET}{task}")
 
 
 def test_a_set_without_the_file_and_a_local_file_are_refused(hub: Hub, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_set_without_the_file_and_a_local_file_are_refused(hub: Hub, tmp_path:
         (str(tmp_path / "eval.yaml"), r"eval.yaml files can only be read from the Hub: use hf://"),
     ):
         with pytest.raises(UsageError, match=message):
-            catalogue.load(name)
+            catalog.load(name)
 
 
 def fields(**changes: Any) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def test_what_has_no_place_in_a_card_is_refused_by_its_field(
 ) -> None:
     publish(task, **({} if isinstance(task, dict) else {"eval.yaml": text(task)}))
     with pytest.raises(UsageError, match=r"eval\.yaml") as refused:
-        catalogue.load(SET)
+        catalog.load(SET)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -217,11 +217,11 @@ def test_what_has_no_place_in_a_card_is_refused_by_its_field(
 def test_the_file_of_another_framework_is_refused(publish: Callable[..., Dataset]) -> None:
     publish(MATHS, **{"eval.yaml": text({"id": "hle", "config": "default", "split": "test"}, framework="hle")})
     with pytest.raises(UsageError, match="expected inspect-ai tasks, found evaluation_framework: hle"):
-        catalogue.load(SET)
+        catalog.load(SET)
 
 
 def test_a_step_without_a_text_is_asked_in_our_words(publish: Callable[..., Dataset]) -> None:
     publish(solved({"name": "chain_of_thought"}, {"name": "generate"}))
-    built = questions.build(catalogue.load(SET))
+    built = questions.build(catalog.load(SET))
     assert [message.role for message in built.questions[0].messages] == ["user"]
     assert "reason step by step" in built.questions[0].messages[0].content

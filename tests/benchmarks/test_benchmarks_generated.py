@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.benchmarks.sources import gym
 from harness.commands import card_data
 from harness.core.errors import UsageError
@@ -19,9 +19,9 @@ from tests.runs import recorded
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
-    assert card_data.status(catalogue.load("gym:basic_arithmetic")) == "generated"
+    assert card_data.status(catalog.load("gym:basic_arithmetic")) == "generated"
     with pytest.raises(UsageError, match=r"reasoning-gym: .* install .*reasoning-gym"):
-        questions.build(catalogue.load("gym:basic_arithmetic"))
+        questions.build(catalog.load("gym:basic_arithmetic"))
 
 
 @pytest.mark.slow
@@ -74,8 +74,8 @@ def test_a_part_of_the_points_is_not_right(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_unknown_task_or_option_is_one_sentence() -> None:
     pytest.importorskip("reasoning_gym")
     with pytest.raises(UsageError, match=r"no task 'basic_arithmetics'\. Did you mean basic_arithmetic"):
-        questions.build(catalogue.load("gym:basic_arithmetics"))
+        questions.build(catalog.load("gym:basic_arithmetics"))
     with pytest.raises(UsageError, match="rejects the options"):
         questions.build(gym.card_of("basic_arithmetic", options={"min_term": 3}))
     with pytest.raises(UsageError, match=r"source\.reasoning_gym\.task"):
-        catalogue.load("gym:../evil")
+        catalog.load("gym:../evil")

@@ -13,7 +13,7 @@ from typing import Any
 import huggingface_hub
 import pytest
 
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.benchmarks.card import Card, HubSource, from_file, from_mapping
 from harness.benchmarks.sources import chooser, hub_files
 from harness.commands import card_data
@@ -345,7 +345,7 @@ TRAIN = [{"question": f"{n} + 2?", "answer": f"It is {n + 2}.\n#### {n + 2}"} fo
 
 def asked(prompt: str, rows: Path, **selection: Any) -> dict[str, list[tuple[str, str]]]:
     """Last turn → the messages before it, of GSM8K's card with these rows."""
-    built = questions.build(catalogue.load("gsm8k").with_data(str(rows)), prompt=prompt, **selection)
+    built = questions.build(catalog.load("gsm8k").with_data(str(rows)), prompt=prompt, **selection)
     return {q.last_turn: [(m.role, m.content) for m in q.messages[:-1]] for q in built.questions}
 
 
@@ -362,7 +362,7 @@ def asked(prompt: str, rows: Path, **selection: Any) -> dict[str, list[tuple[str
 def test_examples_are_drawn_from_the_train_split_as_lm_eval_draws_them(
     hub: Hub, tmp_path: Path, prompt: str, form: str
 ) -> None:
-    source = catalogue.load("gsm8k").examples
+    source = catalog.load("gsm8k").examples
     assert source
     assert source.revision
     files = {"main/train-00000-of-00001.parquet": parquet(TRAIN)}
@@ -376,7 +376,7 @@ def test_examples_are_drawn_from_the_train_split_as_lm_eval_draws_them(
         turns = [turn for e in drawn for turn in (("user", form.format(e["question"])), ("assistant", e["answer"]))]
         assert built[form.format(row["question"])] == turns
     assert asked(prompt, rows, limit=2) == dict([*built.items()][:2])
-    last = questions.build(catalogue.load("gsm8k").with_data(str(rows))).ids[-1]
+    last = questions.build(catalog.load("gsm8k").with_data(str(rows))).ids[-1]
     assert asked(prompt, rows, ids=[last]) == dict([*built.items()][-1:])
 
 

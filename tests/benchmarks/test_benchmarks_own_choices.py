@@ -24,7 +24,7 @@ def asked(path: Path, *columns: str, **more: Any) -> list[Question]:
     return list(questions_of(options).sets[0].questions)
 
 
-COLOURS = ["red", "green", "blue"]
+COLORS = ["red", "green", "blue"]
 
 
 def test_options_in_columns_of_their_own(tmp_path: Path) -> None:
@@ -46,8 +46,8 @@ def test_options_in_columns_of_their_own(tmp_path: Path) -> None:
             "found 0; move the questions without options to a separate file",
         ),
         ({"options": "red, green", "answer": "A"}, "options", "must be a list of 2 to 26 options"),
-        ({"options": COLOURS, "answer": "D"}, "options", "must identify one of the 3 options"),
-        ({"options": COLOURS, "answer": "A"}, "choices", "has no column 'choices' for the options"),
+        ({"options": COLORS, "answer": "D"}, "options", "must identify one of the 3 options"),
+        ({"options": COLORS, "answer": "A"}, "choices", "has no column 'choices' for the options"),
         ({"A": "red", "B": "green", "answer": "A"}, "A B C", "has no column 'C' for the options"),
         ({"A": "red", "B": ["x"], "answer": "A"}, "A B", "must contain an option's text"),
         ({"options": "[1, 2", "answer": "A"}, "options", "quiz.jsonl:1, the column 'options'"),
@@ -96,7 +96,7 @@ def test_numbered_answers_are_read_where_the_rows_leave_one_reading_and_never_gu
 def test_the_flag_goes_with_data_and_without_a_card(write_rows: Write) -> None:
     with pytest.raises(UsageError, match="choices_key: it only applies to a file of questions: use `data`"):
         RunOptions.of(benchmarks="demo", choices_key="options")
-    path = write_rows([{"question": "Grass?", "options": COLOURS, "answer": "A"}])
+    path = write_rows([{"question": "Grass?", "options": COLORS, "answer": "A"}])
     with pytest.raises(UsageError, match="are only for data without a card"):
         asked(path, "options", benchmarks="demo")
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.benchmarks import catalogue, prompts, questions
+from harness.benchmarks import catalog, prompts, questions
 from harness.benchmarks.card import Card, from_mapping
 from harness.benchmarks.drafts import form_of, read_reference
 from harness.benchmarks.prompts import BOXED, Prompt
@@ -273,12 +273,12 @@ def test_a_cluster_that_is_no_name_is_refused(write_rows: Write) -> None:
             questions.build(card(path, cluster_key=key))
 
 
-COLOURS = ["red", "blue", "green"]
+COLORS = ["red", "blue", "green"]
 
 
-def labelled(*labels: Any) -> dict[str, Any]:
+def labeled(*labels: Any) -> dict[str, Any]:
     """Options as ARC has them."""
-    return {"label": labels, "text": COLOURS}
+    return {"label": labels, "text": COLORS}
 
 
 @pytest.mark.parametrize(
@@ -286,11 +286,11 @@ def labelled(*labels: Any) -> dict[str, Any]:
     [
         *(
             (options, ["B", "B)", 1, "blue", "(B)", [1], ["B"], " blue "])
-            for options in (COLOURS, dict(zip("ABC", COLOURS, strict=True)), json.dumps(COLOURS))
+            for options in (COLORS, dict(zip("ABC", COLORS, strict=True)), json.dumps(COLORS))
         ),
-        (labelled("1", "2", "3"), ["2"]),
-        (labelled(1, 2, 3), [2]),
-        (labelled("A", "B", "C"), ["B"]),
+        (labeled("1", "2", "3"), ["2"]),
+        (labeled(1, 2, 3), [2]),
+        (labeled("A", "B", "C"), ["B"]),
     ],
 )
 def test_options_in_one_column_are_named_by_letter_index_or_text(
@@ -299,18 +299,18 @@ def test_options_in_one_column_are_named_by_letter_index_or_text(
     rows = [{"q": f"Sky {n}?", "options": options, "a": answer} for n, answer in enumerate(answers)]
     rows.append({"q": "Sun?", "options": options, "a": 0})  # without it numbers might count from 1
     for question in questions.build(card(write_rows(rows), choices={"options": "options"})).questions[:-1]:
-        assert (question.references, question.choices, question.kind) == (("B",), tuple(COLOURS), "choice")
+        assert (question.references, question.choices, question.kind) == (("B",), tuple(COLORS), "choice")
 
 
 def test_arcs_labels_need_a_text_each(write_rows: Write) -> None:
-    rows = [{"q": "Sky?", "options": {"label": ["A", "B"], "text": COLOURS}, "a": "B"}]
+    rows = [{"q": "Sky?", "options": {"label": ["A", "B"], "text": COLORS}, "a": "B"}]
     with pytest.raises(UsageError, match="must have exactly one label for each text"):
         questions.build(card(write_rows(rows), choices={"options": "options"}))
 
 
 def test_an_answer_that_names_no_option_is_refused(write_rows: Write) -> None:
     for answer in ("D", 3, -1, True, "purple", None, 1.0, [0, 1], []):
-        rows = [{"q": "Sky?", "options": COLOURS, "a": answer}]
+        rows = [{"q": "Sky?", "options": COLORS, "a": answer}]
         with pytest.raises(UsageError, match=r"one of the 3 options by its letter, index \(starting at 0\) or text"):
             questions.build(card(write_rows(rows), choices={"options": "options"}))
 
@@ -405,7 +405,7 @@ def test_a_column_that_no_row_has_is_refused_in_a_card_of_ones_own(write_rows: W
     def built(**columns: Any) -> list[Question]:
         content = {"title": "T", "source": {"kind": "file", "path": str(path)}}
         mine.write_text(json.dumps(content | {"columns": {"question": "q", "answer": "a", **columns}}), "utf-8")
-        return list(questions.build(catalogue.load_file(mine)).questions)
+        return list(questions.build(catalog.load_file(mine)).questions)
 
     for field in "metadata", "more_answers", "context", "multiple", "tolerance", "unit":
         with pytest.raises(
@@ -420,7 +420,7 @@ def test_a_column_that_no_row_has_is_refused_in_a_card_of_ones_own(write_rows: W
     first, second = built(metadata=["century", "era"], more_answers=["ERA"])
     assert (first.metadata, second.metadata, second.references) == ({}, {"century": "20", "era": "2"}, ("2",))
     # Other data for a shipped card may lack what only breaks its score down.
-    given = catalogue.load("math500").with_data(str(write_rows([{"problem": "p", "answer": "1"}])))
+    given = catalog.load("math500").with_data(str(write_rows([{"problem": "p", "answer": "1"}])))
     assert questions.build(given).questions[0].metadata == {}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.benchmarks.prompts import BOXED
 from harness.core.records import Question
 from harness.grading import grade
@@ -32,7 +32,7 @@ def verdict(question: Question, answer: str) -> str:
 @pytest.mark.parametrize("file", EDITIONS)
 def test_the_file_is_a_known_edition_and_asks_its_instruction_once(shared_data: Path, file: str) -> None:
     name, count = EDITIONS[file]
-    card = catalogue.load(name)
+    card = catalog.load(name)
     path = shared_data / file
     built = questions.build(card.with_data(str(path)), prompt="boxed")
     assert built.n_all == len(set(built.ids)) == count
@@ -49,13 +49,13 @@ def test_the_file_is_a_known_edition_and_asks_its_instruction_once(shared_data: 
 
 def graded(name: str, rows: Path) -> None:
     """Each reference is right; a number that no row has is not; where answers are numbers, nor is the next one."""
-    for question in questions.build(catalogue.load(name).with_data(str(rows))).questions:
+    for question in questions.build(catalog.load(name).with_data(str(rows))).questions:
         for reference in question.references:
             assert verdict(question, reference) == "correct", question.question_id
         assert verdict(question, "987654321") != "correct", question.question_id
         if name in BY_NUMBER:
-            neighbour = str(float(question.references[0]) + 1).removesuffix(".0")
-            assert verdict(question, neighbour) == "wrong", question.question_id
+            neighbor = str(float(question.references[0]) + 1).removesuffix(".0")
+            assert verdict(question, neighbor) == "wrong", question.question_id
 
 
 BY_NUMBER = ("aime24", "aime25", "aime26", "amc23", "gsm8k")
@@ -76,5 +76,5 @@ def test_what_stands_beside_a_question_reaches_its_rules(tmp_path: Path) -> None
     """Rules are in no pin: a tolerance of a row, and one of a card."""
     for name, place, tolerance in (("olympiadbench", 2, (0.1, 0.0)), ("minerva", 0, (0.0, 0.01))):
         (tmp_path / name).write_bytes(jsonl(read_pins(CARDS)[name]["rows"]))
-        rules = questions.build(catalogue.load(name).with_data(str(tmp_path / name))).questions[place].rules
+        rules = questions.build(catalog.load(name).with_data(str(tmp_path / name))).questions[place].rules
         assert (rules.absolute_tolerance, rules.relative_tolerance) == tolerance

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from harness.benchmarks import card, catalogue, questions
+from harness.benchmarks import card, catalog, questions
 from harness.benchmarks.card import HubSource
 from harness.benchmarks.prompts import BOXED, Example, Prompt
 from harness.benchmarks.sources import tables
@@ -47,7 +47,7 @@ PINNED = read_pins(CARDS)
 ON_HUB = [
     name
     for name in PINNED
-    if isinstance(source := catalogue.load(name).source, HubSource)
+    if isinstance(source := catalog.load(name).source, HubSource)
     and not source.documents
     and not any(ending in str(source.files) for ending in (".zip", ".csv"))
 ]
@@ -56,7 +56,7 @@ ON_HUB = [
 @pytest.mark.parametrize("name", ON_HUB)
 def test_a_card_reads_its_rows_from_the_hub_as_from_a_file(hub: Hub, tmp_path: Path, name: str) -> None:
     """The pinned rows, each in the file of its configuration; of the files that a card names, as many as have rows."""
-    shipped, rows = catalogue.load(name), PINNED[name]["rows"]
+    shipped, rows = catalog.load(name), PINNED[name]["rows"]
     source = shipped.source
     assert isinstance(source, HubSource)
     configs = source.config[:1]
@@ -92,7 +92,7 @@ def content(question: Question) -> tuple[str, ...]:
 
 def made(name: str, rows: Rows, tmp_path: Path) -> list[Question]:
     (tmp_path / "rows.jsonl").write_bytes(stored("rows.jsonl", rows))
-    return [*questions.build(catalogue.load(name).with_data(str(tmp_path / "rows.jsonl"))).questions]
+    return [*questions.build(catalog.load(name).with_data(str(tmp_path / "rows.jsonl"))).questions]
 
 
 PAIR: dict[str, Any] = {"input": [[1, 0]], "output": [[0], [1]]}
@@ -129,7 +129,7 @@ def test_a_row_of_another_form_is_refused(name: str, row: dict[str, Any], messag
 def test_a_task_of_grids_is_a_question_for_each_of_its_tests(tmp_path: Path) -> None:
     pinned = tmp_path / "tasks.json"
     pinned.write_text(json.dumps({"train": {}, "eval": {"00a": {"train": [PAIR, PAIR], "test": [PAIR, PAIR]}}}))
-    built = questions.build(catalogue.load("arc_agi_1").with_data(str(pinned), "eval"))
+    built = questions.build(catalog.load("arc_agi_1").with_data(str(pinned), "eval"))
     assert {q.question_id: q.references for q in built.questions} == dict.fromkeys(("00a_0", "00a_1"), ("[[0], [1]]",))
 
 
@@ -252,7 +252,7 @@ def test_the_documents_of_a_row_are_bounded_together(tmp_path: Path, monkeypatch
 
 
 def test_the_documents_of_a_row_stand_before_its_question_in_the_order_of_the_row(hub: Hub) -> None:
-    shipped = catalogue.load("aa_lcr").model_copy(update={"questions": None})
+    shipped = catalog.load("aa_lcr").model_copy(update={"questions": None})
     assert isinstance(shipped.source, HubSource)
     assert shipped.source.revision
     table = (
@@ -284,7 +284,7 @@ def test_the_languages_of_one_problem_are_one_cluster(tmp_path: Path) -> None:
     assert [question.metadata["cluster"] for question in questions.build(clustered).questions] == ["0", "7", "0", "7"]
     alone = own(tmp_path, rows, cluster_key="id")
     assert len({question.metadata["cluster"] for question in questions.build(alone).questions}) == 4
-    assert catalogue.load("polymath_top").cluster_after == "-"
+    assert catalog.load("polymath_top").cluster_after == "-"
     with pytest.raises(UsageError, match="`cluster_after` requires `cluster_key`"):
         own(tmp_path, rows, cluster_after="-")
 

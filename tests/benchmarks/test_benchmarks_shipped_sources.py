@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmarks import card, catalogue, questions
+from harness.benchmarks import card, catalog, questions
 from harness.benchmarks.card import Card, HubSource
 from harness.benchmarks.sources import web
 from harness.commands import card_data
@@ -27,7 +27,7 @@ def made_up_gpqa() -> bytes:
 
 
 def test_gpqa_is_read_with_the_users_own_access_and_shuffled(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = catalogue.load("gpqa_diamond")
+    loaded = catalog.load("gpqa_diamond")
     assert isinstance(loaded.source, HubSource)
     files = {"gpqa_diamond.csv": made_up_gpqa(), "gpqa_main.csv": b""}
     hub.datasets[loaded.source.id] = Dataset({str(loaded.source.revision): files}, gated=True)
@@ -95,4 +95,4 @@ def test_the_chinese_sets_name_the_checksums_of_their_real_files(shared_data: Pa
     files = {"gaokao": "gaokao", "kaoyan": "kaoyan", "gradeschool": "grade_school_math", "chmath": "cn_math_2024"}
     for name, file in files.items():
         content = (shared_data / f"{file}.jsonl").read_bytes()
-        assert getattr(catalogue.load(name).source, "sha256", None) == hashlib.sha256(content).hexdigest()
+        assert getattr(catalog.load(name).source, "sha256", None) == hashlib.sha256(content).hexdigest()

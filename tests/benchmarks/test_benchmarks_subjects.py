@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.benchmarks.card import Card, HubSource, from_mapping
 from harness.benchmarks.sources import tables
 from harness.benchmarks.sources.hub import read_member
@@ -102,7 +102,7 @@ def test_a_letter_names_an_option_by_its_place_also_where_another_option_is_that
 
 def test_a_shipped_card_reads_tables_inside_an_archive(hub: Hub) -> None:
     """Made-up rows: the set itself was not to be had."""
-    loaded = catalogue.load("cmmlu")
+    loaded = catalog.load("cmmlu")
     assert isinstance(loaded.source, HubSource)
     packed = archive({f"test/{name}.csv": table(name, 1) for name in loaded.source.config})
     hub.datasets[loaded.source.id] = Dataset({loaded.source.revision or FIRST: {"cmmlu_v1_0_1.zip": packed}})

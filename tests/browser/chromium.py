@@ -70,7 +70,7 @@ class Browser:
         return self.driver.execute_script(code, *given)
 
     def look(self, *, width: int, dark: bool) -> None:
-        """Take a width in CSS pixels and a colour scheme."""
+        """Take a width in CSS pixels and a color scheme."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]

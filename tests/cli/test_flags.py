@@ -214,7 +214,7 @@ def _wrong_values(option: Option, canary: str) -> list[Any]:
 
 
 def test_no_refused_option_shows_a_key_in_a_traceback(tmp_path: Path) -> None:
-    """Each misspelt name and each option with a wrong value, in Python. Wrong twin: a number that is wrong is shown."""
+    """Each misspelled name and each option with a wrong value, in Python. Wrong twin: a wrong number is shown."""
     texts, file = [], tmp_path / "sweep.yaml"
     classes: set[type[Options]] = {*DECLARED.values(), JudgeOptions}
     # Each declaration once: most verbs take the options of a run.

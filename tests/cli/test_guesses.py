@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from harness.cli.flags import described_server
 from harness.cli.foreign.tables import ASKED, COMMON, tables
 from harness.cli.main import cli
-from harness.core.errors import misspelt, near_names
+from harness.core.errors import misspelled, near_names
 from tests.budget import share_of
 from tests.cli.test_help import commands
 
@@ -63,14 +63,14 @@ def test_an_answer_names_only_options_that_the_command_has(name: str, command: c
 @pytest.mark.parametrize("word", WORDS.split())
 def test_a_word_of_another_tool_is_no_slip_of_an_option_here(word: str) -> None:
     for _, command in LEAVES:
-        assert misspelt(f"--{word}", flags_of(command)) == ""
+        assert misspelled(f"--{word}", flags_of(command)) == ""
 
 
 def test_no_option_of_an_engine_is_a_slip_of_another_option_here(shared_data: Path) -> None:
     listed = {
         line for path in (shared_data / "flags").glob("*.txt") for line in path.read_text().split() if line[:2] == "--"
     }
-    guesses = {(word, misspelt(word, flags_of(command))) for word in listed for _, command in LEAVES}
+    guesses = {(word, misspelled(word, flags_of(command))) for word in listed for _, command in LEAVES}
     ours = {flag for _, command in LEAVES for flag in flags_of(command)}
     wrong = {word for word, guess in guesses if guess and word not in ours}
     assert wrong <= {"--nnodes"}
@@ -83,7 +83,7 @@ def test_a_slip_of_typing_is_answered_with_the_option(data: st.DataObject) -> No
     i = data.draw(st.integers(3, len(flag) - 2))
     slips = [flag[:i] + flag[i + 1 :], flag[:i] + flag[i] + flag[i:], flag[:i] + flag[i + 1] + flag[i] + flag[i + 2 :]]
     for typed in slips:
-        assert flag in misspelt(typed, {flag, "--other"}) or typed == flag
+        assert flag in misspelled(typed, {flag, "--other"}) or typed == flag
 
 
 def test_a_name_is_near_if_it_holds_what_was_typed() -> None:

@@ -119,7 +119,7 @@ def test_each_command_that_a_sentence_gives_is_there_with_its_options() -> None:
         ("view", "with max_tokens 16", "with max_tokens 16"),
     ],
 )
-def test_options_are_spelt_for_the_command_that_runs(verb: str, sentence: str, typed: str) -> None:
+def test_options_are_spelled_for_the_command_that_runs(verb: str, sentence: str, typed: str) -> None:
     with typed_in(command_of(verb)):
         assert as_typed(sentence) == typed
     assert as_typed(sentence) == sentence  # in Python

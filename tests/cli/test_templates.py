@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from harness import rewards as harness_rewards
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from tests.conftest import CHECKOUT
 from tests.system.command import harness
 
@@ -74,7 +74,7 @@ def test_each_template_is_a_sweep_that_can_be_planned(tmp_path: Path, kind: str)
     path = Path(shutil.copy(TEMPLATES / f"{kind}.yaml", tmp_path / "run.yaml"))
     content = yaml.safe_load(path.read_text())
     for name in content.get("benchmarks", ()):
-        catalogue.load(name.partition(":")[0])
+        catalog.load(name.partition(":")[0])
     # Its benchmarks are not on this machine: those of the demo in their place.
     changed = re.sub(r"(?m)^benchmarks: .*$", "benchmarks: [demo:2]", path.read_text())
     path.write_text(changed if "benchmarks:" in changed else changed + "benchmarks: [demo:2]\n")

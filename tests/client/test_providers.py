@@ -1,4 +1,4 @@
-"""Providers as data: what each file says, who is recognised, what is objected to; and the bytes of a request.
+"""Providers as data: what each file says, who is recognized, what is objected to; and the bytes of a request.
 
 For: harness.client.address.
 """
@@ -38,7 +38,7 @@ def test_each_file_is_valid_and_says_where_its_facts_are_from(name: str) -> None
             json.dumps(body)
     if provider.address.base_url is not None:
         assert str(provider.address.base_url).startswith("https://")
-        assert providers.recognise(str(provider.address.base_url)).name == name
+        assert providers.recognize(str(provider.address.base_url)).name == name
 
 
 def test_no_two_providers_share_a_key_variable_but_openai_and_generic() -> None:
@@ -72,8 +72,8 @@ def test_an_unknown_name_is_answered_with_the_near_ones() -> None:
         ("", "generic"),
     ],
 )
-def test_an_address_is_recognised_by_its_host(url: str, name: str) -> None:
-    assert providers.recognise(url).name == name
+def test_an_address_is_recognized_by_its_host(url: str, name: str) -> None:
+    assert providers.recognize(url).name == name
 
 
 def test_an_address_without_a_path_gets_the_providers() -> None:
@@ -170,7 +170,7 @@ GOLDEN: list[tuple[str, str, Thinking | None, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "model", "thinking", "expected"), GOLDEN)
-def test_requests_are_spelt_as_the_provider_wants_them(
+def test_requests_are_spelled_as_the_provider_wants_them(
     name: str, model: str, thinking: Thinking | None, expected: dict[str, Any]
 ) -> None:
     spelling = providers.load(name).spelling(model, thinking=thinking)
@@ -207,7 +207,7 @@ def test_a_switch_of_thinking_that_cannot_be_expressed_is_refused_with_those_tha
 
 
 @given(st.sampled_from(providers.names()), st.text(max_size=30), st.sampled_from(get_args(Thinking)))
-def test_any_model_is_either_spelt_or_refused_in_a_sentence(name: str, model: str, thinking: Thinking) -> None:
+def test_any_model_is_either_spelled_or_refused_in_a_sentence(name: str, model: str, thinking: Thinking) -> None:
     with contextlib.suppress(UsageError):
         spelling = providers.load(name).spelling(model, thinking=thinking)
         json.dumps([spelling.extra_body, spelling.chat_template_kwargs])

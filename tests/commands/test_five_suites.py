@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.testing import FakeServer, Request, Said, serving
 from tests.conftest import CHECKOUT
 from tests.deciding.test_deciding_published import Cell, cells
@@ -49,7 +49,7 @@ class Ability(NamedTuple):
 def stand_ins(folder: Path, questions: int) -> None:
     """Cards under the shipped names, whose questions are sums that tell the benchmark's name; questions: at most."""
     folder.mkdir()
-    for card in catalogue.cards():
+    for card in catalog.cards():
         if card.name == "demo":
             continue
         content = yaml.safe_load((CHECKOUT / "datasets" / f"{card.name}.yaml").read_text("utf-8"))
@@ -184,7 +184,7 @@ def test_the_tables_of_five_projects_hold_the_pinned_numbers(tmp_path: Path, mon
     stand_ins(tmp_path / "cards", N_QUESTIONS)
     (tmp_path / "cards" / "suites").symlink_to(CHECKOUT / "datasets" / "suites")
     # As the shipped cards: beside a card or a file of the user's own, none of their published scores stands.
-    monkeypatch.setattr(catalogue, "shipped_folder", lambda: tmp_path / "cards")
+    monkeypatch.setattr(catalog, "shipped_folder", lambda: tmp_path / "cards")
     rows: dict[str, Any] = {}
     with FakeServer(serving(Able(document_abilities()), *MODELS.values())) as server:
         (tmp_path / "budgets.yaml").write_text(budgets(server.base_url))

@@ -21,7 +21,7 @@ import pytest
 from bench import simulate_nights
 from harness.core.errors import StoreError, UsageError
 from harness.deciding import gate, simulation
-from harness.deciding.nights import Deviations, Prior, learnt_deviation
+from harness.deciding.nights import Deviations, Prior, learned_deviation
 from harness.gates import running, written
 from harness.gates.decide import Gated
 from harness.gates.policy import EXAMPLE, read
@@ -538,7 +538,7 @@ def test_nights_move_the_stated_deviation_both_ways_and_steps_do_not() -> None:
     steady, wide = (0.8 + sd * noise for sd in (0.004, 0.02))
     stepped, creeping = steady + 0.05 * (np.arange(30) >= 20), steady - 0.0025 * np.arange(30)
     stated, steady_sd, wide_sd, *others = (
-        learnt_deviation(tuple(nights), tuple(sampling[: len(nights)]), Prior(0.008))
+        learned_deviation(tuple(nights), tuple(sampling[: len(nights)]), Prior(0.008))
         for nights in ([], steady, wide, stepped, creeping)
     )
     assert stated.sd == pytest.approx(0.008, rel=0.2)
@@ -546,7 +546,7 @@ def test_nights_move_the_stated_deviation_both_ways_and_steps_do_not() -> None:
     assert all(other.sd < 1.6 * steady_sd.sd for other in others)
     # A rise that lasts becomes the accepted state; a fall never does, also where each night of it passed.
     assert [number for number, odd in enumerate(others[0].odd) if odd] == [20, 21, 22, 23, 24]
-    fallen = learnt_deviation(tuple(steady - 0.05 * (np.arange(30) >= 20)), tuple(sampling), Prior(0.008))
+    fallen = learned_deviation(tuple(steady - 0.05 * (np.arange(30) >= 20)), tuple(sampling), Prior(0.008))
     assert (fallen.odd.index(True), sum(fallen.odd), fallen.level) == (20, 10, pytest.approx(0.8, abs=0.004))
 
 

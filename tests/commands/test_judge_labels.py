@@ -1,4 +1,4 @@
-"""`harness audit --labels`: a judge measured on labelled pairs; and several judges that rule together.
+"""`harness audit --labels`: a judge measured on labeled pairs; and several judges that rule together.
 
 For: harness.judges.labels, harness.judges.judge, harness.grading.second.judge_messages, harness.options.judge.
 """
@@ -42,7 +42,7 @@ def judge_of(words: dict[str, str], served: tuple[str, ...] = ("judge",)) -> Any
     return serving(reply, *served)
 
 
-def labelled(path: Path, rows: list[dict[str, Any]]) -> Path:
+def labeled(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_text(
         "".join(json.dumps({"question": "Q?", "references": ["plain"], **row}) + "\n" for row in rows), "utf-8"
     )
@@ -55,7 +55,7 @@ def figures(printed: str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in lines}
 
 
-def test_a_judge_is_measured_on_labelled_pairs(tmp_path: Path) -> None:
+def test_a_judge_is_measured_on_labeled_pairs(tmp_path: Path) -> None:
     """20 right and 20 wrong replies to 20 questions, of which the judge takes 3 for wrong and 2 for right."""
     rows = [
         {"question": f"Q{n}?", "text": f"{word} {n} here", "verdict": verdict}
@@ -63,7 +63,7 @@ def test_a_judge_is_measured_on_labelled_pairs(tmp_path: Path) -> None:
         for word, verdict in (("good", "correct"), ("bad", "wrong"))
     ]
     rows += [{"text": "no label"}, {"text": "open", "verdict": "undecided"}, {"answer": "mute", "verdict": "wrong"}]
-    file = labelled(tmp_path / "pairs.jsonl", rows)
+    file = labeled(tmp_path / "pairs.jsonl", rows)
     rules = {f"good {n} ": "INCORRECT" for n in (3, 5, 7)} | {f"bad {n} ": "CORRECT" for n in (1, 2)}
     rules |= {"mute": "perhaps", "good": "CORRECT", "scholarship": "CORRECT", "else": "INCORRECT"}
     with FakeServer(judge_of(rules)) as server:
@@ -90,7 +90,7 @@ def test_a_judge_is_measured_on_labelled_pairs(tmp_path: Path) -> None:
 
 
 def test_a_judge_without_a_ruling_has_no_figures(tmp_path: Path) -> None:
-    file = labelled(
+    file = labeled(
         tmp_path / "pairs.jsonl", [{"text": "1", "verdict": "wrong"}, {"text": "plain", "verdict": "correct"}]
     )
     with FakeServer(judge_of({"else": "perhaps"})) as server:
@@ -109,7 +109,7 @@ def test_points_are_measured_in_their_scale_and_missing_replies_are_asked_for(tm
         for n in range(5)
     ]
     rules = {"proof b": "7", "proof a": "7", "proof c": "1", "proof d": "0", "else": "0"}
-    file = labelled(tmp_path / "proofs.jsonl", rows)
+    file = labeled(tmp_path / "proofs.jsonl", rows)
     # One request only: the last ones, if several are refused, are waited for as an outage.
     for ruling, code, n_hostile in (("BUSY", 1, 39), ("0", 0, 40)):
         refused = {"scholarship": json.dumps({"judge": ruling, "b": "0"})}
@@ -146,10 +146,10 @@ VERDICT, POINTS = "expected `verdict`: correct, wrong", "expected `points` of 7"
         ({}, "verdict", "contains no labeled pairs"),
     ],
 )
-def test_a_line_that_is_no_labelled_pair_is_named(
+def test_a_line_that_is_no_labeled_pair_is_named(
     tmp_path: Path, fields: dict[str, Any], prompt: str, message: str
 ) -> None:
-    labelled(tmp_path / "pairs.jsonl", [{"text": "1"}, {"text": "1", **fields}])
+    labeled(tmp_path / "pairs.jsonl", [{"text": "1"}, {"text": "1", **fields}])
     done = harness(tmp_path, "audit", "--labels", "pairs.jsonl", "--judge", f"judge@http://127.0.0.1:1,prompt={prompt}")
     assert (done.code, done.out) == (2, "")
     assert ("pairs.jsonl, line 2" in done.err, message in done.err) == (bool(fields), True), done.err
@@ -167,7 +167,7 @@ def test_a_line_that_is_no_labelled_pair_is_named(
     ],
 )
 def test_a_run_is_audited_by_a_person_and_pairs_measure_a_judge(tmp_path: Path, words: list[str], message: str) -> None:
-    labelled(tmp_path / "pairs.jsonl", [{"text": "1", "verdict": "wrong"}])
+    labeled(tmp_path / "pairs.jsonl", [{"text": "1", "verdict": "wrong"}])
     done = harness(tmp_path, "audit", *words)
     assert (done.code, done.out) == (2, "")
     assert message in done.err

@@ -18,7 +18,7 @@ import yaml
 from click.testing import CliRunner
 
 import harness as reasoning_harness
-from harness.benchmarks import card, catalogue, questions
+from harness.benchmarks import card, catalog, questions
 from harness.cli.main import cli
 from harness.commands import compare, known_questions
 from harness.commands.run import run as run_command
@@ -113,29 +113,29 @@ def test_an_edition_is_known_by_its_rows_though_the_data_are_not_here(tmp_path: 
     ("settings", "name"),
     [
         ({}, "aime24"),
-        ({catalogue.DATA: "/home/me/aime24.jsonl"}, None),
-        ({catalogue.CARD: "/home/me/aime24.yaml"}, None),
-        ({catalogue.DATA: "hf://datasets/me/aime24", question_file.MADE: {"rows_digest": "ROWS"}}, "aime24"),
+        ({catalog.DATA: "/home/me/aime24.jsonl"}, None),
+        ({catalog.CARD: "/home/me/aime24.yaml"}, None),
+        ({catalog.DATA: "hf://datasets/me/aime24", question_file.MADE: {"rows_digest": "ROWS"}}, "aime24"),
         ({OUTPUTS: {"digest": "", "read": {}}}, None),
         ({OUTPUTS: {"digest": "", "read": {"benchmark": "aime24"}}}, "aime24"),
     ],
     ids=["card", "data", "own card", "an edition", "outputs", "outputs of a benchmark"],
 )
 def test_the_name_of_a_card_is_not_enough(settings: dict[str, object], name: str | None, tmp_path: Path) -> None:
-    rows = catalogue.load("aime24").editions[0].rows
+    rows = catalog.load("aime24").editions[0].rows
     recorded = json.loads(json.dumps(settings).replace("ROWS", rows))
     assert known_as("aime24", own(tmp_path, ROWS), **recorded) == name
 
 
 def test_a_name_without_a_card_stays(tmp_path: Path) -> None:
-    assert known_as("mine", own(tmp_path, ROWS), **{catalogue.DATA: "mine.jsonl"}) == "mine"
+    assert known_as("mine", own(tmp_path, ROWS), **{catalog.DATA: "mine.jsonl"}) == "mine"
 
 
 def test_a_file_under_the_name_of_a_card_has_none_of_its_published_scores_beside(tmp_path: Path) -> None:
     """In the verdict, the report and the viewer; the same run by the card has them."""
     model = {"model": "Qwen/QwQ-32B", "benchmarks": [("aime24", 30, 4)]}
     write_run(tmp_path / "card", **model)
-    write_run(tmp_path / "own", **model, settings={catalogue.DATA: str(tmp_path / "aime24.jsonl")})
+    write_run(tmp_path / "own", **model, settings={catalog.DATA: str(tmp_path / "aime24.jsonl")})
     sentence = "not compared with published scores because its questions may differ from those of aime24"
     done = harness(tmp_path, "verify", "own")
     assert (done.code, done.out.splitlines()[0]) == (1, "aime24: cannot say")

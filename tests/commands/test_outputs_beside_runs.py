@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import harness
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.benchmarks.prompts import BOXED
 from harness.cli.main import cli
 from harness.core.records import Question
@@ -57,7 +57,7 @@ def asked(question: Question) -> str:
 
 
 def demo(limit: int = 10) -> Sequence[Question]:
-    return questions.build(catalogue.load("demo")).questions[:limit]
+    return questions.build(catalog.load("demo")).questions[:limit]
 
 
 def run_of_demo(path: Path, *, identity: dict[str, Any] | None = None) -> RunFolder:
@@ -500,7 +500,7 @@ SQUARE = "Find the side. The square is below."
         (f"{SQUARE}\n[asy] draw((0,0)--(1,1)); [/asy]", f"{SQUARE} [asy] Is it round?", False),
     ],
 )
-def test_a_question_is_recognised_without_its_choices_its_prompt_and_its_drawing(
+def test_a_question_is_recognized_without_its_choices_its_prompt_and_its_drawing(
     question: str, asks: str, is_known: bool
 ) -> None:
     is_choice = question == PRIME

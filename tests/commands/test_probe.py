@@ -106,8 +106,8 @@ def test_a_server_that_is_not_there_and_a_check_that_is_none(tmp_path: Path) -> 
     nobody = harness(tmp_path, "probe", "http://127.0.0.1:9/v1")
     assert (nobody.code, "127.0.0.1:9" in nobody.err) == (2, True)
     with FakeServer(sound()) as server:
-        misspelt = harness(tmp_path, "probe", server.base_url, "--checks", "temprature 0")
-    assert (misspelt.code, "Did you mean temperature 0" in misspelt.err) == (2, True)
+        misspelled = harness(tmp_path, "probe", server.base_url, "--checks", "temprature 0")
+    assert (misspelled.code, "Did you mean temperature 0" in misspelled.err) == (2, True)
 
 
 @pytest.mark.server

@@ -553,7 +553,9 @@ def test_a_server_that_states_another_model_than_the_run_is_not_stored_as_its_ba
 
 
 @pytest.mark.parametrize("given", [{"URL": ""}, {"URL": "/v1"}, {"URL": "/v1/"}, {"OPENAI_BASE_URL": "/v1"}])
-def test_the_base_as_its_own_reference_is_one_server_however_it_is_spelt(tmp_path: Path, given: dict[str, str]) -> None:
+def test_the_base_as_its_own_reference_is_one_server_however_it_is_spelled(
+    tmp_path: Path, given: dict[str, str]
+) -> None:
     a_run(tmp_path)
     with FakeServer(Reader()) as base:
         root = base.base_url.removesuffix("/v1")

@@ -94,10 +94,10 @@ def test_a_refused_judge_or_file_leaves_all_runs_as_they_were(tmp_path: Path) ->
     before = files(runs)
     with FakeServer(ruling_by({})) as server:
         judge = ["--judge", f"judge@{server.base_url}"]
-        misspelt = ["--judge", f"jugde@{server.base_url}"]
+        misspelled = ["--judge", f"jugde@{server.base_url}"]
         words = [
             (["runs/judged", "runs/mixed", *judge], 2, "runs only if you trust it"),
-            (["runs/new", "runs/judged", *misspelt], 2, "does not serve jugde"),
+            (["runs/new", "runs/judged", *misspelled], 2, "does not serve jugde"),
             (["runs/new", "runs/judged", judge[0], f"{judge[1]},prompt=absent.txt"], 2, "absent.txt"),
             (["runs/judged", "runs/damaged"], 3, "overrides.jsonl"),
             (["runs/judged", "runs/lines.jsonl", "--response-key", "response"], 2, "lines.jsonl"),

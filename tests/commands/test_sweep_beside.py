@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import harness as reasoning_harness
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.commands.compare import published_beside, verify
 from harness.core.errors import StoreError, UsageError
 from harness.core.nouns import in_points
@@ -46,7 +46,7 @@ def swept(name: str, given: dict[str, Any], **runs: tuple[str, int, int, float])
     for cell in sweep.cells:
         for end, (benchmark, n_questions, n_samples, strength) in runs.items():
             if cell.name.endswith(end.replace("__", "+")):
-                prompt = {"prompt": cell.options.prompt or catalogue.load(benchmark).prompt}
+                prompt = {"prompt": cell.options.prompt or catalog.load(benchmark).prompt}
                 if cell.options.system_prompt:
                     prompt["system_prompt"] = cell.options.system_prompt
                 sampling = {"temperature": cell.options.temperature, "top_p": cell.options.top_p, "max_tokens": 32768}

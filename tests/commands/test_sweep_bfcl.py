@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.testing import FakeServer, Request, Said, serving
 from tests.conftest import CHECKOUT
 from tests.generation.called_tools import calling
@@ -53,7 +53,7 @@ def test_the_suite_prints_the_mean_of_the_four_non_live_categories(
     for category in (*NON_LIVE, *OTHERS):
         stand_in(tmp_path / "cards", category)
     (tmp_path / "cards" / "suites").symlink_to(CHECKOUT / "datasets" / "suites")
-    monkeypatch.setattr(catalogue, "shipped_folder", lambda: tmp_path / "cards")
+    monkeypatch.setattr(catalog, "shipped_folder", lambda: tmp_path / "cards")
     with FakeServer(serving(answered, "test-model")) as server:
         done = harness(tmp_path, "sweep", "bfcl", "--model", "test-model", "--base-url", server.base_url, "--out", "s")
         assert done.code == 0, done.err

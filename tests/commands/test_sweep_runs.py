@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import harness as reasoning_harness
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.options.score import ScoreOptions
 from harness.presets.grading import GradingOptions
 from harness.progress.watching import Watcher
@@ -173,7 +173,7 @@ def test_a_score_that_is_not_as_published_fails_the_gate_and_only_there(
         "prompt": "boxed",
     }
     (tmp_path / "aime24.yaml").write_text(json.dumps(card), encoding="utf-8")
-    monkeypatch.setattr(catalogue, "shipped_folder", lambda: tmp_path)
+    monkeypatch.setattr(catalog, "shipped_folder", lambda: tmp_path)
     published = "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"
     with FakeServer(answering(published)) as server:
         content = {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.core.errors import UsageError
 from harness.core.records import Message, Question
 from harness.scoring.tally import cluster_of, tally
@@ -135,11 +135,11 @@ def test_a_card_names_its_originals_wholly_or_not_at_all(tmp_path: Path) -> None
     for missing, sentence in (("twin_of", "set both `twin_of` and"), ("original_key", "set both `twin_of` and")):
         path.write_text(json.dumps({key: value for key, value in card.items() if key != missing}))
         with pytest.raises(UsageError, match=sentence):
-            catalogue.load(str(path))
+            catalog.load(str(path))
     path.write_text(json.dumps(card | {"original_key": "a", "original_until": None}))
     (tmp_path / "varied.jsonl").write_text('{"id": "x", "q": "?", "a": null}\n')
     with pytest.raises(
         UsageError,
         match=r"varied\.jsonl:1: the column 'a' must contain the id or text of the original question, found null",
     ):
-        questions.build(catalogue.load(str(path)))
+        questions.build(catalog.load(str(path)))

@@ -165,7 +165,7 @@ def test_a_value_out_of_bounds_is_named_with_its_path_and_what_was_found() -> No
     )
 
 
-def test_a_misspelt_key_is_told_before_the_missing_one_that_it_caused() -> None:
+def test_a_misspelled_key_is_told_before_the_missing_one_that_it_caused() -> None:
     first = problem({"titel": "x"})
     assert first.sentence == "unknown key 'titel'. Did you mean title?"
     assert problem({}).sentence == "the key 'title' is missing"

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.benchmarks.prompts import SYSTEM_PROMPTS
 from harness.core.errors import UsageError
 from harness.deciding.comparison import compare_runs, pairs
@@ -282,7 +282,7 @@ def test_the_shipped_scores_load_and_each_names_its_source() -> None:
     scores = load_published()
     assert len(scores) > 1000
     of_calls = [score for score in scores if score.metric == SCHEMA_ACCURACY]  # of requests that no card has
-    assert {score.benchmark.partition("@")[0] for score in scores if score not in of_calls} <= set(catalogue.names())
+    assert {score.benchmark.partition("@")[0] for score in scores if score not in of_calls} <= set(catalog.names())
     assert all(score.k > 0 and score.kind in ("pass", "maj", "F1", SCHEMA_ACCURACY) for score in scores)
     assert len(of_calls) == 31
     for score in of_calls:

@@ -17,7 +17,7 @@ import click
 import pytest
 import yaml
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.cli.main import LazyGroup, main
 from harness.testing import FakeServer, Request, Step, http, models
 from server_launchers.embedded import weights
@@ -32,7 +32,7 @@ def stand_ins(folder: Path) -> None:
     """Cards of the shipped names, each with one question of a file, so that nothing is fetched."""
     folder.mkdir()
     (folder / "one.jsonl").write_text(json.dumps(ROW) + "\n")
-    for card in catalogue.cards():
+    for card in catalog.cards():
         if card.name == "demo":
             continue
         content = yaml.safe_load((ROOT / "datasets" / f"{card.name}.yaml").read_text("utf-8"))

@@ -1,6 +1,6 @@
 """A run goes on with the file that another tool has not finished.
 
-For: harness.foreign.recognising.
+For: harness.foreign.recognition.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def test_opencompass_predictions(tmp_path: Path) -> None:
     (tmp_path / "sums.json").write_text(json.dumps(rows))
     texts = keys(outputs.read(tmp_path / "sums.json", format="opencompass"))
     assert texts == {("1+1?", 0): r"\boxed{2}", ("2+1?", 0): r"\boxed{3}", ("2+1?", 1): r"\boxed{4}"}
-    assert keys(outputs.read(tmp_path / "sums.json")) == texts  # recognised
+    assert keys(outputs.read(tmp_path / "sums.json")) == texts  # recognized
 
 
 @pytest.mark.parametrize("newer", [True, False])

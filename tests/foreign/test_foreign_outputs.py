@@ -1,4 +1,4 @@
-"""Outputs of other tools become questions and samples: recognised or named, repeats understood, damage refused.
+"""Outputs of other tools become questions and samples: recognized or named, repeats understood, damage refused.
 
 For: harness.foreign.
 """
@@ -391,5 +391,5 @@ def test_a_column_of_replies_is_no_reference() -> None:
         ({"question": "p", "response": "x", "answer": 1}, "columns"),
     ],
 )
-def test_each_tool_is_recognised_by_its_columns(row: dict[str, Any], format: str) -> None:
-    assert formats.recognise(Row("x", row)) == format
+def test_each_tool_is_recognized_by_its_columns(row: dict[str, Any], format: str) -> None:
+    assert formats.recognize(Row("x", row)) == format

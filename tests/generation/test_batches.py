@@ -417,7 +417,7 @@ def test_limits_of_the_provider_make_several_batches(asked: dict[str, Any], monk
         ("groq", "GROQ_API_KEY", ("authorization", "Bearer k"), "/v1/chat/completions"),
     ],
 )
-def test_batches_of_a_known_provider_are_spelt_as_it_wants_them(
+def test_batches_of_a_known_provider_are_spelled_as_it_wants_them(
     asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch, name: str, variable: str, header: tuple[str, str], path: str
 ) -> None:
     monkeypatch.setenv(variable, "k")

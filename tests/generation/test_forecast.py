@@ -46,9 +46,9 @@ def lengths(seed: int, questions: int, samples: int) -> dict[Task, int]:
     random = Random(seed)
     tokens = {}
     for q in range(questions):
-        centre = random.gauss(8.0, 0.8)
+        center = random.gauss(8.0, 0.8)
         for index in range(samples):
-            length = round(min(MAX_TOKENS, max(5.0, math.exp(random.gauss(centre, 0.5)))))
+            length = round(min(MAX_TOKENS, max(5.0, math.exp(random.gauss(center, 0.5)))))
             tokens[Task("sums", f"q{q}", index)] = length
     return tokens
 

@@ -25,7 +25,7 @@ from harness.answers.calls import (
     read_reference,
     read_tools,
 )
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.benchmarks.card import UrlSource
 from harness.benchmarks.sources import web
 from harness.core.errors import UsageError
@@ -166,7 +166,7 @@ def test_a_card_reads_the_leaderboards_files_and_its_answers_are_right(
     package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path))
-    card = catalogue.load(name)
+    card = catalog.load(name)
     assert isinstance(card.source, UrlSource)
     for source in (card.source, *card.source.further):
         (kept := web.cached_path(source)).parent.mkdir(parents=True)

@@ -456,7 +456,7 @@ def test_a_verifier_that_ends_its_process_is_named(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     "grader", ["mine.py:judge", "./mine.py:judge", "mine.judge", "mine", "mine:", ":judge", "a b:c"]
 )
-def test_a_misspelt_verifier_is_told_how_to_be_spelt(grader: str) -> None:
+def test_a_misspelled_verifier_is_told_how_to_be_spelled(grader: str) -> None:
     done = CliRunner().invoke(cli, ["grade", "4", r"\boxed{4}", "--grader", grader])
     assert "does not have the form MODULE:FUNCTION" in str(done.exception)
 

@@ -1,4 +1,4 @@
-"""Benchmarks and hostile rows of others, where they are at hand. Labelled rows are pinned: `tests/pins`."""
+"""Benchmarks and hostile rows of others, where they are at hand. Labeled rows are pinned: `tests/pins`."""
 
 from __future__ import annotations
 

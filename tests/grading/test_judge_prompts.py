@@ -139,7 +139,7 @@ def test_long_texts_are_cut_at_their_bounds() -> None:
     assert len(message.content) < 31_000
 
 
-def test_an_unknown_prompt_is_named_with_its_neighbours() -> None:
+def test_an_unknown_prompt_is_named_with_its_neighbors() -> None:
     with pytest.raises(UsageError, match=r"unknown judge prompt 'verdit'.*Did you mean verdict\?"):
         form_named("verdit")
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import harness
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.runs import RunFolder, grades, read_samples
 from harness.scoring.score import Score
 from tests.benchmarks.hub_server import Dataset, jsonl, serve
@@ -160,7 +160,7 @@ print(json.dumps(found))
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
         hub.datasets["someone/sums"] = Dataset({"a" * 40: files})
         for name in theirs:
-            built[name] = questions.build(catalogue.load(f"hf://datasets/someone/sums#{name}")).questions
+            built[name] = questions.build(catalog.load(f"hf://datasets/someone/sums#{name}")).questions
     for name, samples in theirs.items():
         ours = built[name]
         assert len(ours) == len(samples) > 0

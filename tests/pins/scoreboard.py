@@ -1,4 +1,4 @@
-"""How the grader does on labelled pairs, a line a set.
+"""How the grader does on labeled pairs, a line a set.
 
     python -m tests.pins.scoreboard [--write]
 

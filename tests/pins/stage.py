@@ -164,14 +164,14 @@ def grouped(requests: Iterable[Request]) -> list[dict[str, Any]]:
 
 
 USER = {"role", "content"}
-SPELT = {"tool": "from", "choices": "choice"}
+SPELLED = {"tool": "from", "choices": "choice"}
 """Keywords → the options that are named otherwise."""
 
 
 def words_of(keywords: Mapping[str, Any]) -> Iterator[str]:
     """The options of the command line for keywords of Python."""
     for name, value in keywords.items():
-        option = SPELT.get(name, name).replace("_", "-")
+        option = SPELLED.get(name, name).replace("_", "-")
         if isinstance(value, bool):
             yield f"--{option}" if value else f"--no-{option}"
             continue

@@ -1,4 +1,4 @@
-"""The grader says of every labelled pair what is pinned.
+"""The grader says of every labeled pair what is pinned.
 
 For: harness.grading.find, harness.grading.compare, harness.answers.grammar, harness.answers, harness.grading.
 """

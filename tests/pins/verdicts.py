@@ -8,7 +8,7 @@ undecided where the reply proves neither) and `group`; and, where needed,
     question  the question's text; more: further right answers; rules: the card's, such as `ordered: true`
     note      why the verdict is the right one
 
-Labelled rows of others, which this repository may not hold, are graded where they are at hand; `shared.json` pins
+Labeled rows of others, which this repository may not hold, are graded where they are at hand; `shared.json` pins
 counts of each of their sets. `python -m tests.pins.scoreboard --write` pins what the grader says now.
 """
 
@@ -59,7 +59,7 @@ SOURCES = {
 
 
 class Row(NamedTuple):
-    """A labelled pair. verdict: what is right. more: the other fields of its line."""
+    """A labeled pair. verdict: what is right. more: the other fields of its line."""
 
     reference: str
     reply: str

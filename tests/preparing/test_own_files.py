@@ -33,7 +33,10 @@ def asked(folder: Path, row: dict[str, object], *more: dict[str, object], **opti
         ({"Prompt": "1 + 1 = ?", "ExpectedAnswer": "2"}, ()),
         ({"My Text": "1 + 1 = ?", "x": "2"}, ("my_text", "X")),
         ({"问题": "1 + 1 = ?", "答案": "2"}, ("问题", "答案")),
-        ({"Question": "1 + 2 = ?", "question": "1 + 1 = ?", "answer": "2"}, ()),  # spelt exactly as a name: it is first
+        (
+            {"Question": "1 + 2 = ?", "question": "1 + 1 = ?", "answer": "2"},
+            (),
+        ),  # spelled exactly as a name: it is first
     ],
 )
 def test_case_spaces_underscores_and_hyphens_of_a_column_do_not_matter(

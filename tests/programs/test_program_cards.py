@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.core.errors import UsageError
 from harness.core.records import Question
 from harness.extensions.answers.program import tests_of as references
@@ -45,7 +45,7 @@ def asked(tmp_path: Path, name: str, *rows: dict[str, Any]) -> list[Question]:
     """The questions of a card whose data are these rows."""
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return list(questions.build(catalogue.load(name).with_data(str(path))).questions)
+    return list(questions.build(catalog.load(name).with_data(str(path))).questions)
 
 
 @pytest.fixture(autouse=True)
@@ -71,10 +71,10 @@ def test_a_span_of_dates_has_both_its_ends(tmp_path: Path, name: str, ids: str) 
 
 @pytest.mark.parametrize("name", ["livecodebench@v9", "livecodebench@2024-8..2025", "gsm8k@v1", "livecodebench@"])
 def test_a_release_is_the_first_files_and_any_other_argument_is_refused(name: str) -> None:
-    released = catalogue.load("livecodebench@v2")
+    released = catalog.load("livecodebench@v2")
     assert getattr(released.source, "files", ()) == ("test.jsonl", "test2.jsonl")
     with pytest.raises(UsageError, match="is neither a release nor a date range"):
-        catalogue.load(name)
+        catalog.load(name)
 
 
 def test_long_tests_are_kept_once_in_the_cache_and_missed_in_a_sentence(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import pytest
 
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.core.records import Question
 from harness.extensions.answers.program import tests_of as references
 from harness.extensions.answers.program.cells import SandboxCell
@@ -62,7 +62,7 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Question
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HARNESS_CACHE", str(folder))
         path = DATA if DATA.exists() else folder / "rows.jsonl"
-        yield list(questions.build(catalogue.load("humaneval").with_data(str(path))).questions)
+        yield list(questions.build(catalog.load("humaneval").with_data(str(path))).questions)
 
 
 def executed_plainly(tests: QuestionTests, code: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmarks import catalogue, questions
+from harness.benchmarks import catalog, questions
 from harness.core.errors import UsageError
 from harness.core.records import Question
 from harness.extensions.answers.program import bubblewrap, grading
@@ -49,7 +49,7 @@ def a_run(folder: Path) -> tuple[RunFolder, list[Question]]:
     """A run of two samples a question, not scored yet."""
     (folder / "sums.yaml").write_text(CARD, "utf-8")
     (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), "utf-8")
-    built = list(questions.build(catalogue.load(str(folder / "sums.yaml"))).questions)
+    built = list(questions.build(catalog.load(str(folder / "sums.yaml"))).questions)
     samples = [
         recorded.sample(question.question_id, index, text, benchmark="sums", prompt_digest=question.prompt_digest)
         for question in built

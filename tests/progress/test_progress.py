@@ -305,7 +305,7 @@ def test_a_dumb_terminal_and_a_log_get_a_line_now_and_then(
 @pytest.mark.parametrize(
     ("variables", "shows", "hides"),
     [
-        ({"NO_COLOR": "1"}, "█", "[32m"),  # the colours go, the bars stay
+        ({"NO_COLOR": "1"}, "█", "[32m"),  # the colors go, the bars stay
         # `!harness run …` in a notebook has a pseudo-terminal: it gets lines, and nothing that moves a cursor.
         ({"JPY_PARENT_PID": "1", "TERM": "xterm-color"}, line(progress()), "\x1b"),
     ],

@@ -22,7 +22,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import harness
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.commands.compare import compare
 from harness.core.errors import StoreError
 from harness.core.nouns import in_points
@@ -380,9 +380,9 @@ def test_no_question_and_no_answer_of_any_set_is_in_any_format(tmp_path: Path) -
 
 
 def test_the_shipped_cards_that_ask_for_it_say_so() -> None:
-    asking = {card.name for card in catalogue.cards() if not card.publish_questions}
+    asking = {card.name for card in catalog.cards() if not card.publish_questions}
     assert asking == {"gpqa_diamond", "gpqa_main", "hle_full", "hle_text", "hle_verified"}
-    assert not catalogue.may_publish("gpqa_diamond", {})
-    assert not catalogue.may_publish("anything", {"publish_questions": False})
-    assert catalogue.may_publish("aime24", {})
-    assert catalogue.may_publish("../../etc/passwd.yaml", {})
+    assert not catalog.may_publish("gpqa_diamond", {})
+    assert not catalog.may_publish("anything", {"publish_questions": False})
+    assert catalog.may_publish("aime24", {})
+    assert catalog.may_publish("../../etc/passwd.yaml", {})

@@ -19,7 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.core.inert import visible
-from harness.reports.plots.pictures import MAX_ROWS, Labelled, PublishedTick, accuracy_plot
+from harness.reports.plots.pictures import MAX_ROWS, Labeled, PublishedTick, accuracy_plot
 from harness.reports.plots.plot import (
     DARK_STYLE,
     LABEL_CHARS,
@@ -93,7 +93,7 @@ def test_the_scatter_pairs_each_question_with_itself(made: Report, plots: dict[s
 
 
 def drawn(plot: Plot, *, alone: bool = False) -> ET.Element:
-    """The picture: harmless elements, no text below 11 pixels, each colour with a dark twin, all within its frame."""
+    """The picture: harmless elements, no text below 11 pixels, each color with a dark twin, all within its frame."""
     root = ET.fromstring(plot.svg(alone=alone).replace(' xmlns="http://www.w3.org/2000/svg"', ""))
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     assert width == WIDTH
@@ -122,7 +122,7 @@ def drawn(plot: Plot, *, alone: bool = False) -> ET.Element:
     return root
 
 
-def test_a_plot_is_drawn_within_its_frame_with_text_as_text_in_colours_for_light_and_dark(
+def test_a_plot_is_drawn_within_its_frame_with_text_as_text_in_colors_for_light_and_dark(
     plots: dict[str, Plot],
 ) -> None:
     assert all(len(list(drawn(plot).iter("text"))) > 3 for plot in plots.values())
@@ -163,7 +163,7 @@ def test_whatever_is_drawn_lies_within_the_frame(
 def test_published_scores_are_ticks_beside_the_accuracy_named_as_printed(made: Report) -> None:
     score = made.scores[0][2]
     ticks = [PublishedTick("vendor", "79.50", 0.795), PublishedTick("LLMEval", "78.65", 0.7865)]
-    plot = accuracy_plot([Labelled("mine", score.accuracy, ticks), Labelled("none", None)])
+    plot = accuracy_plot([Labeled("mine", score.accuracy, ticks), Labeled("none", None)])
     assert plot is not None
     texts = [text.text for text in drawn(plot).iter("text")]
     assert "published: vendor 79.50 · LLMEval 78.65" in texts
@@ -171,7 +171,7 @@ def test_published_scores_are_ticks_beside_the_accuracy_named_as_printed(made: R
     right, left = WIDTH - 10, 12 - 7  # the axis of a plot without labels on its left
     assert places == [pytest.approx(left + (right - left) * plot.x.share(tick.value), abs=0.06) for tick in ticks]
     assert "none" not in column(plot, "series")
-    many = accuracy_plot([Labelled(str(n), score.accuracy) for n in range(MAX_ROWS + 5)])
+    many = accuracy_plot([Labeled(str(n), score.accuracy) for n in range(MAX_ROWS + 5)])
     assert many is not None
     assert len(many.rows) == MAX_ROWS
     assert all("The first 60 of 65" in shown for shown in (many.summary, many.svg(alone=True)))

@@ -2,7 +2,7 @@
 
 And the second column: what the accuracy would be if reasoning without a final answer were searched.
 
-For: harness.scoring.journal_grades, harness.benchmarks.catalogue.
+For: harness.scoring.journal_grades, harness.benchmarks.catalog.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.benchmarks.catalogue import DATA
+from harness.benchmarks.catalog import DATA
 from harness.core.errors import StoreError, UsageError
 from harness.core.records import GradeRules, Question, Sample
 from harness.grading.processes import pool

@@ -68,8 +68,8 @@ def wilson(mean: float, trials: float, factor: float = stats.Z_95) -> list[float
     """Wilson's interval, in the form of textbooks."""
     square = factor**2
     reach = factor * math.sqrt(mean * (1 - mean) / trials + square / (4 * trials**2))
-    centre, norm = mean + square / (2 * trials), 1 + square / trials
-    return [(centre - reach) / norm, (centre + reach) / norm]
+    center, norm = mean + square / (2 * trials), 1 + square / trials
+    return [(center - reach) / norm, (center + reach) / norm]
 
 
 def by_hand() -> Iterator[tuple[str, object, object]]:

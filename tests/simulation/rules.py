@@ -2,7 +2,7 @@
 
 A rule works the promise out anew and reads no state of the dispatcher, so a fault in its books cannot hide from it.
 Where the promise leaves room (a random pause, an endpoint of which nobody outside knows whether it is open), a rule
-speaks only where every permitted behaviour is broken.
+speaks only where every permitted behavior is broken.
 
 | rule | promise |
 | --- | --- |

@@ -40,7 +40,7 @@ def damaged(results: Path, to: Path, file: str) -> Path:
 
 @pytest.mark.parametrize("file", DAMAGED)
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_damaged_neighbour_is_left_out_with_a_warning(results: Path, tmp_path: Path, name: str, file: str) -> None:
+def test_a_damaged_neighbor_is_left_out_with_a_warning(results: Path, tmp_path: Path, name: str, file: str) -> None:
     folder = damaged(results, tmp_path, file)
     told = harness(folder, *name.split())
     assert told.code == 0, told.err

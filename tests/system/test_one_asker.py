@@ -95,7 +95,7 @@ SEEDS, LENGTHS = {"seed", "random_seed"}, {"max_tokens", "max_completion_tokens"
 SHOWN = {"authorization", "api-key", "accept-encoding", "content-type", "user-agent", *map(str.lower, HEADER)}
 
 
-def spelt(request: Request) -> dict[str, Any]:
+def spelled(request: Request) -> dict[str, Any]:
     """How a request is written. common: all fields but what is each one's own; stream: its options, "" for a whole
     reply; headers: with keys and what the user adds."""
     body = request.json
@@ -115,7 +115,7 @@ BASE = tuple(one for one in probe.CHECKS if one.name in ("streaming", "ends", "s
 
 def asked(server: FakeServer) -> list[dict[str, Any]]:
     """How the requests since the last look are written."""
-    posted = [spelt(one) for one in server.requests if one.path.endswith("/chat/completions")]
+    posted = [spelled(one) for one in server.requests if one.path.endswith("/chat/completions")]
     server.requests.clear()
     return posted
 

@@ -221,8 +221,8 @@ def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Co
     gone = in_url("http://127.0.0.1:9", CANARIES["url"])
     commands(*asked("c", "--base-url", gone, *header, *body), code=2, **environ)
     sent = {key for request in server.requests for key in leaks(repr(request).encode(), CANARIES.values())}
-    travelling = ("environment", "file", "header", "body", "odd name", "depth", "template")
-    assert sent >= {CANARIES[place] for place in travelling}, "the keys did not travel"
+    traveling = ("environment", "file", "header", "body", "odd name", "depth", "template")
+    assert sent >= {CANARIES[place] for place in traveling}, "the keys did not travel"
 
     judge = in_url(server.base_url, CANARIES["judge-url"])
     commands("score", "a", "--judge", f"m@{judge},scope=all")

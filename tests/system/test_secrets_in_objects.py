@@ -134,8 +134,8 @@ def test_no_object_shows_a_key(way: str, tmp_path: Path, monkeypatch: pytest.Mon
             held["tokenizer"].text_of([1])
         except ServerError as error:
             shown["a page's failure"] = "".join(traceback.format_exception(error))
-        travelled = any(KEY in repr(request) for request in server.requests)
-    assert travelled, "the key is sent"
+        traveled = any(KEY in repr(request) for request in server.requests)
+    assert traveled, "the key is sent"
     assert [name for name, text in shown.items() if KEY in text] == []
     for name, value in held.items():
         assert not (name == "endpoint" or way not in IN_THE_BODY) or KEY not in pickled(value), name

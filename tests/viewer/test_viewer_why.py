@@ -74,7 +74,7 @@ class Changing:
 
     def began_with(self, rules: str) -> None:
         """Store the rules as those with which the run began."""
-        from harness.benchmarks.catalogue import apply_card_rules
+        from harness.benchmarks.catalog import apply_card_rules
 
         self.has_card(rules)
         place = self.run.benchmark("numbers")

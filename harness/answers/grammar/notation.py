@@ -4,7 +4,7 @@ characters of an answer before tokens are made: escapes undone, units and Unicod
 Names: keys are LaTeX commands without their backslash, or words and signs of plain notation. Values are what the
 grammar writes for them: `\leqslant`, `<=` and `=<` are all the relation `<=`.
 
-Characters: only the code points of one table change. Compatibility normalisation of all of Unicode (NFKC) is not used:
+Characters: only the code points of one table change. Compatibility normalization of all of Unicode (NFKC) is not used:
 it turns `②` into `2` and expands a single character into up to eighteen.
 """
 
@@ -86,7 +86,7 @@ def _table() -> dict[int, str]:
     for code in range(0xFF01, 0xFF5F):  # full-width ASCII
         table[code] = chr(code - 0xFEE0)
     for code in (*range(0x1D400, 0x1D800), *range(0x2100, 0x2139)):  # mathematical alphanumerics, letter-like
-        # Normalised in these blocks only, and only where a single letter or digit results.
+        # Normalized in these blocks only, and only where a single letter or digit results.
         plain = unicodedata.normalize("NFKC", chr(code))
         if plain.isascii() and len(plain) == 1 and plain.isalnum():
             table[code] = plain
@@ -166,7 +166,7 @@ def plain_latex(text: str) -> str:
 
 
 def _script(run: re.Match[str]) -> str:
-    """Neighbouring superscripts, or subscripts, as one group: x¹² is x^{12}, x₁² is x_{1}^{2}."""
+    """Neighboring superscripts, or subscripts, as one group: x¹² is x^{12}, x₁² is x_{1}^{2}."""
     command, signs = ("^", _SUPERSCRIPTS) if run[0][0] in _SUPERSCRIPTS else ("_", _SUBSCRIPTS)
     return f"{command}{{{''.join(signs[mark] for mark in run[0])}}}"
 

@@ -411,5 +411,5 @@ def _texts(row: Row, opened: zipfile.ZipFile, members: Members, shown: str) -> l
 
 
 def _name(path: str) -> str:
-    """The last three parts of a path. Accents are normalised, because other systems encode them in another way."""
+    """The last three parts of a path. Accents are normalized, because other systems encode them in another way."""
     return "/".join(PurePosixPath(unicodedata.normalize("NFC", path)).parts[-3:])

@@ -1,7 +1,7 @@
 """Choosing the files of a hub data set that belong to a configuration and a split, by their names. No I/O.
 
 If the data set's card describes its files (`configs`), the description decides. Otherwise the names of the files do, in
-the layouts that the hub itself recognises: `config/split-00000-of-00001.parquet`, `data/split.jsonl`, `split.csv`. If
+the layouts that the hub itself recognizes: `config/split-00000-of-00001.parquet`, `data/split.jsonl`, `split.csv`. If
 no file names a split, all files are the split `train`.
 """
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.cli.foreign.tables import SERVE_OPTION, FlagTable, answer, flag_name, tables
 from harness.core import codec
 from harness.core.errors import UsageError
@@ -101,7 +101,7 @@ class Translation:
         """The cards of tasks, which commas separate; a note on each task without a card."""
         cards = {name: card_named(name) for name in re.split(r"[,\s]+", names) if name}
         for name in (name for name, card in cards.items() if not card):
-            shown, hint = visible(re.split(r"[|/@]", name)[-1], 80), catalogue.near_to(name)
+            shown, hint = visible(re.split(r"[|/@]", name)[-1], 80), catalog.near_to(name)
             self.notes[f"{flag} {visible(name, 80)}"] = f"There is no benchmark {shown}.{hint} See `harness benchmarks`"
         return [card for card in cards.values() if card]
 
@@ -112,8 +112,8 @@ def card_named(task: str) -> str:
     whole = task[: number.start()] if number else task
     pieces = [piece.replace(":", "_") for piece in re.split(r"[|/@]", whole)]
     names = [whole, *pieces, re.sub(r"_gen(_[0-9a-f]{4,8})?\Z", "", whole)]
-    known = next(filter(catalogue.knows, names), "")
-    return catalogue.load(known).name + (number[0] if number else "") if known else ""
+    known = next(filter(catalog.knows, names), "")
+    return catalog.load(known).name + (number[0] if number else "") if known else ""
 
 
 RENDERINGS: Mapping[str, Callable[[str, str], str]] = {

@@ -9,7 +9,7 @@ The proxy of a connection, the first rule that fits (names of variables in upper
 
 A server may repeat our key in an error (`quote_safely`) or in an answer (`without_repeats`): two rules, because a
 message may lose a word and an answer may not. Time and memory grow with the length that is shown, not with what a
-server sent: a long text is cut first, a margin beyond that length, so that no key is cut in two and left unrecognised.
+server sent: a long text is cut first, a margin beyond that length, so that no key is cut in two and left unrecognized.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each provider is a file in `provider_files/*.yaml`; unknown keys are refused. A 
 from. `generic` stands for all other servers, those of the user among them.
 
 Order of this file: the kinds of facts, as they stand in a file; `Provider`, which uses them to make endpoints and
-spellings, and to warn of fields without effect; loading and recognising providers.
+spellings, and to warn of fields without effect; loading and recognition providers.
 
 Long: every kind of fact that a file may hold stands beside the one place that reads it.
 """
@@ -44,7 +44,7 @@ class Address(Part):
     """Where the provider's endpoint is, and where the key goes.
 
     base_url: None if each customer has an address of their own. hosts: patterns of host names by which an address is
-    recognised. path: the end of the provider's base URLs; paths: API → that of its own base URLs, if it is another.
+    recognized. path: the end of the provider's base URLs; paths: API → that of its own base URLs, if it is another.
     key_variable: the environment variable of the key.
     key_header: "Authorization" sends `Authorization: Bearer KEY`; another name sends the bare key in that header.
     """
@@ -155,7 +155,7 @@ class Batches(Part):
 
 
 class Provider(Part):
-    """A provider's facts. `load` finds it by name, `recognise` by its address.
+    """A provider's facts. `load` finds it by name, `recognize` by its address.
 
     sources: pages of documentation that the facts are from. stream_usage: what makes a stream state its token counts:
     a field of the request, or nothing (the provider then refuses that field). models_list: whether `/models` lists all
@@ -393,7 +393,7 @@ def _of_engines() -> dict[str, Any]:
     return {"thinking_tokens": [{"engine": name, "path": path} for name, path in known.items() if path]}
 
 
-def recognise(url: str) -> Provider:
+def recognize(url: str) -> Provider:
     """The provider to whose hosts `url` belongs; `generic` if it belongs to none.
 
     Raises `UsageError` if `url` is not a URL.
@@ -418,10 +418,10 @@ def choose(name: str | None, urls: Iterable[str]) -> Provider:
     """
     if name is not None:
         return load(name)
-    recognised = {provider.name: provider for provider in map(recognise, urls)}
-    if len(recognised) > 1:
-        raise UsageError(f"the addresses belong to several providers ({', '.join(recognised)}): a run can use only one")
-    return next(iter(recognised.values()), None) or load(GENERIC)
+    recognized = {provider.name: provider for provider in map(recognize, urls)}
+    if len(recognized) > 1:
+        raise UsageError(f"the addresses belong to several providers ({', '.join(recognized)}): a run can use only one")
+    return next(iter(recognized.values()), None) or load(GENERIC)
 
 
 DROPPABLE = (*sampling_fields(), "stream", "stream_options")

@@ -46,7 +46,7 @@ _SHOWN_MODELS = 8
 _MAX_PARTS = 20
 """Most pages of a list of models that are read; Anthropic's have 20 models each."""
 _COMPARED_MODELS = 10_000
-"""Largest number of listed models that are compared with a misspelt name, which takes 0.1 s."""
+"""Largest number of listed models that are compared with a misspelled name, which takes 0.1 s."""
 _MAX_VALUES = 1_000_000
 """Largest number of JSON values of a page that is decoded; decoded they take 0.1 GB."""
 

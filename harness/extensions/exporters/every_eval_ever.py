@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.benchmarks.card import HubSource
 from harness.core import codec
 from harness.core.about import __version__
@@ -142,7 +142,7 @@ def _facts(score: Score) -> dict[str, str]:
 
 def _source(benchmark: ExportedBenchmark) -> dict[str, Any]:
     """Where the questions come from, as the schema describes data sets."""
-    card, n = catalogue.shipped_card_of(benchmark.name, benchmark.record.settings), len(benchmark.questions)
+    card, n = catalog.shipped_card_of(benchmark.name, benchmark.record.settings), len(benchmark.questions)
     if card is not None and isinstance(card.source, HubSource):
         return {
             "dataset_name": benchmark.name,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from harness.benchmarks import catalogue
+from harness.benchmarks import catalog
 from harness.benchmarks.card import HubSource
 from harness.core import codec
 from harness.core.about import __version__
@@ -40,8 +40,8 @@ def hub(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
 
     files = []
     for benchmark in benchmarks:
-        card, score = catalogue.shipped_card_of(benchmark.name, benchmark.record.settings), benchmark.score
-        own_data = benchmark.record.settings.get(catalogue.DATA) is not None
+        card, score = catalog.shipped_card_of(benchmark.name, benchmark.record.settings), benchmark.score
+        own_data = benchmark.record.settings.get(catalog.DATA) is not None
         if card is None or card.name not in TASKS or not isinstance(card.source, HubSource):
             reason = f"of benchmarks without a known leaderboard on the Hub ({', '.join(TASKS)})"
         elif score.accuracy is None or score.n_missing or score.n_questions != card.questions or own_data:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.benchmarks import catalogue, prompts
+from harness.benchmarks import catalog, prompts
 from harness.benchmarks.card import Card
 from harness.core import codec
 from harness.core.about import __version__
@@ -50,7 +50,7 @@ def lm_eval(benchmarks: Sequence[ExportedBenchmark], out: Path) -> list[File]:
     ending = moment.replace(":", "-")
     files = []
     for each in benchmarks:
-        if catalogue.may_publish(each.name, each.record.settings):
+        if catalog.may_publish(each.name, each.record.settings):
             files.append(_samples(each, out / sanitized / f"samples_{safe_name(each.name)}_{ending}.jsonl"))
         else:
             each.left_out["of questions whose authors ask that they not be published"] = len(each.grades)
@@ -90,8 +90,8 @@ def _of_tasks(benchmarks: Sequence[ExportedBenchmark]) -> dict[str, Any]:
 def _task(benchmark: ExportedBenchmark) -> dict[str, Any]:
     """What the results say of one task, by the part of the results to which it belongs."""
     name, score, record = benchmark.name, benchmark.score, benchmark.record
-    card = catalogue.shipped_card_of(name, record.settings)
-    own_data = record.settings.get(catalogue.DATA) is not None
+    card = catalog.shipped_card_of(name, record.settings)
+    own_data = record.settings.get(catalog.DATA) is not None
     metrics: dict[str, Any] = {}
     for metric, estimate in metrics_of(score).items():
         error = score.question_error if metric == "accuracy" else None

@@ -41,7 +41,7 @@ _MAX_NUMBER = 10**12
 """An irrational number above this size votes by all its digits."""
 
 _MAX_DENOMINATOR = 1_000_000
-"""Largest denominator of a fraction that is recognised by its digits."""
+"""Largest denominator of a fraction that is recognized by its digits."""
 
 _MAX_WORDS_CHARS = 200
 """Longest vote that is no value, in characters."""

@@ -451,12 +451,12 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...], rules: G
         return None
     if answer_letter is not None:
         return Comparison(reference_letter == answer_letter, "choice")
-    labelled = _LETTER_AND_TEXT.fullmatch(answer) if choices else None
-    option = option_of(labelled["text"] if labelled else answer, choices, rules) if choices else None
+    labeled = _LETTER_AND_TEXT.fullmatch(answer) if choices else None
+    option = option_of(labeled["text"] if labeled else answer, choices, rules) if choices else None
     if option is None and (letters_of(answer) or is_one_of_letters(answer)):
         return Comparison(False, "choices")  # several letters, where one is right
     # A letter with the text of another option does not say which of the two was chosen.
-    if option is None or (labelled is not None and option != labelled["letter"]):
+    if option is None or (labeled is not None and option != labeled["letter"]):
         return Comparison(None, "choice")
     return Comparison(option == reference_letter, "choice text")
 

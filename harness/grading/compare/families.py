@@ -148,8 +148,8 @@ def same_with_constant(reference: Node, answer: Node, rules: GradeRules) -> Comp
     Equal if the reference's constant is a capital C: under another name of the constant, or with two capital C, where
     the rest differs by a real number. Undecided otherwise, for c and k may be quantities of the question.
     """
-    label, value = _labelled(reference)
-    answer_label, answer_value = _labelled(answer)
+    label, value = _labeled(reference)
+    answer_label, answer_value = _labeled(answer)
     constant, answer_constant = _constant_of(value), _constant_of(answer_value)
     if constant is None or answer_constant is None or (label and answer_label and label != answer_label):
         return None
@@ -164,7 +164,7 @@ def same_with_constant(reference: Node, answer: Node, rules: GradeRules) -> Comp
     return Comparison(is_equal or None, "constant")
 
 
-def _labelled(node: Node) -> tuple[Node | None, Node]:
+def _labeled(node: Node) -> tuple[Node | None, Node]:
     """Return the name and the value of `y = value` and `f(x) = value`; of any other node, None and the node."""
     if node.op == "rel" and node.args[1] == ("=",) and node.args[0][0].op in ("sym", "apply"):
         return node.args[0][0], node.args[0][1]

@@ -75,7 +75,7 @@ _NAME_BEFORE = regex(r"(?<![A-Za-z])[a-z]\s*=\s*\Z")
 _FORMULA_LINK = regex(
     r"(?:\s?[A-Za-z°%²³]{1,3}(?=\s?(?:或|和|and\b|or\b)))?[\s,;、，；]*+(?:and|or|和|或者?|并?且)?[\s,]*+(?=\$|\\\()"
 )
-"""A link that joins two formulas of a labelled answer; a unit may stand behind the first."""
+"""A link that joins two formulas of a labeled answer; a unit may stand behind the first."""
 
 _UNIT_BEHIND_FORMULA = regex(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
 _ALTERNATIVE = regex(r"\s*+(?:,\s*+)?(?:or\b|或)\s*+\d")
@@ -101,7 +101,7 @@ _STATEMENT_END = regex(
     | (?<!\s)\s+(?i:because|since|which|where\s+we|as\s+(?:the|we|it)|so\s+(?:the|we)|hence|therefore|i\s+hope)\b
     | [,，]\s*(?i:because|since|which|so|hence|therefore|and\s+we)\b"""
 )
-"""Where a labelled answer ends: the line, the sentence, or a clause that gives a reason or a consequence."""
+"""Where a labeled answer ends: the line, the sentence, or a clause that gives a reason or a consequence."""
 
 _BRACKET = regex(r"\\?([(\[{]|(?<=\\)begin\b)|\\?(?:[)\]}]|(?<=\\)end\b)")
 """A bracket, or the beginning or end of an environment of LaTeX; the group is one that opens."""
@@ -118,7 +118,7 @@ _MARKS = regex(r"(?:[ \t*_:：\"“]|\\\")*")
 """Marks between a label and its answer."""
 
 _QUOTES = ('"', "“", "”")
-"""Quotation marks around a labelled answer."""
+"""Quotation marks around a labeled answer."""
 
 _REMARK = regex(
     r"(?<!\s)\s*\(\s*(?:see|as\s+(?:shown|computed|found|derived)|shown|from)\s+[A-Za-z ]{1,40}\)\Z|"
@@ -295,8 +295,8 @@ def extract_from(
 
 def _lacks_values(extraction: Extraction, parts: int) -> bool:
     """Whether an answer without a label holds fewer than `parts` values, so that others may stand on other lines."""
-    unlabelled = extraction.method in ("line", "formula", "number")
-    return unlabelled and letters_of(extraction.answer) is None and parts_of(extraction.answer) < parts
+    unlabeled = extraction.method in ("line", "formula", "number")
+    return unlabeled and letters_of(extraction.answer) is None and parts_of(extraction.answer) < parts
 
 
 # --- boxes ---
@@ -436,7 +436,7 @@ def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
     if (field := in_json(text[:hi], lo)) is not None:
         return field
     *_, label = (None, *labels(text, lo, hi))  # the last one; None if there is none
-    answer = None if label is None else _labelled(text, label.end, hi, kind)
+    answer = None if label is None else _labeled(text, label.end, hi, kind)
     if label is None or answer is None:
         return None
     if kind != "choice" and is_doubted(text, label, answer.end, lo, hi):
@@ -449,7 +449,7 @@ def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
     return answer if behind is None else answer._replace(behind=(behind.answer,))
 
 
-def _labelled(text: str, start: int, hi: int, kind: str) -> Extraction | None:
+def _labeled(text: str, start: int, hi: int, kind: str) -> Extraction | None:
     """Return the answer of the sentence that begins at `start`, behind a label; None if it states none.
 
     The answer is the first of these that the sentence has: the formulas that it begins with; the number that begins

@@ -60,7 +60,7 @@ CONSEQUENCE = regex(r"(?i)\b(?:so|therefore|thus|hence)\b|所以|因此|故")
 # in the sentence of a label, directly before a label, before and behind a box.
 _SUPPOSES = regex(rf"(?i)\b(?:{_DOUBTING}|{_SUPPOSING}|{_OTHERS}|let|say|take|only)\b|{_CHINESE_GUARDS}")
 _IN_PROSE = regex(rf"(?i)\b(?:{_DENYING}|{_DOUBTING}|{_SUPPOSING}|{_BOUNDING}|{_OTHERS}|let)\b|\?|？|{_CHINESE_GUARDS}")
-_IN_LABELLED = regex(rf"(?i)\b(?:{_DOUBTING}|{_SUPPOSING}|{_OTHERS}|neither|never)\b|{_CHINESE_GUARDS}")
+_IN_LABELED = regex(rf"(?i)\b(?:{_DOUBTING}|{_SUPPOSING}|{_OTHERS}|neither|never)\b|{_CHINESE_GUARDS}")
 _BEFORE_LABEL = regex(r"(?i)\b(?:false|mistake\w*|wrong|incorrect|used\s+to|not)\b")
 _BEFORE_BOX = regex(
     rf"\b(?:not|\w+n['’]t|cannot|never|neither|nor|minus|negative|either|except|exclude|{_DOUBTING}|(?:wrong"
@@ -107,7 +107,7 @@ def is_guarded_in_prose(head: str, behind: str) -> bool:
 
 def is_guarded_beside_label(head: str, behind: str = "") -> bool:
     """Whether the words before a label or behind its value doubt or suppose something, or those before it deny it."""
-    return any(_IN_LABELLED.search(words) for words in (head, behind)) or _BEFORE_LABEL.search(head) is not None
+    return any(_IN_LABELED.search(words) for words in (head, behind)) or _BEFORE_LABEL.search(head) is not None
 
 
 def guards_box(text: str, start: int, end: int, lo: int, hi: int) -> bool:

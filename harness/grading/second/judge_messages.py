@@ -10,7 +10,7 @@ Not covered: a judge that is talked into a verdict by what it reads.
 A verdict or points are read from a reply's content alone. A statement is a whole line, or a JSON object that begins on
 a line of its own: never words somewhere in a sentence ("INCORRECT" contains "CORRECT"), never the reasoning. The last
 statement counts; if it is incomplete, or outside its limits, an earlier one does not stand in for it. Of letters,
-points and objects, two that differ are no ruling; of labelled verdicts the last is taken, as it has always been.
+points and objects, two that differ are no ruling; of labeled verdicts the last is taken, as it has always been.
 
 Long: a form says both how its request is filled and how its reply is read.
 """

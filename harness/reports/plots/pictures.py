@@ -52,7 +52,7 @@ class PublishedTick(NamedTuple):
     value: float
 
 
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """An accuracy, its name in the plot, and what others have published of the same."""
 
     label: str
@@ -60,7 +60,7 @@ class Labelled(NamedTuple):
     published: Sequence[PublishedTick] = ()
 
 
-def accuracy_plot(scores: Sequence[Labelled], *, title: str = "Accuracy") -> Plot | None:
+def accuracy_plot(scores: Sequence[Labeled], *, title: str = "Accuracy") -> Plot | None:
     """One row a score: dot = accuracy, thick line = sampling interval, thin line = question interval, ticks across =
     published scores. None without any accuracy.
     """
@@ -268,9 +268,9 @@ def repeats_plot(benchmark: str, names: Sequence[str], repeats: Repeats) -> Plot
     )
 
 
-def _bar(begin: float, end: float, height: float, colour: str, opacity: float) -> Stroke:
+def _bar(begin: float, end: float, height: float, color: str, opacity: float) -> Stroke:
     outline = [(begin, 0.0), (begin, height), (end, height), (end, 0.0)]
-    return Stroke(outline, colour, opacity=opacity, filled=True)
+    return Stroke(outline, color, opacity=opacity, filled=True)
 
 
 def _bar_width(repeats: Repeats) -> float:
@@ -288,7 +288,7 @@ def sizes_plot(benchmark: str, n_questions: int, sizes: Sequence[SampleSize]) ->
     marks: list[Mark] = [Stroke([(n, single / math.sqrt(n)) for n in at])]
     seen = [(size.n, size.deviation) for size in sizes if size.deviation is not None]
     stated, observed = key_of(1), key_of(2)
-    marks += [Stroke([(size.n, size.own_low), (size.n, size.own_high)], stated.colour, opacity=0.45) for size in sizes]
+    marks += [Stroke([(size.n, size.own_low), (size.n, size.own_high)], stated.color, opacity=0.45) for size in sizes]
     marks += [replace(stated, at=(size.n, size.own)) for size in sizes]
     marks += [replace(observed, at=point) for point in seen]
     top = 1.05 * max([few.predicted, *(size.own_high for size in sizes), *(deviation for _, deviation in seen)])

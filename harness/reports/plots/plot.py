@@ -2,7 +2,7 @@
 
 Drawn without a package (docs/decisions.md). `write_plots` writes files: SVG and CSV always, PNG where vl-convert is
 installed (the extra `report`). Every picture is `WIDTH` pixels wide, so that its text keeps its size on a telephone, in
-a grid on a screen, and in print. Text stays text, inert and escaped. Colours are attributes, which a style sheet
+a grid on a screen, and in print. Text stays text, inert and escaped. Colors are attributes, which a style sheet
 replaces in the dark (`DARK_STYLE`).
 """
 
@@ -45,19 +45,19 @@ MAX_LABEL_CHARS = 3 * LABEL_CHARS
 """Longest label that is drawn whole, in characters; a longer one is clipped."""
 
 INK, SOFT, AXIS, GRID, GROUND = "#1f2328", "#59636e", "#8c959f", "#e3e7eb", "#ffffff"
-"""Colours of text, lesser text, axis lines, grid lines and the ground of a picture that stands alone."""
+"""Colors of text, lesser text, axis lines, grid lines and the ground of a picture that stands alone."""
 
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a07800", "#3f9bd8")
-"""Colours of runs or curves, repeated after the last; colour-blind readers can tell them apart (Okabe and Ito 2008)."""
+"""Colors of runs or curves, repeated after the last; color-blind readers can tell them apart (Okabe and Ito 2008)."""
 
 DARK = ("#e6e9ed", "#9fa9b4", "#6b7580", "#2d343c", "#14171b")
 DARK_SERIES = ("#4ea3e0", "#f0824a", "#35c199", "#e09cc3", "#cfa634", "#8cc8f2")
-"""The twin of each colour on a dark ground."""
+"""The twin of each color on a dark ground."""
 
 _TWINS = [*zip((INK, SOFT, AXIS, GRID, GROUND, *SERIES), (*DARK, *DARK_SERIES), strict=True)]
 _RULES = [f'[{kind}="{light}"]{{{kind}:{dark}}}' for light, dark in _TWINS for kind in ("fill", "stroke")]
 DARK_STYLE = f"@media screen and (prefers-color-scheme:dark){{{''.join(_RULES)}}}"
-"""The style sheet that gives the marks of a picture their dark colours."""
+"""The style sheet that gives the marks of a picture their dark colors."""
 
 SHAPES = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
@@ -67,7 +67,7 @@ SHAPES = (
     "M-1.3-4h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z",
     "M0 4.2-4-3h8z",
 )
-"""Marks that go with `SERIES`, for readers and printers without colour: the outline of each around (0, 0)."""
+"""Marks that go with `SERIES`, for readers and printers without color: the outline of each around (0, 0)."""
 
 TICK = "M-1-9h2v18h-2z"
 """The outline of a mark across a line, such as of a published score."""
@@ -123,7 +123,7 @@ class Stroke:
     """A line through points, or the area within them. dash: lengths of strokes and gaps in pixels."""
 
     points: Sequence[Point]
-    colour: str = SERIES[0]
+    color: str = SERIES[0]
     width: float = 2
     opacity: float = 1
     dash: str = "none"
@@ -133,9 +133,9 @@ class Stroke:
         """The line as an SVG element."""
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in map(place, self.points))
         if self.filled:
-            return f'<path d="{path}z" fill="{self.colour}" fill-opacity="{self.opacity:g}"/>'
+            return f'<path d="{path}z" fill="{self.color}" fill-opacity="{self.opacity:g}"/>'
         look = f'stroke-width="{self.width:g}" stroke-opacity="{self.opacity:g}" stroke-dasharray="{self.dash}"'
-        return f'<path d="{path}" fill="none" stroke="{self.colour}" {look}/>'
+        return f'<path d="{path}" fill="none" stroke="{self.color}" {look}/>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Dot:
     """A mark at a point. shape: of `SHAPES`, or `TICK`. size: 1 is 7 pixels wide. title: shown where a mouse rests."""
 
     at: Point
-    colour: str = SERIES[0]
+    color: str = SERIES[0]
     shape: str = SHAPES[0]
     size: float = 1
     hollow: bool = False
@@ -154,7 +154,7 @@ class Dot:
         """The mark as an SVG element."""
         x, y = place(self.at)
         # A hollow dot hides the lines behind it.
-        fill, stroke = (GROUND, f' stroke="{self.colour}" stroke-width="1.5"') if self.hollow else (self.colour, "")
+        fill, stroke = (GROUND, f' stroke="{self.color}" stroke-width="1.5"') if self.hollow else (self.color, "")
         look = f'fill="{fill}" fill-opacity="{self.opacity:g}"{stroke}'
         title = f"<title>{escape(visible(self.title, 300))}</title>" if self.title else ""
         where = f'transform="translate({x:.1f} {y:.1f}) scale({self.size:.2g})"'
@@ -167,13 +167,13 @@ class Words:
 
     at: Point
     text: str
-    colour: str = SOFT
+    color: str = SOFT
     end: bool = False
 
     def svg(self, place: Place) -> str:
         """The mark as an SVG element."""
         x, y = place(self.at)
-        return _text(x, y, self.text, self.colour, "end" if self.end else "start")
+        return _text(x, y, self.text, self.color, "end" if self.end else "start")
 
 
 Mark = Stroke | Dot | Words
@@ -185,7 +185,7 @@ class Plot:
     """A plot.
 
     name: of its files, without suffix. title: a heading. summary: a caption in words, with the main numbers. columns,
-    rows: the data, as fractions, not percent. marks: drawn one after another. legend: what a colour and a shape stand
+    rows: the data, as fractions, not percent. marks: drawn one after another. legend: what a color and a shape stand
     for; a single entry is not shown. height: pixels between the axes. subject: run and benchmark, for a picture that
     stands alone.
     """
@@ -207,11 +207,11 @@ class Plot:
         return csv_text([self.columns, *self.rows])
 
     def svg(self, *, alone: bool = False) -> str:
-        """The picture. alone: with heading, subject, a ground and its dark colours, for a separate file."""
+        """The picture. alone: with heading, subject, a ground and its dark colors, for a separate file."""
         parts, top = [], 4.0
-        for text, font, colour in ((self.title, 13, INK), (self.subject, FONT_PX, SOFT)) if alone else ():
+        for text, font, color in ((self.title, 13, INK), (self.subject, FONT_PX, SOFT)) if alone else ():
             if lines := _n_lines(label(text)):
-                parts.append(_text(2, top + font, label(text), colour, size=font))
+                parts.append(_text(2, top + font, label(text), color, size=font))
                 top += 4 + LINE_PX * lines
         legend, top = _legend(self.legend if len(self.legend) > 1 else (), top)
         if self.y.title:
@@ -259,7 +259,7 @@ def label(text: str, width: int = LABEL_CHARS) -> str:
 
 
 def key_of(number: int) -> Dot:
-    """The colour and shape of the series of this number, from 0."""
+    """The color and shape of the series of this number, from 0."""
     return Dot((0, 0), SERIES[number % len(SERIES)], SHAPES[number % len(SHAPES)])
 
 
@@ -273,7 +273,7 @@ def lines_plot(
     y: Axis | None = None,
     marks: Sequence[Mark] = (),
 ) -> Plot:
-    """A plot of lines with dots over bands, one colour and shape for each series, above `marks`.
+    """A plot of lines with dots over bands, one color and shape for each series, above `marks`.
 
     rows: series, x, value, low, high, and more that is not drawn. A row without a value makes a gap; a dot between two
     gaps has its interval as a line. y: by default the axis of the fractions in `rows`.
@@ -291,10 +291,10 @@ def lines_plot(
                 for column in (2, 3, 4)
             )
             if len(stretch) == 1:
-                drawn += [Stroke([*low, *high], key.colour, 1.8)] if low and high else []
+                drawn += [Stroke([*low, *high], key.color, 1.8)] if low and high else []
             else:
-                drawn += [Stroke([*low, *reversed(high)], key.colour, opacity=0.16, filled=True)] if low else []
-                drawn += [Stroke(values, key.colour)]
+                drawn += [Stroke([*low, *reversed(high)], key.color, opacity=0.16, filled=True)] if low else []
+                drawn += [Stroke(values, key.color)]
             dots += [replace(key, at=point) for point in values]
     up = y or share_axis(_number(cell) for row in rows for cell in row[2:5] if cell is not None)
     return Plot(name, title, summary, columns, tuple(rows), x, up, [*drawn, *dots], legend)
@@ -313,14 +313,14 @@ def _number(cell: Cell) -> float:
     return cell
 
 
-def _straight(x: float, y: float, x_end: float, y_end: float, colour: str) -> str:
+def _straight(x: float, y: float, x_end: float, y_end: float, color: str) -> str:
     """A thin line between two points, in pixels."""
-    return f'<path d="M{x:.1f} {y:.1f}L{x_end:.1f} {y_end:.1f}" stroke="{colour}"/>'
+    return f'<path d="M{x:.1f} {y:.1f}L{x_end:.1f} {y_end:.1f}" stroke="{color}"/>'
 
 
-def _text(x: float, y: float, text: str, colour: str, anchor: str = "start", size: int = FONT_PX) -> str:
+def _text(x: float, y: float, text: str, color: str, anchor: str = "start", size: int = FONT_PX) -> str:
     """Lines of text, at the base of the first; empty for an empty text."""
-    look = f'x="{x:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}"'
+    look = f'x="{x:.1f}" font-size="{size}" fill="{color}" text-anchor="{anchor}"'
     lines = text.split("\n") if text else ()
     return "".join(f'<text y="{y + n * LINE_PX:.1f}" {look}>{escape(line)}</text>' for n, line in enumerate(lines))
 

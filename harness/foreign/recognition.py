@@ -48,7 +48,7 @@ class ByText:
         return with_id or with_references or candidates
 
 
-class Recognised:
+class Recognized:
     """A tool's (question, sample) pairs, in which the file's questions are replaced by a benchmark's questions.
 
     So ids, references and rules are the benchmark's. A row that lacks the question's text is matched by its reference,

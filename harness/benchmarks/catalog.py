@@ -75,7 +75,7 @@ def _file_named(name: str) -> Path | None:
 
 
 def _unknown_error(name_or_path: str) -> UsageError:
-    """The error for what is the name of no card, by what else it may be: a file, a suite, or a misspelt name."""
+    """The error for what is the name of no card, by what else it may be: a file, a suite, or a misspelled name."""
     path, shown = Path(name_or_path), visible(name_or_path, 100)
     if path.is_file():
         return UsageError(f"{shown} is a data file: pass it as `data`")
