@@ -297,7 +297,7 @@ def plan(
     question, whose spread is used; or the name of a benchmark or a file of questions, for which the spread of published
     runs is used. Several sources, in a list or separated by commas, are planned for a single comparison. With a number
     of samples after the name (`aime24:64`), `smallest_difference` is the difference that this number of samples can
-    detect, and `detect` can be omitted. accuracy: your model's accuracy in %, if there is no run. margin: instead of
+    detect, and `detect` can be omitted. accuracy: your model's accuracy in %, if you have no run. margin: instead of
     `detect`, plan to show that an equally good model is less than this many points worse. recovery: the same, with the
     minimum given as a percentage of the baseline's accuracy, such as 95. prices: USD per million prompt and completion
     tokens; None means the run's prices. plots: folder for a plot of `by_samples`. Raises `UsageError` or `StoreError`.

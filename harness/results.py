@@ -84,7 +84,7 @@ class Run:
 
 @dataclass(frozen=True, repr=False)
 class Scores(Sequence[Score]):
-    """The scores of a run or of a file of outputs, one per benchmark.
+    """The scores of a run or an output file, one per benchmark.
 
     `scores["aime24"]` is the score of one benchmark.
 
@@ -185,7 +185,7 @@ class Swept:
         return [msgspec.to_builtins(row) for row in table.records(self.ended)]
 
     def means(self) -> list[dict[str, Any]]:
-        """Return one flat dictionary per mean over a suite's benchmarks, in the same form as `records`."""
+        """Return one flat dictionary per mean over a suite's benchmarks, in the same format as `records`."""
         return [msgspec.to_builtins(row) for row in table.mean_records(self.ended)]
 
     def markdown(self) -> str:

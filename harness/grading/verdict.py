@@ -200,12 +200,12 @@ class Verdict(_Explained):
     answer.
 
     rule: name of the deciding rule. extracted: the answer as written in the response; None if there is none. span:
-    start and end of the answer, in characters. vote: canonical form under which maj@k counts the answer. unextracted:
-    whether the extracted answer is wrong but another box contains the right one. steps: how the verdict was reached,
-    one sentence per step, ending with the outcome, and safe to print; empty unless requested. near_miss: in what way a
-    wrong answer is almost right. grader: version of the rules, or the benchmark's own verifier with its file's digest.
-    parts: number of correct parts of the answer; None if the grader reports none. call_signs: as in `Grade`; None if
-    the question does not ask for calls. points: as in `Grade`; None if there are none.
+    start and end of the answer, as character offsets. vote: canonical form under which maj@k counts the answer.
+    unextracted: whether the extracted answer is wrong but another box contains the correct answer. steps: how the
+    verdict was reached, one sentence per step, ending with the outcome, and safe to print; empty unless requested.
+    near_miss: in what way a wrong answer is almost right. grader: version of the rules, or the benchmark's own verifier
+    with its file's digest. parts: number of correct parts of the answer; None if the grader reports none. call_signs:
+    as in `Grade`; None if the question does not ask for calls. points: as in `Grade`; None if there are none.
     """
 
     outcome: VerdictName
