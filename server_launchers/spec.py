@@ -241,7 +241,11 @@ def refusal_of(name: str) -> str:
     """Why a flag of an engine may not stand behind ` -- `; empty if it may. name: without dashes."""
     for field, names in OWN_FLAGS.items():
         if name in names.split():
-            return f"the harness sets this flag: use `{field}`" if field else "servers must use HTTP on their port"
+            return (
+                f"the harness sets this flag: use `{field}`"
+                if field
+                else "servers must be reachable over HTTP on their port"
+            )
     return ""
 
 

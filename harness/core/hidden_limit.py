@@ -114,7 +114,7 @@ class EarlyCut(msgspec.Struct, frozen=True, kw_only=True):
 
 LIMITS: dict[Limit, tuple[str, str]] = {
     "tokens": ("max_tokens", "raise max_tokens"),
-    "steps": ("the tool's step limit", "allow the tool more steps (`tool`)"),
+    "steps": ("the tool's step limit", "allow more tool steps (`tool`)"),
     "context": ("the server's context", "use a server with a longer context"),
 }
 """Limit that cuts samples → (its name, what to do)."""

@@ -46,7 +46,7 @@ KINDS: dict[Kind, str] = {
     "launcher": "function(model) that returns a command line as a list of words, one of which contains {port}",
     "exporter": "function(benchmarks, folder) that writes files there and returns their paths (or an `Exporter`)",
     "provider": "mapping that describes a hosted provider",
-    "tracker": "function(run: Tracked) that sends a scored run to a tracker and returns its page URL",
+    "tracker": "function(run: Tracked) that sends a scored run to a tracker and returns the URL of its page",
 }
 """Kind of a plug-in → what it is. The group of its entry points is `harness.<kind>s`."""
 

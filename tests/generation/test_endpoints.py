@@ -262,7 +262,7 @@ def test_a_run_whose_first_replies_a_limit_of_the_server_cuts_is_not_told_to_rai
     for word, tokens, says in (
         ("length", 40, "were truncated by the server at 40 tokens although max_tokens was 64"),
         ("length", None, "Raise"),
-        ("max_steps", 40, "Allow the tool more steps"),
+        ("max_steps", 40, "Allow more tool steps"),
         ("model_context_window_exceeded", 40, "longer context"),
     ):
         canary = Canary()

@@ -467,12 +467,12 @@ def test_samples_without_a_step_left_are_not_told_to_raise_max_tokens(tmp_path: 
     given = {"data": questions_file(tmp_path), "model": "test-model", "samples": 10, "tool": "python,steps=2"}
     with FakeServer(scripted(calls("1"))) as server:
         run_of = partial(harness.run, base_url=server.base_url, out=str(tmp_path / "r"), **given)
-        with pytest.raises(StoppedByRule, match=r"by the tool's step limit .* Allow the tool more steps"):
+        with pytest.raises(StoppedByRule, match=r"by the tool's step limit .* Allow more tool steps"):
             run_of()
         warned = run_of(canary=False).outcome.warnings
     (score,) = harness.score(tmp_path / "r")
     assert "20 of 20 samples (100.0%) were truncated by the tool's step limit" in score.sentences
-    assert "allow the tool more steps" in " ".join(warned)
+    assert "allow more tool steps" in " ".join(warned)
     assert "raise max_tokens" not in " ".join(warned).lower()
 
 

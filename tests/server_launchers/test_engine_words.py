@@ -55,7 +55,7 @@ OWN = {"--port": "port", "--port=1": "port", "--served_model_name": "served_name
             (f"{flag} 1", f"{flag.split('=')[0]} cannot follow ` -- `: the harness sets this flag: use `{field}`")
             for flag, field in OWN.items()
         ),
-        ("--uds /s", "must use HTTP on their port"),
+        ("--uds /s", "must be reachable over HTTP on their port"),
         ("--no-such-flag", "does not support --no-such-flag: omit"),
         ("--max-loras 3 --no-lora --lora-hub.x=1 -O3 --seen -1", ""),
     ],

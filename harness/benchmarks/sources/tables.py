@@ -202,7 +202,7 @@ def _form_of(file: BinaryIO, suffix: str, shown: str) -> str:
     if text.startswith(b"{"):
         return "jsonl"
     if b"\0" in head[:_BINARY_BYTES] and named not in _COLUMNAR:
-        raise UsageError(f"{shown} is not UTF-8 text, Parquet, Arrow, gzip or zstd; convert it to one of these")
+        raise UsageError(f"{shown} is not UTF-8 text, Parquet, Arrow, gzip or zstd; convert it to one of these formats")
     return named or ("tsv" if header and b"\t" in header[0] else "csv" if header else "jsonl")
 
 
