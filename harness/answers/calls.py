@@ -114,7 +114,7 @@ def read_tools(value: Any) -> tuple[OfferedTool, ...]:
         tools = msgspec.convert(bare, tuple[OfferedTool, ...])
         parameters = [_standard(tool.parameters) for tool in tools]
     except (codec.DecodeError, msgspec.MsgspecError, TypeError, RecursionError) as error:
-        raise ValueError(f'expected a list of {{"name", "description", "parameters"}} ({error})') from error
+        raise ValueError(f'expected a list of objects with "name", "description" and "parameters" ({error})') from error
     return tuple(
         msgspec.structs.replace(tool, name=request_name(tool.name), parameters=schema)
         for tool, schema in zip(tools, parameters, strict=True)
@@ -165,7 +165,7 @@ def read_calls(reply: Any) -> tuple[SentCall, ...]:
         ]
         calls = msgspec.convert(flat, tuple[_LoggedCall, ...])
     except (codec.DecodeError, msgspec.MsgspecError) as error:
-        raise ValueError(f'expected a list of {{"name", "arguments"}} ({error})') from error
+        raise ValueError(f'expected a list of objects with "name" and "arguments" ({error})') from error
     return tuple(SentCall(id=call.id or "", name=call.name, arguments=_as_text(call.arguments)) for call in calls)
 
 

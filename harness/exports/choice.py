@@ -172,7 +172,7 @@ class ExportedBenchmark:
         """
         choice, grade = self.choice, self.grades.get(sample.key)
         if sample.has_verdict_only and not choice.empty:
-            return "without a reply, because their file contains only verdicts"
+            return "without a reply because their file contains only verdicts"
         if choice.take == "correct" and (grade is None or grade.verdict != "correct"):
             return "not graded yet" if grade is None else "not correct"
         if choice.finish_reasons and sample.finish_reason not in choice.finish_reasons:
@@ -180,7 +180,7 @@ class ExportedBenchmark:
                 return "with no finish reason in their file"
             return f"ended by {visible(sample.finish_reason, 40)!r}"
         if not choice.empty and (sample.calls or len(sample.steps or ()) > 1):
-            return "made with tool calls, which such a file cannot contain"
+            return "with tool calls, which this format cannot contain"
         if not choice.empty and not reply_text(sample, reasoning=choice.reasoning):
             return "empty"
         if choice.distinct:

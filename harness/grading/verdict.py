@@ -119,7 +119,7 @@ _RULES = {
     UNREAD_CALL: "the text contains a call that the server did not parse: enable the tool-call parser for this model",
     "no call": "the reply contains no calls",
     "a call": "the reply contains a call, but the reference expects none",
-    "number of calls": "the number of calls is not accepted",
+    "number of calls": "the number of calls does not match the reference",
     "name of a call": "the function called is not accepted",
     "arguments no JSON": "the arguments of a call are not a JSON object",
     "unreadable schema": "a tool's schema cannot be read",

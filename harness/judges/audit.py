@@ -202,7 +202,8 @@ def _verdicts(
             continue
         if only not in (None, row.benchmark):
             raise UsageError(
-                f"{where} is a verdict on {visible(row.benchmark, 80)}, but `benchmark` is {visible(str(only), 80)}: "
+                f"{where} contains a verdict on {visible(row.benchmark, 80)}, but `benchmark` is "
+                f"{visible(str(only), 80)}: "
                 "omit the option or remove the line",
                 field="benchmark",
             )

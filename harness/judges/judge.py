@@ -498,7 +498,7 @@ class _Judging(JudgeRequests):
             return ""
         return (
             f"the judge was asked about {count_noun(n_answers, 'answer')} and gave no verdicts at all, so the "
-            "score uses the verdicts from before the judge"
+            "score uses the verdicts made without the judge"
         )
 
     @property

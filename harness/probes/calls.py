@@ -68,7 +68,7 @@ _KINDS: dict[Kind, tuple[str, str | None, int]] = {
 }
 """Kind of request → prompt, `tool_choice`, max_tokens. plain: without the tool."""
 
-SENT = "a request to save a note with the only tool offered"
+SENT = "a request to save a note, with a single tool offered"
 
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 """An option of a command line in a server's refusal: what it has to be started with."""
@@ -318,7 +318,7 @@ def _unwanted(subject: Subject) -> Seen:
     replies = [reply for stream in (False, True) if isinstance(reply := _reply(subject, "none", stream), Reply)]
     if any(reply.calls for reply in replies):
         return warns(sent, "a reply contains a call")
-    return sound(sent, "neither reply contains a call") if replies else untested(sent, "both requests failed")
+    return sound(sent, "no calls in the replies") if replies else untested(sent, "both requests failed")
 
 
 _check = partial(Check, group="calls", quick=False)

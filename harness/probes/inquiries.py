@@ -125,7 +125,7 @@ def read_reply(body: bytes, api: API) -> ProbeReply:
         value = codec.decode(body, dict)
         event, _ = api.reader().event(value, False)
         if not event.choices:
-            raise BadEvent("it contains no choice")
+            raise BadEvent("it contains no choices")
         tokens = tokens_of(value["choices"][0])
     except (codec.DecodeError, BadEvent) as error:
         raise Refused(0, f"the reply is not a completion ({error})") from error

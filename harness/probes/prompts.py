@@ -296,8 +296,8 @@ CHECKS = (
         look=_reasoning,
         why="The grader looks for the answer after the reasoning. If truncated reasoning is returned as text, a guess "
         "within it is graded as the answer.",
-        mend="Start the engine with the model's reasoning parser. Alternatively, use no parser, and a template that "
-        "shows <think>.",
+        mend="Start the engine with the model's reasoning parser. Alternatively, use a template that shows "
+        "<think>, without a parser.",
     ),
     Check(
         name="prompt",

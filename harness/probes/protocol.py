@@ -279,7 +279,7 @@ def _finished_streams(subject: Subject) -> Seen:
     n, n_cut = tally["stream"], tally["cut"]
     sent = f"the {count_noun(n, 'stream')} that the probe requested one at a time"
     if not n:
-        return untested(sent, "none of the streams received a response")
+        return untested(sent, "no stream received a response")
     if not n_cut:
         return sound(sent, "all streams ended with a finish reason")
     came = f"{n_cut} of {count_noun(n, 'stream')} ended without a finish reason"
@@ -301,7 +301,7 @@ def _empty_replies(subject: Subject) -> Seen:
     if not n:
         return untested(sent, "no reply had more than one token")
     if not n_lost:
-        return sound(sent, "no reply was empty if its prompt produced text in other requests")
+        return sound(sent, "no prompt that produced text in other requests received an empty reply")
     otherwise = "although the same prompts produced text in other requests"
     came = f"{n_lost} of {n} were empty with finish_reason `stop`, {otherwise}"
     return spoils(sent, came) if n_lost >= MIN_EMPTY and n_lost > MAX_EMPTY * n else warns(sent, came)
@@ -346,7 +346,8 @@ FIRST_CHECKS = (
         look=_reply_text,
         tokens=140,
         why="Only text in the reply fields `content`, `reasoning` and `reasoning_content` is read and graded.",
-        mend="If the reply repeats the prompt, check whether a gateway or test server answers. If a field is "
+        mend="If the reply repeats the prompt, check whether a gateway or test server is responding instead. If "
+        "a field is "
         "not read, ask "
         "the provider to use one of the supported fields, or start the engine with the model's reasoning parser.",
     ),

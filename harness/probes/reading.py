@@ -259,7 +259,7 @@ class StoredReplies:
                     return cls(run, manifest, drawn, base, readings=(first, again))
             raise UsageError(
                 f"{run.path} does not contain the base's values for this many tokens. Run once, with the base server's "
-                f"address as the second URL: harness probe URL --replies {run.path} --reference URL",
+                f"address as URL: harness probe URL --replies {run.path} --reference URL",
                 field="reference",
             )
         url, _, model = options.reference.partition("#")

@@ -394,7 +394,7 @@ def _divergence_of_kernels(
     if len(apart) < len(READ_AT):
         return untested(sent, HIDDEN)
     median = statistics.median(apart)
-    came = f"writing and reading the same text diverge by {median:.4f} nats per token (median of {len(apart)} tokens)"
+    came = f"write and read probabilities diverge by {median:.4f} nats per token (median of {len(apart)} tokens)"
     if median > TWO_KERNELS:
         return spoils(sent, f"{came}: the server computes different probabilities when writing than when reading")
     return warns(sent, came) if median > GRAVE else sound(sent, came)

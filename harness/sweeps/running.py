@@ -329,9 +329,7 @@ class _Cells:
             # The server has refused: it would again.
             if finding.sent != NOT_MADE and not why.startswith("no response"):
                 return {"likelihood": None, "unread": why, "read": stamped}
-        sentence = (
-            "its server could not compute log-probabilities for its base's replies; run the same command to retry"
-        )
+        sentence = "its server did not compute log-probabilities for its base's replies; run the same command to retry"
         self._watcher.warn(f"{cell.name}: {sentence}: {why}")
         return {}
 

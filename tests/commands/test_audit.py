@@ -330,7 +330,7 @@ def test_only_the_benchmarks_of_a_file_are_told_and_it_must_be_of_the_named_one(
     filled(tmp_path / "todo.jsonl", lambda row: "correct")
     refused = harness(tmp_path, "audit", "run", "--benchmark", "sums", "--verdicts", "todo.jsonl")
     assert refused.code == 2
-    assert "todo.jsonl, line 1 is a verdict on prose, but --benchmark is sums" in refused.err
+    assert "todo.jsonl, line 1 contains a verdict on prose, but --benchmark is sums" in refused.err
     assert overrides.read(judged.benchmark("prose")) == []
     read = harness(tmp_path, "audit", "run", "--verdicts", "todo.jsonl")
     assert (read.code, "prose: " in read.out, "sums: " in read.out) == (0, True, False), read.err

@@ -404,7 +404,7 @@ def test_a_run_with_a_tool_scores_shows_and_exports(tmp_path: Path) -> None:
     with (tmp_path / "c" / "powers.csv").open(newline="") as table:
         assert json.loads(next(csv.DictReader(table))["steps"])[0]["calls"][0]["end"] == "ran"
     learned = command(tmp_path, "export", "r", "--to", "sharegpt", "--i-know", "--out", "y")
-    assert "made with tool calls" in learned.err
+    assert "with tool calls" in learned.err
 
 
 def addends(arguments: str) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def test_a_strangers_schema_is_bounded_and_fetches_nothing(schema: dict[str, Any
     [
         ({"reference": {"calls": []}}, "at least one call"),
         ({"reference": "maybe"}, "not a valid reference for calls"),
-        ({"response": "[1]"}, 'expected a list of {"name", "arguments"}'),
+        ({"response": "[1]"}, 'expected a list of objects with "name" and "arguments"'),
         ({"tools": "{}"}, "tools"),
         ({"tools": [{"name": "f", "parameters": 1}]}, "tools"),
     ],
