@@ -32,7 +32,7 @@ MAX_REPLIES = 2_000
 
 ADVICE = (
     ". Perhaps the same model produced both: check that the server loads the weights of each checkpoint, and that the "
-    "checkpoints differ. For new scores, delete the run folder of the wrong step and run the same command again"
+    "checkpoints differ. For new scores, delete the wrong step's run folder and run the same command again"
 )
 """The end of the sentence on a step that repeats the step before."""
 

@@ -227,7 +227,7 @@ def _cautions(folders: Mapping[str, RunFolder]) -> dict[str, Caution]:
     try:
         by_folder = cautions([*folders.values()])
     except (StoreError, UsageError) as error:
-        return dict.fromkeys(others, Caution((f"the warnings of a comparison are unavailable: {error}",), None))
+        return dict.fromkeys(others, Caution((f"comparison warnings are unavailable: {error}",), None))
     return {name: by_folder[folders[name].path] for name in others if folders[name].path in by_folder}
 
 

@@ -227,7 +227,7 @@ class Runner:
             self.session.check_fingerprints(given, described, taken.failures, resuming=True)
         elif self.settings.fingerprint and not self.settings.stage:
             self.session.warn(
-                "a session with a budget skips the fingerprint, so it cannot detect a change of the server's model."
+                "a session with a budget skips the fingerprint, so it cannot detect a change in the server's model."
             )
 
     def _fingerprints(self, endpoints: Sequence[Endpoint]) -> fingerprint.Fingerprints:

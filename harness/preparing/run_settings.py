@@ -136,7 +136,7 @@ def _left_out(
     refused = provider.refuses(info.model, api.name, options.thinking, given)
     for field in sorted(untaken | refused):
         if given.get(field) or (field == "seed" and options.given.get("seed") is not None):
-            who = visible(info.model, 80) if field in refused else f"api={api.name} of this server"
+            who = visible(info.model, 80) if field in refused else f"this server's api={api.name}"
             by = "" if origins.get(field, "options") == "options" else f" with {leaving_out([field])}"
             raise UsageError(f"{who} does not accept this option: omit it{by}", field=field)
     if api.bound_required and "max_tokens" in options.drop:
@@ -156,7 +156,7 @@ def _without(benchmark: BenchmarkSettings, left_out: Set[str]) -> BenchmarkSetti
 def _refuse_unsayable(questions: RunQuestions, spelling: Spelling, untaken: frozenset[str]) -> None:
     """Raise `UsageError` for a prompt, or arguments of a chat template, that the API cannot carry."""
     if "chat_template_kwargs" in untaken and spelling.chat_template_kwargs:
-        why = f"api={spelling.api_name} of this server does not accept chat template arguments: use api=chat"
+        why = f"this server's api={spelling.api_name} does not accept chat template arguments: use api=chat"
         raise UsageError(why, field="thinking" if questions.options.thinking else "extra_body")
     for each in questions.sets if spelling.api.takes is not None else ():
         for question in each.questions:

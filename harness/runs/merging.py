@@ -188,7 +188,7 @@ def refuse_doubled(folder: RunFolder) -> None:
     run, due = folder.run_of_shard(), time.monotonic() + JOIN_SECONDS
     if held := next(filter(None, map(holder_of, folder.shards())), None):
         raise InUse(f"a shard of {folder.path} is in use by {held}; wait until its shards have finished.")
-    with channel.waiting("another process that is using the run of this shard"):
+    with channel.waiting("another process that is using this shard's run"):
         while run is not None and (held := holder_of(run)) is not None:
             if time.monotonic() > due:
                 raise InUse(f"{run.path} is in use by {held}, which samples all questions; wait until it has finished.")

@@ -180,7 +180,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
             person += f" (the grader called {self.n_accepted:,} of them correct and {rejected:,} not)"
         if self.n_decided:
             person += f", and judged {count_noun(self.n_decided, 'sample')} that the grader left undecided"
-        left_out = "; the intervals of the score do not include the judge's errors" if self.of_judge else ""
+        left_out = "; the score's intervals do not include the judge's errors" if self.of_judge else ""
         what = "mean of points" if self.by_points else "accuracy"
         return f"{person}: the audited {what} is {self._accuracy_with_intervals}{left_out}"
 

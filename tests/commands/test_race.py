@@ -146,7 +146,7 @@ def test_a_race_whose_runs_a_judge_has_graded_keeps_its_verdicts(tmp_path: Path)
         files.scores.unlink()
         again = harness(tmp_path, *given)
     assert (again.code, again.out) == (done.code, done.out)
-    assert "tuned against base: the warnings of a comparison are unavailable: " in " ".join(again.err.split())
+    assert "tuned against base: comparison warnings are unavailable: " in " ".join(again.err.split())
     assert "are unavailable" not in done.err
 
 

@@ -88,8 +88,8 @@ def test_what_an_api_and_a_model_take_is_sent_and_the_rest_is_named(
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"api": "responses", "top_k": 20}, "top_k: api=responses of this server does not accept this option: omit it"),
-    ({"api": "responses", "seed": 3}, "seed: api=responses of this server does not accept this option: omit it"),
+    ({"api": "responses", "top_k": 20}, "top_k: this server's api=responses does not accept this option: omit it"),
+    ({"api": "responses", "seed": 3}, "seed: this server's api=responses does not accept this option: omit it"),
     ({"api": "responses", "preset": "qwen3"}, "omit it with `drop` (--drop min_p)"),
     ({"api": "responses", "thinking": "off"}, "does not accept chat template arguments"),
     ({"api": "responses", "extra_body": {"store": True}}, "replies are not stored"),

@@ -341,7 +341,7 @@ def test_memory_that_ends_in_the_middle_of_a_command_is_one_sentence(
 
     monkeypatch.setattr("harness.cli.grade.carry_out", fail)
     done = harness(tmp_path, "grade", "2", "2")
-    assert (done.code, done.err.count("\n"), "harness: too little memory" in done.err) == (2, 1, True)
+    assert (done.code, done.err.count("\n"), "harness: not enough memory" in done.err) == (2, 1, True)
 
 
 @pytest.mark.wide

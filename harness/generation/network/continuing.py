@@ -77,7 +77,7 @@ class WrittenAnew(Exception):
 def objection(template: RequestTemplate, mode: SalvageMode) -> str:
     """Why a half-written answer to these requests cannot be continued exactly; empty if it can."""
     if mode == "off":
-        return "continuing is switched off"
+        return "continuation is turned off"
     spelling, sampling = template.spelling, template.sampling
     if not spelling.api.states_ids:
         return f"api={spelling.api_name} reports no token ids"

@@ -326,7 +326,7 @@ def plan_plot(noun: str, target: float | None, plans: Mapping[str, Mapping[int, 
     return lines_plot(
         "plan",
         f"Minimum detectable {noun} by number of samples",
-        "The difference that two new runs of this size detect with 80% power. Dashed: the target.",
+        "The difference that two new runs of this size can detect with 80% power. Dashed: the target.",
         ("benchmark", "samples", noun, "low", "high"),
         rows,
         Axis(numbers[0], numbers[-1], [(n, f"{n:,}") for n in numbers], "samples per question", doubling=True),
