@@ -243,7 +243,7 @@ def test_a_refusal_of_a_task_comes_back_as_itself() -> None:
 
     for version, refusal, message in (
         (build(), UsageError, "shard 1: samples=3: too many"),
-        ("0.0.1", HarnessError, r"the caller 0\.0\.1: install the same"),
+        ("0.0.1", HarnessError, r"the caller has 0\.0\.1: install the same"),
     ):
         with pytest.raises(refusal, match=message):
             cluster._unpack(*cluster._task(refuse, version, str(Path.cwd()), ()), "shard 1")
