@@ -213,7 +213,7 @@ def names() -> str:
     rows: list[tuple[str, ...]] = []
     for card in catalog.cards():
         counts = str(card.questions or ""), str(card.samples)
-        rows.append((f"`{card.name}`", cell(card.title), *counts, f"`{card.prompt}`", cell(card.licence)))
+        rows.append((f"`{card.name}`", cell(card.title), *counts, f"`{card.prompt}`", cell(card.license)))
     text += table(("name", "title", "questions", "samples", "prompt", "license"), rows)
     suites = []
     for path in catalog.suites():

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import (
+    AliasChoices,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -292,7 +293,7 @@ class Card(_Part):
     title: _Sentence
     measures: str = ""
     aliases: Names = ()
-    licence: str = ""
+    license: Annotated[str, Field(validation_alias=AliasChoices("license", "licence"))] = ""
     citation: str = ""
     publish_questions: bool = True
     """Whether the benchmark may be shown in public. False if its authors ask not to: then reports and exports contain

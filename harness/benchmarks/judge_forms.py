@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from harness.benchmarks.prompts import placeholders
 from harness.core import codec, files, yaml_file
@@ -58,7 +58,7 @@ class JudgeForm(Part):
     """The form of a judge's request and reply; `reply` and its keys are as in the table of this module.
 
     prompt: the user's turn with the fields {question}, {references}, {answer} and {rubric} (that of the row); all other
-    braces are text. source, licence: of the prompt's words. published_with: the judge of published scores. shows: the
+    braces are text. source, license: of the prompt's words. published_with: the judge of published scores. shows: the
     extracted answer, or the whole reply. turns: whether the question is shown with the turns before it. fields: name of
     each field of the JSON object, in order, and what it holds. points: the most points. allowed: the points that may be
     given; empty: any from 0 to `points`. take: of the points that several judges give. measures: what the score has
@@ -68,7 +68,7 @@ class JudgeForm(Part):
     name: str
     about: _Text
     source: str = ""
-    licence: str = ""
+    license: Annotated[str, Field(validation_alias=AliasChoices("license", "licence"))] = ""
     published_with: str = ""
     prompt: _Text
     shows: Literal["answer", "reply"] = "answer"
@@ -159,7 +159,7 @@ class JudgeForm(Part):
             # The verdicts of the words stand in the digest only where they are not the usual ones, in their order.
             reads = [*self.reads] if [*self.reads.values()] == ["correct", "wrong"] else [self.reads]
             return digest([self.prompt, self.label, *reads, *(["reply"] if self.shows == "reply" else [])])
-        shaping = self.model_dump(exclude={"name", "about", "source", "licence", "published_with", "take", "measures"})
+        shaping = self.model_dump(exclude={"name", "about", "source", "license", "published_with", "take", "measures"})
         return digest({**shaping, "allowed": [*self.allowed]})
 
     @property

@@ -60,7 +60,7 @@ def _list_models() -> None:
     from server_launchers.embedded import weights
 
     rows = [
-        (m.name, f"{m.size / 1e6:.0f} MB", m.licence, str(m.path) if m.path else "not fetched", m.source)
+        (m.name, f"{m.size / 1e6:.0f} MB", m.license, str(m.path) if m.path else "not fetched", m.source)
         for m in weights.KNOWN.values()
     ]
     terminal.table(("model", "size", "license", "file", "source"), rows)

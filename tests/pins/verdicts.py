@@ -38,7 +38,7 @@ CARD = f"""
 name: pinned
 title: Pinned verdicts
 measures: verdicts
-licence: none
+license: none
 citation: none
 source: {{kind: file, path: questions.jsonl}}
 columns: {{question: question, answer: reference, id: id, more_answers: {[f"more_{n}" for n in range(MAX_MORE)]}}}

@@ -207,9 +207,9 @@ def test_no_command_shows_stores_or_passes_on_a_key(tmp_path: Path, commands: Co
     (tmp_path / "servers").write_text(in_url(server.base_url, CANARIES["endpoints"]) + "\n")
     given = {tmp_path / "servers"}
     header = ("--header", f"X-Key: {CANARIES['header']}")
-    depth = {"options": [{"licence": [CANARIES["depth"]]}]}
+    depth = {"options": [{"license": [CANARIES["depth"]]}]}
     fields = {"api_key": CANARIES["body"], "byok": CANARIES["odd name"], "provider": depth}
-    fields["chat_template_kwargs"] = {"licence": CANARIES["template"]}
+    fields["chat_template_kwargs"] = {"license": CANARIES["template"]}
     body = ("--extra-body", json.dumps(fields))
     proxy = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), f"http://user:{CANARIES['proxy']}@127.0.0.1:9")
 

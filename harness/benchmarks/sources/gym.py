@@ -37,7 +37,7 @@ def card_of(task: str, *, size: int = 50, seed: int = 0, options: dict[str, Any]
             "name": f"gym_{task}",
             "title": f"reasoning-gym: {task}",
             "measures": "Questions generated from a seed, so no model can have been trained on them.",
-            "licence": "Apache-2.0 (reasoning-gym)",
+            "license": "Apache-2.0 (reasoning-gym)",
             "citation": "Stojanovski et al., Reasoning Gym, arXiv:2505.24760",
             "source": {"kind": "reasoning_gym", "task": task, "size": size, "seed": seed, "options": options or {}},
             "columns": {"question": "question", "answer": "answer", "id": "id", "metadata": ["task", "entry"]},

@@ -28,7 +28,7 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
     """Number of questions; None if the card does not specify it."""
     samples: int
     """Default number of samples per question."""
-    licence: str
+    license: str
     """Data license."""
     data: Literal["here", "absent", "generated"]
     """Whether the data is available offline: "here" (downloaded), "generated" (by the harness) or "absent"."""
@@ -41,14 +41,14 @@ class CardRow(msgspec.Struct, frozen=True, kw_only=True):
             title=card.title,
             questions=card.questions,
             samples=card.samples,
-            licence=card.licence,
+            license=card.license,
             data=status(card),
         )
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The row as the terminal shows it."""
-        return self.benchmark, self.title, str(self.questions or "?"), str(self.samples), self.licence, self.data
+        return self.benchmark, self.title, str(self.questions or "?"), str(self.samples), self.license, self.data
 
 
 class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
