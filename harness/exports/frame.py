@@ -221,7 +221,7 @@ _STEPS = "requests of a sample that used a tool, with calls and outputs, as JSON
 _OF_A_TOOL = Field("steps", "string", _STEPS, lambda r: _json(r.sample.steps) if r.sample.steps else None)
 
 
-_CALLS = "the calls that are the answer, as JSON"
+_CALLS = "calls that make up the answer, as JSON"
 _OF_CALLS = Field("calls", "string", _CALLS, lambda r: _json(r.sample.calls) if r.question.kind == "calls" else None)
 
 

@@ -221,7 +221,7 @@ def _verdicts(
             raise UsageError(
                 f"{where}: the verdict on sample {row.sample_index} of question {quoted(row.question_id)} is for "
                 f"a different reply, or a different answer, than the one in {visible(opened.label, 200)}. Nothing was "
-                "stored. Expected a file that `harness audit` wrote after the latest scoring: write one with `out`",
+                "stored. Expected a file that `harness audit` wrote after the latest scoring; to write one, use `out`",
                 field="verdicts",
             )
         yield benchmark, row

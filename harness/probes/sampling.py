@@ -406,7 +406,7 @@ def _is_likeliest(token: Token) -> bool:
     return own is None or max(token.top.values(), default=own) - own < SAME_NATS
 
 
-_WHY = "Almost all of an answer follows its first token, and only there are speculation and decode kernels used."
+_WHY = "Speculative decoding and decode kernels act only after the first token, where almost all of an answer is."
 _MEND = "Update the engine, or disable speculative decoding and low-precision caches, and then probe again."
 
 _MEND_DRAWS = (

@@ -176,7 +176,7 @@ def follow(
                 continue
         sleep(POLL_S)
     if code is None:
-        raise UsageError(f"{file.path}: no checkpoint that matches {patterns} appeared in {minutes}")
+        raise UsageError(f"{file.path}: no checkpoint that matches {patterns} appeared within {minutes}")
     n = count_noun(len(changed_when_run), "checkpoint")
     watcher.standing(f"no new checkpoint for {minutes}, so the sweep ends; it found {n} in the folder")
     return code
