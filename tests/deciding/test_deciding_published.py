@@ -141,7 +141,7 @@ def test_what_a_record_states_is_named_as_ours(
     ("record", "said"),
     [
         (changed((("model_info",), ABSENT)), "'model_info'"),
-        (changed((("schema_version",), "1.0")), "schema_version is 1.0, expected 0.x"),
+        (changed((("schema_version",), "1.0")), "schema_version is 1.0; expected 0.x"),
         (changed(((*DETAILS, "score"), ABSENT)), "'score'"),
         (changed(((*DETAILS, "score"), 155)), "the score 155 is not between 0 and 100"),
         (changed(((*METRIC, "metric_unit"), "points"), ((*METRIC, "max_score"), 10)), "in a known unit"),
