@@ -54,9 +54,7 @@ def encode(sample: Sample) -> bytes:
         raise RecordRefused(f"{name} has a time that is not a finite number, so it cannot be stored.")
     body = codec.inert(codec.encode(sample))
     if len(body) - 1 + TAIL_BYTES > MAX_RECORD_BYTES:
-        raise RecordRefused(
-            f"{name} is {len(body) - 1} bytes long, but the limit for a record is {MAX_RECORD_BYTES} bytes."
-        )
+        raise RecordRefused(f"{name} takes {len(body) - 1} bytes; a record can have at most {MAX_RECORD_BYTES} bytes.")
     return seal(body)
 
 

@@ -104,7 +104,7 @@ def test_a_run_without_room_for_its_replies_is_refused_before_its_server_starts(
     [
         (4096, 4, "the server's context is 4096"),
         (4095, 4, "the server's context is 4096"),
-        (1000, 2, "pass@4 needs 4 samples per question, but the cell has 2"),
+        (1000, 2, "pass@4 requires 4 samples per question, but the cell has 2"),
         (1000, 4, ""),
         (None, 4, ""),  # the default, which is above the context, is lowered to it
     ],

@@ -159,7 +159,7 @@ def test_the_shards_of_a_run_are_shown_before_they_are_joined_too(tmp_path: Path
         assert "run/shards/2-of-2: ended\nsums  1/1 sample (100%)" in harness(tmp_path, "status", *words).out
     with locked(shard):
         assert harness(tmp_path, "status", "results/run", "--pause").out.startswith(
-            "results/run/shards/2-of-2 complies"
+            "results/run/shards/2-of-2 will comply"
         )
     assert json.loads((shard.path / "control.json").read_bytes())["paused"]
     write(tmp_path / "results" / "whole", [sampled(0, 0)], n_questions=2, planned=1)

@@ -263,7 +263,7 @@ def test_an_unknown_sample_count_gives_a_verdict_only_where_both_ends_agree(
         ("pass@2", {"value": 0.83}, ["ccww"] * 4, "compatible", ""),
         ("pass@2", {"value": 0.01}, ["ccww"] * 4, "not compatible", ""),
         ("maj@127", {}, ["cw"] * 4, "cannot say", "maj@127"),
-        ("pass@1", {"n_questions": 30}, ["cw"] * 4, "cannot say", "4 questions, the published score 30"),
+        ("pass@1", {"n_questions": 30}, ["cw"] * 4, "cannot say", "4 questions, but the published score has 30"),
         ("pass@1", {}, ["cw", "c.", "cw", "cw"], "cannot say", "unfinished"),
     ],
 )

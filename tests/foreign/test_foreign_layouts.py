@@ -119,13 +119,13 @@ NO_REFERENCE = "r.jsonl:1 has no reference answer; expected it in gold_answer or
     [
         (
             *("output-rs0.jsonl", '{"problem": "x"}\n', None),
-            "not a row of NeMo-Skills: it has no 'generation'; expected generation, expected_answer, problem",
+            "not a row of NeMo-Skills: 'generation' is missing; expected generation, expected_answer, problem",
         ),
         ("p.json", "[1]", "opencompass", "expected an object with a prediction"),
-        ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "no 'gold'; expected prediction, gold"),
+        ("p.json", '{"0": {"prediction": "x"}}', "opencompass", "'gold' is missing; expected prediction, gold"),
         (
             *("r.jsonl", '{"index": 1, "target": "2", "sample_score": 5}\n', None),
-            "no 'sample_score.score'; expected an object with prediction",
+            "'sample_score.score' is missing; expected an object with prediction",
         ),
         ("r.jsonl", LIMO + "}\n", None, NO_REFERENCE),
         ("r.jsonl", LIMO + ', "gold": null}\n', None, NO_REFERENCE),

@@ -134,7 +134,7 @@ def test_rows_become_questions_with_their_samples(
 def test_a_tools_own_ids_decide_and_must_agree_on_the_reference(write_rows: Write) -> None:
     rows = [llmeval_row("same", 1, f"{n}", doc_id=n % 2) for n in range(6)]
     assert shape(read(write_rows(rows))) == [3, 3]
-    with pytest.raises(UsageError, match="the question '0' has a different reference answer than at"):
+    with pytest.raises(UsageError, match="the question '0' has a different reference answer at"):
         read(write_rows([*rows, llmeval_row("same", 2, "x", doc_id=0)]))
 
 

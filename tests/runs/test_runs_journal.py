@@ -113,7 +113,7 @@ def test_threads_may_share_a_journal(folder: BenchmarkFolder) -> None:
 @pytest.mark.parametrize(
     ("refused", "words"),
     [
-        (sample("big", 0, "x" * MAX_RECORD_BYTES), "but the limit for a record is"),
+        (sample("big", 0, "x" * MAX_RECORD_BYTES), "a record can have at most"),
         (sample("endless", timing=Timing(started=math.inf, total=1.0)), "not a finite number"),
     ],
 )

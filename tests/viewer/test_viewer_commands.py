@@ -107,7 +107,7 @@ def test_an_undecided_sample_says_why(tmp_path: Path, reply: str, reason: str | 
         (["a", "第一组"], 2, "demo has no question '第一组'."),
         (["a", "x" * 5000], 2, "demo has no question 'xxx"),
         (["a", "b", "a"], 2, "unexpected argument a: `harness show` accepts RUN [QUESTION[:SAMPLE]]"),
-        (["a", "--filter", "level=难"], 2, "no question has level=难; the values are Level 1, Level 5"),
+        (["a", "--filter", "level=难"], 2, "no question has level=难; its values are Level 1, Level 5"),
         (["c"], 3, "there is no run at"),
         (["a", "--benchmark", "dem"], 2, "run a has no benchmark 'dem'. Did you mean demo?"),
         (["a", "--grep", " "], 2, "1 to 1000 characters"),
