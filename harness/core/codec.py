@@ -148,7 +148,12 @@ def inert(line: bytes) -> bytes:
 
 
 def decode(data: bytes | str, type: type[T] = Any) -> T:  # type: ignore[assignment]
-    """The value in `data`, checked against `type`. Raises `DecodeError`."""
+    """The value in `data`, checked against `type`. Raises `DecodeError`.
+
+    A type's `FORMER_KEYS`, (pattern, key) pairs, rename keys that files of earlier versions spell differently.
+    """
+    for former, key in getattr(type, "FORMER_KEYS", ()):
+        data = re.sub(former, key, data)
     try:
         return msgspec.json.decode(data, type=type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

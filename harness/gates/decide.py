@@ -11,7 +11,7 @@ from datetime import date
 from functools import cache
 from itertools import takewhile
 from statistics import NormalDist
-from typing import Literal, NamedTuple, TypeVar
+from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -118,6 +118,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 class Gated(msgspec.Struct, frozen=True, kw_only=True):
     """A gate's decision, as stored in `gate.json` and in each line of `history.jsonl`."""
 
+    FORMER_KEYS: ClassVar = ((rb'"figures":(?= ?\[)', b'"metrics":'), (rb'"figure":(?= ?")', b'"metric":'))
     schema: int = 1
     """Version of this format."""
     gate: str
@@ -136,7 +137,7 @@ class Gated(msgspec.Struct, frozen=True, kw_only=True):
     """When the run started (UTC, ISO 8601); empty if there is no run."""
     forgotten: bool = False
     """Whether `--forget` excludes this run from the estimate of the deviation between runs."""
-    metrics: tuple[MetricCheck, ...] = msgspec.field(default=(), name="figures")
+    metrics: tuple[MetricCheck, ...] = ()
     """Decisions on metrics; a metric is "undecided" if sampling stopped before all samples were taken."""
 
     @property

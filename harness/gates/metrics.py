@@ -57,7 +57,7 @@ class MetricCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     benchmark: str
     """Name of the benchmark."""
-    metric: MetricName = msgspec.field(name="figure")
+    metric: MetricName
     """Name of the metric."""
     tier: str
     """Tier: "critical", "supporting" or "advisory"; only critical metrics can fail the gate."""

@@ -84,7 +84,7 @@ def decision(base: Path, policy: dict[str, Any], run: str) -> tuple[int, dict[st
     """The exit code of the gate on a run that exists, and its lines by metric."""
     (base / "gate.yaml").write_text(yaml.safe_dump(policy))
     done = harness(base, "gate", "gate.yaml", run, "--json")
-    return done.code, {each["figure"]: Named(**each) for each in json.loads(done.out or "{}").get("figures", [])}  # type: ignore[misc]
+    return done.code, {each["metric"]: Named(**each) for each in json.loads(done.out or "{}").get("metrics", [])}  # type: ignore[misc]
 
 
 def test_a_limit_fails_beyond_the_spread_of_runs_only_and_unknown_is_open(base: Path) -> None:
@@ -226,6 +226,20 @@ def test_public_histories_replayed_through_the_command_ring_no_alarm_and_a_true_
         assert (code, lines[metric].state) == (1, "fail"), row["history"]
     assert n_nights >= 20
     assert alarms == 0
+
+
+def test_a_history_with_the_former_keys_of_metrics_is_read(base: Path) -> None:
+    policy = policy_of({"acceptance_length": {"baseline": "history", "loss": "5%"}}) | {"history": "former"}
+    for n, value in enumerate((3.0, 3.01, 2.99, 3.0, 3.02)):
+        decision(base, policy, night(base, f"former-{n}", acceptance_length=value))
+    history = base / "former" / "history.jsonl"
+    text, expected = history.read_text(), harness(base, "gate", "gate.yaml", "--dry-run").out
+    assert "based on 5 similar" in expected
+    history.write_text(text.replace('"metrics":', '"figures":').replace('"metric":', '"figure":'))
+    assert history.read_text() != text
+    assert harness(base, "gate", "gate.yaml", "--dry-run").out == expected
+    history.write_text(text.replace('"metrics":', '"numbers":'))
+    assert harness(base, "gate", "gate.yaml", "--dry-run").out != expected
 
 
 @pytest.mark.parametrize(
