@@ -1,4 +1,4 @@
-"""Answers as text: where they begin, boxes, and the grammar that reads an answer into a tree. Pure.
+"""Answers as text: where they begin, their boxes, and the grammar that parses an answer into a tree. Pure.
 
-`benchmarks` reads references here and `grading` reads answers, so that both are read alike.
+`benchmarks` parses references and `grading` parses answers with this package, so that both are read the same way.
 """

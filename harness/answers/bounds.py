@@ -1,4 +1,4 @@
-"""Every bound on reading an answer, with its unit. An answer beyond a bound is refused, never cut in silence."""
+"""Every limit on reading an answer, with its unit. An answer beyond a limit is rejected, never silently cut."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_DEPTH = 100
 """Deepest nesting of brackets, fractions and functions; an answer nested deeper is unreadable."""
 
 MAX_LITERAL_DIGITS = 1_000
-"""Largest number of digits of one number as written; an answer with a longer number is unreadable."""
+"""Largest number of digits in one number as written; an answer with a longer number is unreadable."""
 
 MAX_DECIMAL_EXPONENT = 400
 """Largest exponent in e-notation, of either sign; 1e401 is unreadable."""

@@ -2,8 +2,8 @@ r"""Boxes: `\boxed{…}`, `\fbox{…}`, `\framebox{…}`, found from the end of 
 
 The search runs from the end of the text, by `str.rfind` for the letters "box": the last box of a text of ten megabytes
 is found at once. At each hit the search looks back for the command and ahead for the closing brace. All hits share one
-budget of braces, so that a text full of unclosed boxes cannot make the search quadratic. Positions are characters of
-the whole text; `lo` and `hi` bound the part that is searched.
+budget of braces, so that a text full of unclosed boxes cannot make the search quadratic. Positions are character
+offsets in the whole text; `lo` and `hi` delimit the part that is searched.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _OPENING = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
 """A box command with its opening brace."""
 
 _OPENING_JUST_BEFORE = re.compile(r"\\(?:boxed|fbox|framebox)\s{0,3}\{\s{0,3}\Z")
-"""An opening that ends where the search ends, which is where a box begins: boxes directly around a box."""
+"""The opening of a box that directly encloses another: it ends where the search ends, at the start of the inner box."""
 
 _CLOSING_BRACES = re.compile(r"[}\s]*")
 _END_OF_FORMULA = re.compile(r"\$|\\\)|\\\]|\n")
 _MAX_MISSING_BRACES = 3
-"""Largest number of closing braces that are added to the content of an open box; one that lacks more is no answer."""
+"""Largest number of closing braces added to the content of an open box; a box missing more is not an answer."""
 
 
 class Box(NamedTuple):
-    """A box: its content, and in characters of the text the ends of the content and of the whole command."""
+    """A box: its content, and the start and end offsets in the text of the content and of the whole command."""
 
     content: str
     start: int
@@ -63,7 +63,7 @@ def boxes_from_end(text: str, lo: int = 0, hi: int | None = None) -> Iterator[Bo
 
 
 def without_boxes(source: str) -> str:
-    """Return what stands inside the boxes of `source`, a reference or an answer; `source` itself if it has no box.
+    """Return the contents of the boxes in `source`, a reference or an answer; `source` itself if it has no box.
 
     If several boxes have different contents, the contents are joined by commas, in the order of the text.
     """
@@ -76,13 +76,13 @@ def without_boxes(source: str) -> str:
 
 
 def opening_behind(text: str, box: Box, hi: int) -> int | None:
-    r"""Return where an unclosed box behind `box`, the last complete box of text[:hi], begins; None without one."""
+    r"""Return where an unclosed box after `box`, the last complete box of text[:hi], begins; None if there is none."""
     opening = _OPENING.search(text, box.outer_end, hi)
     return None if opening is None else opening.start()
 
 
 def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
-    r"""Whether two boxes or more directly around `box` of text[lo:hi] stay open, as in `\boxed{\boxed{\boxed{5}`."""
+    r"""Whether two or more boxes directly around `box` in text[lo:hi] stay open, as in `\boxed{\boxed{\boxed{5}`."""
     n_openings, start = 0, box.outer_start
     # Sixteen characters hold the longest command with its spaces.
     while n_openings < MAX_OPEN_BOXES and (opening := _OPENING_JUST_BEFORE.search(text, max(lo, start - 16), start)):
@@ -93,15 +93,16 @@ def is_broken(text: str, box: Box, lo: int, hi: int) -> bool:
 
 
 def unclosed_box(text: str, lo: int, hi: int) -> Box | None:
-    """Return the only box of text[lo:hi] if it lacks its closing brace; its content ends with the formula or the line.
+    """Return the only box of text[lo:hi] if it has no closing brace; its content ends with the formula or the line.
 
-    None if there is no open box or a second box, or if the content is empty, too long, or lacks more than 3 braces.
+    None if there is no open box or a second box, or if the content is empty, too long, or is missing more than 3
+    braces.
     """
     letters = text.rfind("box", lo, hi)  # position of the letters "box"
     if letters < 0:
         return None
     outer = _command_start(text, letters, lo)
-    # Behind the letters "boxed" only a few spaces may stand before the brace.
+    # Only a few spaces may separate the letters "boxed" from the brace.
     brace = text.find("{", letters, min(hi, letters + 8))
     if outer < 0 or brace < 0 or has_box(text, lo, outer):
         return None
@@ -119,7 +120,7 @@ def unclosed_box(text: str, lo: int, hi: int) -> Box | None:
 
 
 def has_box(text: str, lo: int, hi: int) -> bool:
-    """Whether a box command stands in text[lo:hi], complete or not."""
+    """Whether text[lo:hi] contains a box command, complete or not."""
     return any(text.find(command, lo, hi) >= 0 for command in _COMMANDS)
 
 
@@ -138,10 +139,9 @@ def _command_start(text: str, letters: int, lo: int) -> int:
 
 
 def _box_at(text: str, letters: int, lo: int, hi: int, budget: list[int]) -> Box | None:
-    """Return the complete box whose letters "box" stand at `letters`; None if there is no box or no closing brace.
+    """Return the complete box with the letters "box" at `letters`; None if there is no box or no closing brace.
 
-    lo, hi: the part of the text that is searched. budget: a list of one number, the steps that are left for the whole
-    text.
+    lo, hi: the part of the text that is searched. budget: a list of one number, the steps left for the whole text.
     """
     outer = _command_start(text, letters, lo)
     if outer < 0:
@@ -172,7 +172,7 @@ def _closing_brace(text: str, opening: int, hi: int, budget: list[int]) -> int:
             return -1
         mark = stop.group()
         if mark == "\\":
-            position += 1  # the sign behind a backslash: `\{` opens nothing
+            position += 1  # the character after a backslash: `\{` opens nothing
         elif mark == "{":
             depth += 1
         else:

@@ -1,8 +1,8 @@
-"""Function calls as answers: what a question offers and accepts, and what a reply made of it.
+"""Function calls as answers: the tools a question offers, the calls it accepts, and the calls of a reply.
 
 A reference in JSON is "none" (no call), "some" (at least one), "schema" (calls that fit the schemas of their tools), or
 {"calls": [{NAME: {PARAMETER: [accepted values]}}], "any_order": false}, in the form of the Berkeley Function-Calling
-Leaderboard: the value "" among the accepted ones says that the parameter may be left out.
+Leaderboard: "" among the accepted values means that the parameter may be left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ AnyCalls = Literal["none", "some", "schema"]
 _WORDS: dict[str, AnyCalls] = {"none": "none", "some": "some", "schema": "schema"}
 
 _STANDARD_TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": "string"}
-"""Type in the leaderboard's files → JSON Schema's."""
+"""Type in the leaderboard's files → type in JSON Schema."""
 
 
 class AcceptedCalls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,7 +31,7 @@ class AcceptedCalls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DecodedCall(msgspec.Struct, frozen=True):
-    """A call of a reply. arguments: an object, or the text in its place as it came."""
+    """A call in a reply. arguments: an object, or the text that the reply had in its place."""
 
     name: str
     arguments: dict[str, Any] | str = {}
@@ -42,12 +42,12 @@ class _LoggedCall(DecodedCall, frozen=True):
 
 
 def request_name(name: str) -> str:
-    """The name of a tool as requests have it: APIs refuse dots, so they become underscores, as the leaderboard does."""
+    """The name of a tool in requests: APIs reject dots, so they become underscores, as the leaderboard does."""
     return name.replace(".", "_")
 
 
 def read_reference(reference: Any) -> AcceptedCalls | AnyCalls:
-    """A reference as JSON or as its value; a word needs no quotes. Raises `ValueError`: the end of a sentence."""
+    """A reference from JSON or its value; a word needs no quotes. Raises `ValueError` with the end of a sentence."""
     if isinstance(reference, str) and (word := _WORDS.get(reference.strip().strip('"'))) is not None:
         return word
     try:
@@ -74,7 +74,7 @@ def written_reference(reference: Any) -> str:
 
 
 def examples_of(reference: str) -> tuple[str | None, str]:
-    """A list of calls that a reference accepts, None if its schemas decide, and one that it does not, both as JSON."""
+    """A list of calls that a reference accepts (None if its schemas decide) and one that it rejects, both as JSON."""
     accepted, other = read_reference(reference), [{"name": "no tool has this name"}]
     if isinstance(accepted, str):
         right = {"none": "[]", "some": codec.encode(other).decode(), "schema": None}[accepted]
@@ -89,7 +89,7 @@ def examples_of(reference: str) -> tuple[str | None, str]:
 
 
 def _one_of(value: Any) -> Any:
-    """A value that an accepted one stands for: in an object, each key has a list of values."""
+    """A concrete value for an accepted value; in an accepted object, each key has a list of values."""
     if isinstance(value, list):
         return [_one_of(each) if isinstance(each, dict) else each for each in value]
     if not isinstance(value, dict):
@@ -100,9 +100,10 @@ def _one_of(value: Any) -> Any:
 
 
 def read_tools(value: Any) -> tuple[OfferedTool, ...]:
-    """Tools as JSON or as its value: a list of {"name", "description", "parameters"}, or of a request's entries.
+    """Tools given as JSON or as its value: a list of {"name", "description", "parameters"}, or of a request's
+    entries.
 
-    Types of the leaderboard's files, such as `dict`, become those of JSON Schema. Raises `ValueError`: the end of a
+    Types of the leaderboard's files, such as `dict`, become those of JSON Schema. Raises `ValueError` with the end of a
     sentence.
     """
     try:
@@ -122,9 +123,9 @@ def read_tools(value: Any) -> tuple[OfferedTool, ...]:
 
 
 def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The `tool_choice` and `parallel_tool_calls` of a logged request, as the chat API has them; empty without any.
+    """The `tool_choice` and `parallel_tool_calls` of a logged request, as in the chat API; empty if it has neither.
 
-    names: of the tools that it offers. Raises `ValueError`: a sentence.
+    names: the names of the tools that it offers. Raises `ValueError`: a sentence.
     """
     calling = {name: row[name] for name in ("tool_choice", "parallel_tool_calls") if row.get(name) is not None}
     choice = calling.get("tool_choice", "auto")
@@ -141,7 +142,7 @@ def read_calling(row: Mapping[str, Any], names: Collection[str]) -> dict[str, An
 
 
 def _standard(schema: Any) -> Any:
-    """A schema with the types of JSON Schema."""
+    """A schema with its types converted to those of JSON Schema."""
     if isinstance(schema, Mapping):
         kind = schema.get("type")
         standard = {name: _standard(value) for name, value in schema.items()}
@@ -150,8 +151,8 @@ def _standard(schema: Any) -> Any:
 
 
 def read_calls(reply: Any) -> tuple[SentCall, ...]:
-    """The calls of a reply as JSON or as its value: a list of {"name", "arguments"}, or of the entries of a reply's
-    `tool_calls`; arguments are an object or a text.
+    """The calls of a reply given as JSON or as its value: a list of {"name", "arguments"}, or of entries of its
+    `tool_calls`; arguments are an object or a string.
 
     Raises `ValueError`: the end of a sentence.
     """
@@ -170,7 +171,7 @@ def read_calls(reply: Any) -> tuple[SentCall, ...]:
 
 
 def logged_calls(calls: Any) -> tuple[SentCall, ...]:
-    """The calls of a request or a reply that a user logged, by the names that requests have. Raises as `read_calls`."""
+    """The calls of a request or a reply that a user logged, with tool names as in requests. Raises as `read_calls`."""
     return tuple(msgspec.structs.replace(call, name=request_name(call.name)) for call in read_calls(calls or []))
 
 
@@ -179,17 +180,17 @@ def _as_text(arguments: dict[str, Any] | str) -> str:
 
 
 def answer_of(calls: Iterable[SentCall]) -> str:
-    """The calls of a reply as one text, the same for the same calls: arguments that are JSON are written in one way."""
+    """The calls of a reply as one text that is the same for equal calls: JSON arguments are normalized."""
     return codec.encode([_decoded(call) for call in calls]).decode()
 
 
 def calls_in(answer: str) -> Sequence[DecodedCall]:
-    """The calls of a text of `answer_of`."""
+    """The calls in a text that `answer_of` returned."""
     return codec.decode(answer, list[DecodedCall])
 
 
 def _decoded(call: SentCall) -> DecodedCall:
-    """A call with its arguments as an object, as they came if they are none. Without arguments: an empty object."""
+    """A call with its arguments as an object, empty if there are none; arguments of another type are unchanged."""
     try:
         return DecodedCall(call.name, codec.decode(call.arguments.strip() or "{}", dict[str, Any]))
     except (codec.DecodeError, UnicodeError):

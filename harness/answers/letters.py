@@ -1,7 +1,7 @@
 r"""The option letter that an answer names: `B`, `(B)`, `\textbf{(B)} 12`, `Option B`.
 
-A letter counts when it is marked as one: alone, in brackets, before a dot or a bracket with the option's text behind
-it, or after "option". The article "A" before a word is never a letter.
+A letter counts when it is marked as one: alone, in brackets, before a dot or a bracket with the option's text after it,
+or after "option". The article "A" before a word is never a letter.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from harness.answers.grammar.notation import plain_latex
 from harness.answers.patterns import regex
 
 _MAX_CHARS = 2_000
-"""Number of characters at the start of an answer in which a letter is searched for; the rest is ignored."""
+"""Number of characters at the start of an answer that are searched for a letter; the rest is ignored."""
 
 _WRAPPER = regex(
     r"\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|mbox|bf|rm|operatorname|boxed|fbox)(?![A-Za-z])"
 )
-"""A command that sets words in another type; what it holds stays."""
+"""A command that sets words in another typeface; its content is kept."""
 
 _NOISE = regex(r"[\s${}*]|\\(?:[,;:!() \[\]]|quad|qquad|left|right)")
-"""Blanks, dollar signs and commands of layout between the signs of an answer."""
+"""Blanks, dollar signs and layout commands between the characters of an answer."""
 
 _ALONE = regex(r"[(\[（]?([A-Z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
 _ALONE_IN_ANY_CASE = regex(r"[(\[（]?([A-Za-z])[)\]）]?(?:选?项)?[.:、．。]?", re.ASCII)
@@ -37,7 +37,7 @@ _NAMED_OPTION = regex(
     r"(?!(?<=[AI])\s+(?!(?:is|because|since|and|or)\b)[a-z])",
     re.ASCII,
 )
-"""A letter behind the word for an option: "the answer is B", "Option (B)", 故选B."""
+"""A letter after the word for an option: "the answer is B", "Option (B)", 故选B."""
 
 _SECOND_LETTER = regex(
     r" ?[)\]）]? ?[.．]? ?(?:[,，、;/&]|or\b|and\b|和|或|及|还是选?|以?及)[ ,]*(?:or\b|and\b)? ?"
@@ -51,16 +51,16 @@ _SPEAKS_OF_OPTION = regex(
     r"|isn['’]t|doesn['’]t|can['’]t|or|and|not|nor|but|if|unless)\b)(?!\s+(?:therefore\s+|thus\s+)?(?:the\s+)?(?:only\s+)?"
     r"(?:correct|right|best|answer)\b)"
 )
-"""An auxiliary verb or a conjunction behind a letter: "A is wrong" speaks about the option and does not choose it."""
+"""An auxiliary verb or a conjunction after a letter: "A is wrong" talks about the option and does not choose it."""
 
 _LABEL = regex(r"(?<=[\s,;])([A-J])\)(?=\s)", re.ASCII)
 """The label of an option inside a text: the B) of "A) true B) false"."""
 
 _LIST_OF_LABELS = regex(r"(?:[A-Z][.)]){2,}", re.ASCII)
-"""Labels without texts, "A) B) C)", which choose none."""
+"""Labels without texts, "A) B) C)", which choose no option."""
 
 _BETWEEN = r"(?:[\s,，、;；/&+]|and\b|和|以?及|与)*"
-"""Separators of two letters that are one answer: A, C and D."""
+"""Separators between two letters that form one answer: A, C and D."""
 
 _LEAD = regex(
     r"\A(?:所以|因此|故|综上|[，,])*(?:正确|本题)?的?(?:答案|选项)?应?该?[是为选]*[:：]? ?(?=[(\[（]? ?[A-Z])"
@@ -74,11 +74,11 @@ _BRACKETED = r"[(\[][A-Z][)\]]"
 _LETTERS_TOGETHER = regex(
     rf"[(\[]? ?[A-Z](?:{_BETWEEN}[A-Z])+ ?[)\]]?|{_BRACKETED}(?:{_BETWEEN}{_BRACKETED})+", re.ASCII
 )
-"""Letters in one bracket or none, or each in a bracket of its own; E(AB) is a function of A and B."""
+"""Letters in one bracket, in none, or each in its own; E(AB) is a function of A and B."""
 
 
 def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | None:
-    """The option letter that an answer names, as a capital from A to `last`; None if it names none, or two or more.
+    """The option letter that an answer names, as a capital from A to `last`; None if it names none or several.
 
     any_case: small letters count too. Set it only if the question is known to be a choice.
     """
@@ -99,9 +99,9 @@ def letter_of(answer: str, last: str = "Z", *, any_case: bool = False) -> str | 
 
 
 def _is_no_choice(plain: str, letter: str, end: int) -> bool:
-    """Whether the text behind a letter speaks about its option, or names another option beside it.
+    """Whether the text after a letter talks about its option or names another option as well.
 
-    plain: the answer without layout. end: the end of the letter in it.
+    plain: the answer without layout. end: the end of the letter in `plain`.
     """
     if _SPEAKS_OF_OPTION.match(plain, end):
         return True  # "A is wrong"
@@ -131,10 +131,10 @@ def is_one_of_letters(answer: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _plain(answer: str) -> str:
-    """Return `answer` without the LaTeX commands and signs that only change how it looks, and with single blanks."""
+    """Return `answer` without LaTeX commands and characters that only change its appearance, and with single blanks."""
     return " ".join(_NOISE.sub(" ", _WRAPPER.sub(" ", plain_latex(answer[:_MAX_CHARS]))).split())
 
 
 def _up_to(letter: str, last: str) -> str | None:
-    """Return `letter` if it is one of the options A to `last`, else None."""
+    """Return `letter` if it is one of the options A to `last`, otherwise None."""
     return letter if "A" <= letter <= last else None

@@ -1,4 +1,4 @@
-"""Patterns that are compiled when they are first used: to compile hundreds at the import takes a tenth of a second."""
+"""Patterns that are compiled on first use: compiling hundreds of them at import takes a tenth of a second."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "split
 
 
 class LazyPattern:
-    """Has the methods of `re.Pattern`, from the first use of one of them on."""
+    """Has the methods of `re.Pattern`; the first use of one of them compiles the pattern."""
 
     def __init__(self, text: str, flags: int) -> None:
         self._source = text, flags

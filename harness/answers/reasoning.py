@@ -2,8 +2,8 @@
 
 The final part is what follows the last closed reasoning block; only the final part is searched for an answer. If a
 block is opened and never closed, the model was still thinking when it ended, and there is no final part. A mark is
-known by its form: a name about thinking in brackets, `<mm:think>`, `<|START_THINKING|>`, `<scratchpad>`. A mark in
-code, or in a sentence that speaks of it, opens and closes nothing: "The tag <think> is not needed."
+recognized by its form: a name related to thinking, in brackets: `<mm:think>`, `<|START_THINKING|>`, `<scratchpad>`. A
+mark in code, or in a sentence that mentions it, opens and closes nothing: "The tag <think> is not needed."
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from harness.answers.patterns import regex
 
 _STEMS = ("think", "thought", "reason", "reflect", "scratch", "ponder", "deliberat", "monolog", "rationale", "analysis")
-"""The stems of a thought's name, in any case. A text without these has no mark."""
+"""The stems of names for thinking, in any case. A text without any of them has no mark."""
 
 # First whether there is any name in brackets: few of the brackets in a text hold one.
 _NAMED = (
@@ -21,20 +21,22 @@ _NAMED = (
     rf"(?:(?P<name>[\w:.-]{{0,24}}(?:{'|'.join(_STEMS)})[\w:.-]{{0,24}})\|?[>▷]|(?-i:THINK|THINKING|THOUGHT)\])"
 )
 _MARK = regex(rf"(?i)[`<\[◁](?:(?<=`)(?:``.*?```|[^`\n]+`)|\|?(?P<slash>/?)\|?{_NAMED})", re.DOTALL)
-"""A mark of a model around its reasoning, with a slash if it closes; or code, whose marks are none."""
+"""A mark that a model puts around its reasoning, with a slash if it closes; or code, in which marks do not count."""
 
 _CLOSER = regex(rf"(?i)[<\[◁]\|?/\|?{_NAMED}")
 _ENDS = regex(r"(?i)(?<![a-z])end(?![a-z])")
 """The word of a closing mark that has no slash: `<|END_THINKING|>`."""
 
 _ALWAYS = regex(r"(?i)think|thought|reasoning")
-"""A name that marks reasoning anywhere; another one may be a part of the answer, and marks it at the start alone."""
+"""A name that marks reasoning anywhere; any other name may be part of the answer, and marks reasoning only at the
+start.
+"""
 
 _GOES_ON = regex(r"[ \t]+[a-z]|[ \t]*[,.;:!?…)\]\"'’”»]")
-"""The words behind a mark that a sentence speaks of."""
+"""The words after a mark that a sentence mentions."""
 
 _MAX_BEFORE_CHARS = 80
-"""The words before a mark are read in this many characters of its line."""
+"""Number of characters of its line in which the words before a mark are read."""
 
 _CHANNEL = "<|channel|>"
 _FINAL = "<|channel|>final<|message|>"
@@ -43,9 +45,9 @@ _HARMONY_END = re.compile(r"<\|(?:end|return|start|call)\|>")
 
 
 def final_part(text: str, *, is_apart: bool = False) -> tuple[int, int] | None:
-    """Return (start, end) of the text behind the reasoning, in characters; None if the reasoning never ended.
+    """Return (start, end) of the text after the reasoning, in characters; None if the reasoning never ended.
 
-    is_apart: the server sent the reasoning in a field of its own, so that the text is the answer.
+    is_apart: the server sent the reasoning in a separate field, so the text is the answer.
     """
     if is_apart:
         return 0, len(text)
@@ -78,14 +80,14 @@ def final_part(text: str, *, is_apart: bool = False) -> tuple[int, int] | None:
 
 
 def _is_spoken(before: str) -> bool:
-    """Whether the words before a mark on its line lead to it: a word and a space, or an opening quote."""
+    """Whether the words before a mark on its line lead up to it: a word and a space, or an opening quote."""
     words = before.rstrip(" \t")
     last = words[-1:] or "\n"
     return last in "\"'“‘«(*" or (words != before and (last.isalnum() or last in ",;:–—-_"))
 
 
 def _harmony(text: str, start: int) -> tuple[int, int] | None:
-    """Return (start, end) of the last message in the channel "final" of OpenAI's harmony format; None without one."""
+    """Return (start, end) of the last message in the "final" channel of OpenAI's harmony format, or None."""
     final = text.rfind(_FINAL, start)
     if final < 0:
         return None

@@ -1,4 +1,4 @@
-r"""Answers in words, brought to the form in which they are compared: no case, articles, punctuation or layout."""
+r"""Answers in words, normalized for comparison: no case, articles, punctuation or layout."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from harness.answers.grammar.units import is_counted, unit_of
 _TEXT_COMMAND = re.compile(
     r"\\(?:text(?:bf|rm|it|sf|tt|normal|up)?|mbox|hbox|mathrm|mathbf|mathit|operatorname|emph)\b\*?\s*"
 )
-"""A command that marks words, without what it holds."""
+"""A command that marks words, without its content."""
 
 _TEXT_IN_BRACES = re.compile(rf"(?:{_TEXT_COMMAND.pattern})\{{([^{{}}]*)\}}")
 _LAYOUT = re.compile(r"\\(?:[,;:! ]|q?quad\b|left\b|right\b|displaystyle\b|dfrac\b|tfrac\b)|[{}$~]|\\[()\[\]]")
-"""Commands and signs of layout."""
+"""Layout commands and characters."""
 
 _COLORED = re.compile(r"\\(?:text)?color\s*\{[A-Za-z]{1,20}\}")
 _LEAD = re.compile(
     r"\A(?:(?:there (?:is|are)|it(?: is| s|s)|its)\s+(?=\w)|on\s+(?=(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
     r"|in\s+(?=(?:january|february|march|april|may|june|july|august|september|october|november|december)\b))"
 )
-"""Words before an answer in words that add nothing: "there is no solution", "on Wednesday"."""
+"""Words that add nothing before an answer in words: "there is no solution", "on Wednesday"."""
 _ARTICLES = re.compile(r"\b(?:the|an|a|der|die|das|le|la|les|el|los|las|il|lo|gli)\s+(?=\w)")
 _PUNCTUATION = re.compile(r"[.,;:!?。，；：！？\"'“”‘’`*]+")
 _ACCENTS = {
@@ -44,10 +44,10 @@ _ACCENTS = {
     "r": "\u030a",
     "k": "\u0328",
 }
-"""Accent of TeX → the character that puts it on the letter before."""
+"""TeX accent → the combining character that puts it on the preceding letter."""
 
 _ACCENT = re.compile(r"(?<![\\\W])\\([`'^\"~=.]|[Hcuvrk](?=\s*\{))\s*\{?([A-Za-z])\}?")
-r"""An accent of TeX on a letter, behind a letter: the `\H{o}` of Erd\H{o}s."""
+r"""A TeX accent on a letter, after another letter: the `\H{o}` of Erd\H{o}s."""
 
 _SPACES = re.compile(r"\s+")
 _MAX_NUMERAL_CHARS = 200
@@ -60,15 +60,15 @@ _HYPHEN = re.compile(r"(?<=[a-z]{2})-(?=[a-z]{2})")
 """A hyphen inside a word."""
 
 _COMMAND_AND_LETTER = re.compile(r"(\\[A-Za-z]+)\s+(?=[A-Za-z])")
-"""A command with a letter behind a space, which without the space would be part of the command's name."""
+"""A command followed by a space and a letter; without the space, the letter would be part of the command's name."""
 
 _LETTERS_AND_PUNCTUATION = re.compile(
     r"[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0300-\u036f\u3400-\u9fff\s.,;:!?'\"()\-]+"
 )
-"""Words in Latin letters, with accents or without, or Chinese signs, with punctuation."""
+"""Words in Latin letters, with or without accents, or Chinese characters, with punctuation."""
 
 _FORMULA = re.compile(r"[\d\\$^=<>+_]")
-"""A sign that words do not have."""
+"""A character that does not occur in words."""
 
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 
@@ -85,7 +85,7 @@ _SYNONYM_GROUPS = (
     ("false", "f", "错误", "错", "错误的", "错的", "不对", "不对的", "不正确", "×", "✗", "✘", r"\times"),
     ("all real numbers", "all reals", "real numbers", "r", r"\mathbb r", "ℝ", "全体实数"),
 )  # fmt: skip
-"""Groups of words that say the same; `words_of` writes the first of its group for each."""
+"""Groups of synonyms; `words_of` replaces each by the first of its group."""
 
 _SYNONYMS = {word: group[0] for group in _SYNONYM_GROUPS for word in group}
 _FIRST_SYNONYMS = frozenset(_SYNONYMS.values())
@@ -112,10 +112,10 @@ _EXCLUSIVE = tuple(
         "质数 合数",
     )
 )
-"""Groups of single words of which no two say the same."""
+"""Groups of single words, no two of which mean the same."""
 
 _DENIALS = names("not non no un in im ir il dis 不 非 不是") | {"not ", "non ", "no ", "is not "}
-"""Prefixes, and words before a word, that deny it."""
+"""Prefixes, and words before a word, that negate it."""
 
 _EXCLUSIVE_WORDS = frozenset[str]().union(*_EXCLUSIVE)
 _PROPERTY = re.compile(
@@ -124,13 +124,13 @@ _PROPERTY = re.compile(
 """A property of a letter in either order: "odd integers n", "n is odd"."""
 
 _MAX_PRODUCT_LETTERS = 3
-"""Longer words are no product of letters."""
+"""A longer word is not a product of letters."""
 
 _VOWEL, _SYLLABLE = re.compile("[aeiouy]"), re.compile("[^aeiouy][aeiouy][^aeiouy]")
 
 
 def words_of(source: str) -> str:
-    """Return `source` as words in lower case, without layout, punctuation, articles and words that only lead to it.
+    """Return `source` as words in lower case, without layout, punctuation, articles and words that only introduce it.
 
     A synonym (无解, DNE) becomes the first entry of its group.
     """
@@ -146,14 +146,14 @@ def words_of(source: str) -> str:
 
 
 def with_accents(source: str) -> str:
-    r"""Return a text with the accents of TeX as Unicode has them: ő for `\H{o}`."""
+    r"""Return a text with TeX accents as Unicode characters: ő for `\H{o}`."""
     if "\\" not in source:
         return source
     return _ACCENT.sub(lambda accent: accent[2] + _ACCENTS[accent[1]], source)
 
 
 def as_compared(source: str) -> str:
-    """Return the words of an answer in small letters; those of what may be a product, as `mgh`, keep their capitals."""
+    """Return the words of an answer in lower case; what may be a product, such as `mgh`, keeps its case."""
     words = words_of(source)
     if (match := _PROPERTY.fullmatch(words)) is not None:  # "n is odd" and "odd n" become "odd n"
         return f"{match[1] or match[4]} {match[2] or match[3]}"
@@ -161,10 +161,10 @@ def as_compared(source: str) -> str:
 
 
 def _product_of_letters(source: str, words: str) -> str | None:
-    """Return an answer of up to three letters that may be a product, `mgh` or `ABC`, as it is written.
+    """Return an answer of up to three letters that may be a product, such as `mgh` or `ABC`, as written.
 
-    None for all others: a listed word, and letters that are written or spoken like a word (Old, red). words: those of
-    `words_of`.
+    None for any other answer: a listed word, or letters that are written or pronounced like a word (Old, red). words:
+    the words that `words_of` returns.
     """
     if len(words) > _MAX_PRODUCT_LETTERS or not words.isascii() or words in _EXCLUSIVE_WORDS:
         return None
@@ -182,8 +182,8 @@ def is_sentence(text: str) -> bool:
 
 
 def exclude_each_other(first: str, second: str) -> bool:
-    """Whether two answers in words cannot both be right: they are listed, as "yes" and "no", or one denies the other,
-    as "valid" and "invalid". Both come from `words_of` and differ.
+    """Whether two answers in words cannot both be right: they are listed, like "yes" and "no", or one negates the
+    other, like "valid" and "invalid". Both come from `words_of` and differ.
     """
     shorter, longer = sorted((first, second), key=len)
     denies = longer.endswith(shorter) and longer.removesuffix(shorter) in _DENIALS
@@ -191,7 +191,7 @@ def exclude_each_other(first: str, second: str) -> bool:
 
 
 def stands_for_value(text: str) -> bool:
-    """Whether words are a value of their own, as "no solution" and "infinity" are; "yes" and "even" are none."""
+    """Whether words are values in themselves, as "no solution" and "infinity" are; "yes" and "even" are not."""
     words = words_of(text)
     return words in _FIRST_SYNONYMS and words not in _EXCLUSIVE_WORDS
 
@@ -203,7 +203,8 @@ def without_text_commands(source: str) -> str:
 
 @lru_cache(maxsize=256)
 def is_words(source: str) -> bool:
-    """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese sign.
+    """Whether `source` holds only words and punctuation, with at least one word of two letters or one Chinese
+    character.
 
     `compare.equivalence` compares such an answer as words before it tries the grammar.
     """
@@ -212,7 +213,7 @@ def is_words(source: str) -> bool:
 
 
 def numeral_as_digits(source: str) -> str:
-    """Return a number in words, perhaps with a unit behind it, as digits; any other text as it is."""
+    """Return a number in words, perhaps with a unit after it, as digits; any other text as it is."""
     if len(source) > _MAX_NUMERAL_CHARS or not is_words(source.replace("/", " ")):
         return source
     words = words_of(source)
@@ -237,7 +238,7 @@ def counted_in_words(words: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def without_layout(source: str) -> str:
-    """Return `source` without layout and spaces, its case kept; equal results are the same signs in the same order.
+    """Return `source` without layout and spaces, case kept; equal results have the same characters in the same order.
 
     Spaces between digits stay (`1 2` is not `12`); between a command and a letter `{}` replaces the space.
     """

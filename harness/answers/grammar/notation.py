@@ -1,11 +1,11 @@
-r"""The notation: which commands and words are a function, a letter, a sign, a relation, layout or money; and the
+r"""The notation: which commands and words are functions, letters, symbols, relations, layout or currencies; and the
 characters of an answer before tokens are made: escapes undone, units and Unicode as the LaTeX of the grammar.
 
-Names: keys are LaTeX commands without their backslash, or words and signs of plain notation. Values are what the
+Names: keys are LaTeX commands without their backslash, or words and signs of plain notation. The values are what the
 grammar writes for them: `\leqslant`, `<=` and `=<` are all the relation `<=`.
 
-Characters: only the code points of one table change. Compatibility normalization of all of Unicode (NFKC) is not used:
-it turns `②` into `2` and expands a single character into up to eighteen.
+Characters: only the code points of one table change. Unicode compatibility normalization (NFKC) is not used: it turns
+`②` into `2` and expands a single character into up to eighteen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.answers.patterns import regex
 _SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-ni", strict=True))
 _SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉", "0123456789", strict=True))
 _SCRIPTS = regex(f"[{''.join(_SUPERSCRIPTS)}]+|[{''.join(_SUBSCRIPTS)}]+")
-"""Superscripts or subscripts that stand beside each other."""
+"""Adjacent superscripts or adjacent subscripts."""
 
 _FRACTIONS = {
     "½": (1, 2),
@@ -66,16 +66,16 @@ _SIGNS = {
     "〜": "~", "【": "[", "】": "]", "〔": "(", "〕": ")", "《": "", "》": "", "…": r"\ldots ", "⋯": r"\ldots ",
     "⟨": r"\langle ", "⟩": r"\rangle ", "〈": r"\langle ", "〉": r"\rangle ",
 }  # fmt: skip
-"""Sign of Unicode → the LaTeX that it is read as."""
+"""Unicode symbol → the LaTeX that it is read as."""
 
 _UNIT_IN_ONE = regex(r"([a-zA-Zμ]{1,3}(?:/[a-z])?)([23]?)")
-"""A unit as NFKC writes it out of one character: ㎡ becomes m2."""
+"""A unit as NFKC expands it from one character: ㎡ becomes m2."""
 
 _REMOVED = (
     "✓✔✅☑\ufe0f"
     "\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u00ad\u061c"
 )
-"""Tick marks, and characters without width or for the direction of writing."""
+"""Check marks, zero-width characters, and characters that set the writing direction."""
 
 _SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u2028\u2029\u0085"
 
@@ -116,31 +116,31 @@ _ENTITY = regex(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,5}|[a-zA-Z]{2,8});")
 """A character as HTML writes it: &lt;, &#60;"""
 
 _DOUBLED_COMMAND = regex(r"\\\\([A-Za-z]+)")
-"""The command behind two backslashes, as JSON escapes it: `\\\\frac`."""
+"""The command after two backslashes, as JSON escapes it: `\\\\frac`."""
 
 _ONLY_DOUBLED_BACKSLASHES = regex(r"(?:[^\\]|\\\\)*")
-"""A text in which no backslash stands alone."""
+"""A text without a single, undoubled backslash."""
 
 _DECIMAL_COMMA = regex(r"(?<![\d}])(0(?=\{,\})|\d+(?=\{,\}(?:\d{1,2}|\d{4,})(?![\d{])))\{,\}(?=\d)")
-"""`3{,}5`: a comma in braces that separates no thousands."""
+"""`3{,}5`: a comma in braces that is not a thousands separator."""
 
 _ROW_SPACING = regex(r"\\\\\[-?\d*\.?\d+(?:pt|em|ex|mm|cm)\]")
-"""The end of a matrix row with the space below it: `\\\\[4pt]`."""
+"""The end of a matrix row with its vertical space: `\\\\[4pt]`."""
 
 _DOLLAR = regex(r"(?<!\\)\$")
 """A dollar sign without a backslash."""
 
 _PRICE = regex(r"(?<![\w)\]}\\$])\$(?=\s?[-−]?\.?\d)")
-"""A dollar sign directly before a number, and behind no letter, digit or closing bracket."""
+"""A dollar sign directly before a number, and not after a letter, digit or closing bracket."""
 
 _PRICE_BEHIND = regex(r"[^$]*\d\s?\$\s*")
-"""A text whose only dollar sign ends it, directly behind a number."""
+"""A text whose only dollar sign is its last character, directly after a number."""
 
 _OPEN_ENDS = regex(
     r"(?:(?<![\w)}\]])|(?<=cup)|(?<=cap)|(?<=in))(?:\\left\s*)?"
     r"([\[\](])((?=[^\[\]()]*[,;])[^\[\]()]{1,200}?)(?:\\right\s*)?([\[\])])"
 )
-"""Two ends between brackets of any direction: `[0, 1]`, and `]0, 1[`, whose open ends are turned outwards."""
+"""Two ends between brackets that face either way: `[0, 1]`, and `]0, 1[`, whose brackets face outward at open ends."""
 
 _ANGSTROM = regex(r"[Å\u212b]|\\AA(?![A-Za-z])")
 _SOLAR = regex(
@@ -153,11 +153,11 @@ _MICRO = regex(
     r"|(?:\\mu\s*|[µμ])(\\(?:text|mathrm)\s*\{\s*~?\s*)(?=(?:mol|Hz|[mgsAlLVWFCJMT])\s*\})"
     r"|(?<=[\d\s])[µμ](?=(?:mol|Hz|[mgslLVWFCJT])(?![A-Za-z]))"
 )
-"""The micro sign as the prefix of a unit. Without the unit behind it, it is the letter mu."""
+"""The micro sign as the prefix of a unit. If no unit follows, it is the letter mu."""
 
 
 def plain_latex(text: str) -> str:
-    """Return `text` with Unicode signs as ASCII LaTeX: `√2` as `\\sqrt 2`. Unknown signs stay; the grammar refuses
+    """Return `text` with Unicode symbols as ASCII LaTeX: `√2` as `\\sqrt 2`. Unknown symbols stay; the grammar rejects
     them.
     """
     if text.isascii():
@@ -195,7 +195,7 @@ def plain_source(source: str) -> str:
 
 
 def _open_ends(interval: re.Match[str]) -> str:
-    """Return `(0, 1)` for `]0, 1[`: some countries write open ends as brackets turned outwards."""
+    """Return `(0, 1)` for `]0, 1[`: some countries write open ends with outward brackets."""
     opening, ends, closing = interval.groups()
     if opening != "]" and closing != "[":
         return interval.group()
@@ -203,10 +203,10 @@ def _open_ends(interval: re.Match[str]) -> str:
 
 
 def escape_prices(source: str) -> str:
-    r"""Return `source` with `\$24` for `$24`, a price; formulas between dollar signs stay (`$24$`).
+    r"""Return `source` with prices such as `$24` written as `\$24`; formulas between dollar signs stay (`$24$`).
 
-    Dollar signs are money if each of them stands directly before a number and none closes a formula, or if a single one
-    ends the text behind a number.
+    Dollar signs mean money if each of them directly precedes a number and none closes a formula, or if the only one
+    ends the text directly after a number.
     """
     if "$" not in source:
         return source
@@ -218,7 +218,7 @@ def escape_prices(source: str) -> str:
 
 
 def has_only_prices(source: str) -> bool:
-    """Whether each dollar sign of `source` stands directly before a number, and none closes a formula."""
+    """Whether each dollar sign in `source` directly precedes a number, and none closes a formula."""
     return len(_DOLLAR.findall(source)) == len(_PRICE.findall(source))
 
 
@@ -235,7 +235,7 @@ FUNCTIONS = names(
     "arctanh ln log lg exp gcd lcm max min det sgn deg Re Im arg floor ceil abs sqrt cbrt factorial binom binomial "
     "frac cis"
 )
-"""Functions, by the name that the tree has for them."""
+"""Functions, by their names in the tree."""
 
 ALIASES = {
     "asin": "arcsin", "acos": "arccos", "atan": "arctan", "sinh": "sinh", "cosec": "csc", "ctg": "cot", "tg": "tan",
@@ -250,7 +250,7 @@ GREEK = names(
     "varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell hbar "
     "aleph nabla partial mho Re Im wp imath jmath top intercal"
 )
-"""Letters with a name; a tree has each as a symbol of this name."""
+"""Named letters; in a tree, each is a symbol with this name."""
 
 CONSTANTS = {"pi": "pi", "infty": "inf", "infinity": "inf", "inf": "inf", "oo": "inf", "nan": "nan", "Pi": "pi"}
 RELATIONS = {
@@ -261,7 +261,7 @@ RELATIONS = {
     "parallel": "∥", "coloneqq": "=", "triangleq": "=", "propto": "∝", "mapsto": "↦", "to": "→", "rightarrow": "→",
     "Rightarrow": "⇒", "implies": "⇒", "Leftrightarrow": "⇔", "iff": "⇔", "longrightarrow": "→",
 }  # fmt: skip
-"""Signs and commands of relations, each with the sign that a tree has for it."""
+"""Signs and commands of relations, each with its sign in a tree."""
 
 IGNORED = names(
     "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm middle displaystyle textstyle "
@@ -273,7 +273,7 @@ IGNORED = names(
 """Commands of layout, which change no value; their argument, if they have one, is read as usual."""
 
 TEXTS = names("text textbf textrm textit textsf texttt mbox hbox mathrm operatorname textnormal textup emph")
-"""Commands whose argument is words, or mathematics set upright."""
+"""Commands whose argument is words or upright mathematics."""
 
 OPERATORS = {
     "cdot": "*", "times": "*", "ast": "*", "div": "/", "pm": "±", "mp": "∓", "cup": "∪",
@@ -327,7 +327,7 @@ WORDS = _LETTERS | _CONSTANTS | _NAMES | {"and": ("sep", "and"), "or": ("sep", "
 """Word without a backslash → kind and text of its token."""
 
 IN_ANY_CASE = names("infinity nan and or mod")
-"""Words of `WORDS` that may have capitals."""
+"""Words in `WORDS` that may be capitalized."""
 
 _COMMAND_GROUPS = (COMMANDS, IGNORED, TEXTS, names("begin end sum prod lim int overline bar"))
 
@@ -338,7 +338,7 @@ def is_command(name: str) -> bool:
 
 
 def split_run_on_command(name: str) -> str | None:
-    r"""Return the command at the start of `name` if one or two letters ran into it: `cot` for `\cotx`; else None."""
+    r"""Return the command at the start of `name` if one or two letters run into it: `cot` for `\cotx`; else None."""
     if is_command(name):
         return None
     return next((name[:-size] for size in (1, 2) if len(name) > size + 1 and is_command(name[:-size])), None)

@@ -1,5 +1,5 @@
-"""Numbers in words ("thirteen", "two thirds", 十二, 三分之二, 三万, 百分之十二点五), and literals: from the digits as
-written to their exact value, within the bounds, or `Unreadable`.
+"""Numbers in words ("thirteen", "two thirds", 十二, 三分之二, 三万, 百分之十二点五), and literals: from digits as
+written to their exact value, within the limits, or `Unreadable`.
 
 Words that are more than one number give None.
 """
@@ -48,7 +48,7 @@ _CHINESE_DIGITS = {sign: value for value, sign in enumerate("零一二三四五�
 _CHINESE_TENS = {"十": 10, "百": 100, "千": 1000}
 _CHINESE_GROUPS = (("亿", 10**8), ("万", 10**4))
 _NUMERAL = r"([零〇一二两三四五六七八九十百千万亿]{1,24})"
-"""A run of Chinese digits, tens and groups, as a group of a pattern."""
+"""A run of Chinese digits, tens and groups, as a pattern group."""
 
 _CHINESE = regex(
     rf"(负?)(?:(百分之)?{_NUMERAL}(?:点([零〇一二三四五六七八九]{{1,12}}))?|(?:{_NUMERAL}又)?{_NUMERAL}分之{_NUMERAL})"
@@ -59,7 +59,7 @@ _CHINESE = regex(
 def number_in_words(words: str) -> str | None:
     """Return a number in words as digits, perhaps with a fraction bar or percent sign: "two thirds" is "2/3".
 
-    None if the words, taken as a whole, are no number.
+    None if the words as a whole are not a number.
     """
     text = words.strip().casefold()
     if (chinese := _CHINESE.fullmatch(text)) is not None:
@@ -76,8 +76,8 @@ def number_in_words(words: str) -> str | None:
 
 
 def _with_one(parts: list[str]) -> list[str]:
-    """Return words, at least one, with "one" for their article, also where `words_of` has dropped the article: "one
-    hundred" for "a hundred" and "hundred", "one half" for "half".
+    """Return one or more words with "one" in place of their article, even where `words_of` has dropped the article:
+    "one hundred" for "a hundred" and "hundred", "one half" for "half".
     """
     if parts[0] in ("a", "an") and len(parts) > 1:
         return ["one", *parts[1:]]
@@ -85,19 +85,19 @@ def _with_one(parts: list[str]) -> list[str]:
 
 
 def _fraction(parts: list[str]) -> tuple[int, int] | None:
-    """Return numerator and denominator of "two thirds", split into words; None if they are no fraction."""
+    """Return numerator and denominator of "two thirds", split into words; None if the words are not a fraction."""
     *count, part = _with_one(parts)
     top, bottom = _cardinal(count) if count else None, _PARTS.get(part.removesuffix("s").replace("halve", "half"))
-    # Singular and plural must agree: "one thirds" and "two third" are no fractions.
+    # Singular and plural must agree: "one thirds" and "two third" are not fractions.
     return None if top is None or bottom is None or (top == 1) == part.endswith("s") else (top, bottom)
 
 
 def _mixed_number(parts: list[str]) -> tuple[int, int] | None:
-    """Return "two and a half" as (5, 2); None if the words are no integer and a proper fraction, joined by "and"."""
+    """Return "two and a half" as (5, 2); None unless the words are an integer and a proper fraction joined by "and"."""
     whole, _, part = " ".join(parts).rpartition(" and ")
     if not whole:
         return None
-    # `words_of` has dropped the article of "a quarter". "third" and the like stay without: they may be ordinals.
+    # `words_of` has dropped the article of "a quarter". Words such as "third" get none: they may be ordinals.
     integer, fraction = _cardinal(whole.split()), _fraction(["a", part] if part == "quarter" else part.split())
     if not integer or fraction is None or fraction[0] >= fraction[1]:
         return None
@@ -106,17 +106,17 @@ def _mixed_number(parts: list[str]) -> tuple[int, int] | None:
 
 
 def _cardinal(parts: list[str]) -> int | None:
-    """Return the value of "two hundred and five", split into words; None if they are no number.
+    """Return the value of "two hundred and five", split into words; None if they are not a number.
 
-    total: the value of the groups that are complete, as "two thousand". below: that of the words behind the last group,
-    less than 1,000. last_group: the group that was read last; the next one must be smaller.
+    total: the value of the groups that are complete, such as "two thousand". below: the value of the words after the
+    last group, less than 1,000. last_group: the group that was read last; the next one must be smaller.
     """
     total, below, last_group = 0, 0, 10**12
     before = ""  # the word before this one
     for word in parts:
         if word == "and" and before in ("hundred", *_GROUPS):
             pass
-        # A small number comes first, behind a hundred, or as a digit behind a ten: "twenty-five".
+        # A small number comes first, after a hundred, or as a digit after a ten: "twenty-five".
         elif word in _SMALL and (below % 100 == 0 or (below % 10 == 0 and below % 100 > 10 and 0 < _SMALL[word] < 10)):
             if before in _SMALL:
                 return None
@@ -139,8 +139,8 @@ def _in_chinese(
 ) -> str | None:
     """Return a Chinese numeral or fraction in digits, as LaTeX; None if it is malformed.
 
-    The parameters are the groups of `_CHINESE`. number, decimals: before and behind the decimal point; None for a
-    fraction, whose denominator stands first: `below` 分之 `above`, perhaps behind an integer, `whole` 又.
+    The parameters are the groups of `_CHINESE`. number, decimals: the digits before and after the decimal point; None
+    for a fraction, whose denominator comes first: `below` 分之 `above`, perhaps after an integer, `whole` 又.
     """
     sign = "-" if minus else ""
     if number is not None:
@@ -157,7 +157,7 @@ def _in_chinese(
 def _chinese_integer(text: str) -> int | None:
     """Return the value of a numeral such as 三万二千零五; None if its signs are not in the order of a number.
 
-    None as well for a spoken form that leaves its last unit out: 三万二 is 32,000, and 二百五 is 250.
+    Also None for a spoken form that omits its last unit: 三万二 is 32,000, and 二百五 is 250.
     """
     for group, size in _CHINESE_GROUPS:
         if group in text:
@@ -180,7 +180,7 @@ def _chinese_integer(text: str) -> int | None:
             continue
         tens = _CHINESE_TENS.get(sign)
         if digit is None and tens == 10:
-            digit = 1  # 十 alone is 10; before 百 and 千 stands a digit
+            digit = 1  # 十 alone is 10; 百 and 千 follow a digit
         if tens is None or tens >= step or not digit:
             return None
         value, digit, step = value + digit * tens, None, tens
@@ -188,7 +188,7 @@ def _chinese_integer(text: str) -> int | None:
 
 
 def numeral(words: str) -> int | None:
-    """Return the whole number that `words` name, as in `5 (five)`; None if they name none."""
+    """Return the whole number that `words` spell out, as in `5 (five)`; None if they do not spell one out."""
     digits = number_in_words(words)
     return int(digits) if digits is not None and digits.isdigit() else None
 
@@ -198,7 +198,7 @@ _POINT = "."
 
 
 class Unreadable(ValueError):
-    """The grammar cannot read the answer, or the answer exceeds a bound; the message names the obstacle."""
+    """The grammar cannot read the answer, or the answer exceeds a limit; the message says why."""
 
 
 def number_value(digits: str) -> Fraction:
@@ -221,8 +221,8 @@ def number_value(digits: str) -> Fraction:
 def places_of(digits: str) -> int:
     """Return the decimal places of a literal as written, minus its exponent: `1.5` has 1, `1.5e3` has -2.
 
-    -1 for an integer and a repeating decimal, which are not rounded; `1.5e2` has -1 too. digits: the literal as it
-    stands in the text, or "repeating".
+    -1 for an integer and a repeating decimal, which are not rounded; `1.5e2` has -1 as well. digits: the literal as in
+    the text, or "repeating".
     """
     mantissa, _, exponent = digits.lower().partition("e")
     if digits == "repeating":
@@ -233,7 +233,7 @@ def places_of(digits: str) -> int:
 
 
 def repeating_value(whole: str, fixed: str, block: str) -> Fraction:
-    """Return the value of the decimal `whole.fixed` followed by `block` for ever: 0.1(6) is 1/6.
+    """Return the value of the decimal `whole.fixed` followed by `block` forever: 0.1(6) is 1/6.
 
     Raises `Unreadable` for too many digits.
     """

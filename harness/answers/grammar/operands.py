@@ -1,7 +1,7 @@
 r"""What an expression begins with: numbers, letters, words, commands such as `\frac` and `\sum`, brackets, matrices.
 
-`OPERANDS` gives each kind of token its rule, a function of the parser, which has just passed the token; `_COMMANDS`
-does so for the names of commands. A rule leaves the parser behind its last token.
+`OPERANDS` maps each kind of token to its rule, a function of the parser, which has just passed the token; `_COMMANDS`
+maps the names of commands to their rules. A rule leaves the parser just past its last token.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CURRENCIES = {
 """Word for a currency → the unit that its amount has in the tree."""
 
 _DIFFERENTIAL = ("d", "partial", "Delta", "delta")
-"""Letters that make one quantity with the letter behind them: dx, ∂f, Δt are no products."""
+"""Letters that form one quantity with the next letter: dx, ∂f, Δt are not products."""
 
 _DERIVES = (sym("d"), sym("partial"))
 """The d and ∂ above the fraction bar of a derivative, d/dx."""
@@ -57,18 +57,18 @@ _CONDITIONAL = ("if", "for", "when", "where", "若", "当")
 """Words before the condition of a case."""
 
 _MATRICES = names("matrix pmatrix bmatrix Bmatrix array smallmatrix")
-"""Environments that are a matrix."""
+"""Environments that form a matrix."""
 
 _MAX_ROWS = 5
-"""Largest determinant that is worked out: one of n rows has n! terms."""
+"""Largest number of rows of a determinant that is expanded: n rows give n! terms."""
 
 _GOES_ON = ("frac", "sqrt", "pi", "inf", "cbrt")
-"""Commands that may be a further factor of an argument without brackets; before any other it ends."""
+"""Commands that may be a further factor of an argument without brackets; any other command ends the argument."""
 
 
 # --- numbers, letters, words ---
 def _number(p: Parser) -> Node:
-    """Return a number; of one written as 0x1F or 0b101, its digits and base."""
+    """Return a number, or its digits and base if it is written as 0x1F or 0b101."""
     token = p.peek(-1)
     if token.text[:2].lower() in ("0x", "0b"):
         return Node("base", (token.text, 16 if token.text[1] in "xX" else 2))
@@ -85,7 +85,7 @@ def _letter(p: Parser) -> Node:
         return Node("fn", ("factorial", Node("add", (p.inside(")"), num(-1)))))  # Γ(n) is (n − 1)!
     if name in ("C", "A", "P") and after.kind == "_" and (node := _combinations(p, name)) is not None:
         return node
-    is_unit = f"{name}{after.text}" in ("dm", "dL")  # which are no differentials
+    is_unit = f"{name}{after.text}" in ("dm", "dL")  # which are not differentials
     if name in _DIFFERENTIAL and after.kind == "sym" and not is_unit:
         return sym(f"{name} {p.take().text}")
     return applied(p, sym(name)) if applies_function(p, name) else sym(name)
@@ -94,7 +94,7 @@ def _letter(p: Parser) -> Node:
 def _combinations(p: Parser, name: str) -> Node | None:
     """Parse `C_{10}^{3}` as a binomial coefficient, `A_5^2` and `P_5^2` as arrangements.
 
-    None, without moving, if the letter `name` begins neither.
+    Return None without moving if the letter `name` begins neither.
     """
     start = p.position
     p.take()
@@ -152,7 +152,7 @@ def _command(p: Parser) -> Node:
 
 
 def _fraction(p: Parser) -> Node:
-    r"""Return `\frac{a}{b}`, or `frac(a, b)` of plain notation. Raises `Unreadable` for no fraction, and for d/dx."""
+    r"""Return `\frac{a}{b}`, or `frac(a, b)` of plain notation. Raises `Unreadable` for anything else and for d/dx."""
     # [1:]: without the name, which is the first argument of a "fn" node.
     parts = _call(p, "frac").args[1:] if p.peek().kind == "(" else (p.argument(), p.argument())
     if len(parts) != 2 or any(part.op in ("empty", "list", "set") for part in parts):
@@ -165,7 +165,7 @@ def _fraction(p: Parser) -> Node:
 
 
 def _root(p: Parser) -> Node:
-    r"""Return `\sqrt{a}`, `\sqrt[n]{a}`, `cbrt(a)`; a root whose degree is no number is a power."""
+    r"""Return `\sqrt{a}`, `\sqrt[n]{a}`, `cbrt(a)`; a root whose degree is not a number becomes a power."""
     degree = num(3 if p.peek(-1).text == "cbrt" else 2)
     if p.peek(-1).text == "sqrt" and p.accept("["):
         degree = p.expression()
@@ -182,7 +182,7 @@ def _binomial(p: Parser) -> Node:
 
 
 def _barred(p: Parser) -> Node:
-    """Return a letter with a mark above it, which is another letter, or the function "bar" of anything else."""
+    """Return a letter with a mark above it as a letter of its own; for anything else, the function "bar" of it."""
     name, inner = p.peek(-1).text, p.argument()
     return sym(f"{name} {inner.args[0]}") if inner.op == "sym" else Node("fn", ("bar", inner))
 
@@ -197,7 +197,7 @@ def _call(p: Parser, name: str) -> Node:
 def _function(p: Parser) -> Node:
     r"""Parse a function with its base, exponent and argument: `\log_2 x`, `\sin^2 x`, `max(a, b)`; `\max f` is a name.
 
-    Raises `Unreadable` for a subscript of another function, and for a base or exponent without an argument.
+    Raises `Unreadable` for a subscript on any other function, and for a base or exponent without an argument.
     """
     name = p.peek(-1).text
     base, exponent = p.scripts()
@@ -252,8 +252,8 @@ def _bare_argument(p: Parser) -> Node:
 def _big_operator(p: Parser) -> Node:
     """Parse a sum, product, limit or integral with its limits and its body, which is one term.
 
-    The node of a sum is `fn(name, index, start, end, body)`, of a limit the same without `end`, of an integral
-    `fn(name, limits…, body)`. Raises `Unreadable` for a sum, product or limit without limits.
+    The node of a sum is `fn(name, index, start, end, body)`, the node of a limit omits `end`, and the node of an
+    integral is `fn(name, limits…, body)`. Raises `Unreadable` for a sum, product or limit without limits.
     """
     name = p.peek(-1).text
     below, above = p.scripts()
@@ -283,8 +283,8 @@ _COMMANDS: dict[str, Callable[[Parser], Node]] = {
 
 # --- brackets ---
 def _brackets(p: Parser) -> Node:
-    """Parse what is in round or square brackets: an expression, a tuple, an interval, a list, rows of a matrix; nothing
-    in them, or brackets that differ around other than two items, raises `Unreadable`.
+    """Parse what is in round or square brackets: an expression, a tuple, an interval, a list, rows of a matrix; empty
+    brackets, and unlike brackets around anything but two items, raise `Unreadable`.
     """
     opening = p.peek(-1).kind
     is_row = p.rows and p.peek(-2).kind in ("[", ",")  # directly inside square brackets: perhaps of a matrix
@@ -334,7 +334,7 @@ def _group(p: Parser) -> Node:
 
 
 def _braces(p: Parser) -> Node:
-    r"""Parse the inside of `\{…\}`: items, or a set by a condition behind a bar or colon."""
+    r"""Parse the inside of `\{…\}`: items, or a set defined by a condition after a bar or colon."""
     if p.accept("rset"):
         return Node("set", ())
     _colon_as_bar(p)
@@ -345,7 +345,7 @@ def _braces(p: Parser) -> Node:
 
 
 def _colon_as_bar(p: Parser) -> None:
-    r"""Make a bar of the colon of `\{x : x > 0\}`, which a relation follows, lest it be read as that of a ratio.
+    r"""Replace the colon of `\{x : x > 0\}`, which a relation follows, with a bar, so that it is not read as a ratio.
 
     Only the first colon directly inside the braces counts. Changes the parser's tokens.
     """
@@ -377,27 +377,27 @@ def _rounded(p: Parser) -> Node:
 
 
 def _absolute(p: Parser) -> Node:
-    """Return |a|; of a matrix, its determinant."""
+    """Return |a|; for a matrix, its determinant."""
     p.bars += 1  # while one is open, a bar closes it and opens none: |a|b|c| is |a| · b · |c|
-    inner = p.expression(SIDE)  # up to the bar; a relation such as a = b is no part of it
+    inner = p.expression(SIDE)  # up to the bar; a relation such as a = b is not part of it
     p.bars -= 1
     p.expect("|")
     return _determinant(inner.args) if inner.op == "matrix" else Node("fn", ("abs", inner))
 
 
 def _sign(p: Parser) -> Node:
-    """Return ∅ as a set without elements, or an ellipsis as a letter."""
+    """Return ∅ as an empty set, or an ellipsis as a letter."""
     return Node("set", ()) if p.peek(-1).kind == "∅" else sym("…")
 
 
 def _environment(p: Parser) -> Node:
-    """Parse the rows of an environment: a matrix, cases, or lines, which become a list. Raises `Unreadable`."""
+    """Parse the rows of an environment into a matrix, cases, or a list of lines. Raises `Unreadable`."""
     name, rows = p.peek(-1).text, list[list[Node]]([[]])
     delimiter = ""  # the kind of the token that ended the latest cell
     while delimiter != "end":
-        delimiter = p.accept("&", "row", "end")  # behind an empty cell
+        delimiter = p.accept("&", "row", "end")  # after an empty cell
         if not delimiter:
-            # The word of a condition, as in "x & \text{if } x > 0", is no part of it.
+            # The word of a condition, as in "x & \text{if } x > 0", is not part of it.
             if name == "cases" and rows[-1] and p.peek().kind == "text" and p.peek().text.lower() in _CONDITIONAL:
                 p.take()
             rows[-1].append(p.inside("&", "row", "end"))
@@ -420,7 +420,7 @@ def _environment(p: Parser) -> Node:
 
 
 def _determinant(rows: tuple[tuple[Node, ...], ...]) -> Node:
-    """Return the determinant as a sum of products, along the first row. Raises `Unreadable` if it is too large."""
+    """Return the determinant, expanded along the first row, as a sum. Raises `Unreadable` if it is too large."""
     if not len(rows) == len(rows[0]) <= _MAX_ROWS:
         raise Unreadable("an unevaluated determinant")
     if len(rows) == 1:

@@ -1,4 +1,4 @@
-"""The operators of expressions: the signs of sets, sums and products, and what stands directly behind an operand."""
+"""The operators of expressions: the signs of sets, sums and products, and whatever directly follows an operand."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.answers.grammar.tree import SETS, Node, neg, num, sym
 from harness.answers.grammar.units import smaller_unit, split_scale
 
 _INSIDE_TERMS = frozenset(("num", "sym", "cmd", *"+-±∓*/^_!'", *OPENING, *CLOSING))
-"""Tokens that may stand in the arguments of a function. A bracket with any other is a list, a remark, a set …"""
+"""Tokens that may occur in the arguments of a function. A bracket with any other token is a list, a remark, a set …"""
 
 _BASES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 """Bases by their names, as in `101_{\\text{two}}`."""
@@ -31,7 +31,7 @@ _TRANSPOSED = (sym("T"), sym("t"), sym("top"), sym("intercal"))
 """Exponents that transpose a matrix or vector."""
 
 _PARTS_OF_DEGREE = {"minute": 60, "minutes": 60, "分": 60, "second": 3600, "seconds": 3600, "秒": 3600}
-"""Words behind a number that follows degrees → how many of these parts make a degree."""
+"""Words after a number that follows degrees → how many of these parts make a degree."""
 
 _ORDINALS = ("th", "st", "nd", "rd")
 """Endings of ordinals, which leave the number before them as it is: the th of 12th."""
@@ -40,7 +40,7 @@ _PERCENT = ("percent", "percentage", "pct", "per cent", "percents")
 
 
 def operator_behind(p: Parser, left: Node) -> Operator | None:
-    """Return the operator that comes next, behind `left`; None if none does."""
+    """Return the operator that follows `left`; None if no operator does."""
     token = p.peek()
     kind = token.kind
     if kind in ("(", "["):
@@ -56,10 +56,10 @@ def operator_behind(p: Parser, left: Node) -> Operator | None:
 
 
 def applies_function(p: Parser, name: str) -> bool:
-    """Whether `name` is a function whose arguments come next.
+    """Whether `name` is a function whose arguments follow.
 
-    f, g and h before a round bracket are functions. So is any letter before a bracket that holds a single term,
-    which a product would not need: I(0), P(A), φ(n²). So is a capital before a bracket that holds a sum with a
+    f, g and h before a round bracket are functions. So is any letter before a bracket around a single term, since a
+    product would not need the bracket: I(0), P(A), φ(n²). So is a capital before a bracket around a sum that has a
     capital: E[X + Y], but not P(1 + r). name: a letter, perhaps with an index or primes.
     """
     if p.peek().kind not in ("(", "[") or p.peek().spaced:
@@ -76,7 +76,7 @@ def applies_function(p: Parser, name: str) -> bool:
 
 
 def _inside_brackets(p: Parser) -> list[MathToken]:
-    """Return the tokens inside the bracket that comes next, without those of brackets inside it."""
+    """Return the tokens inside the next bracket, without the tokens of nested brackets."""
     inside: list[MathToken] = []
     depth = 1  # brackets around the token; 1 directly inside the bracket
     for token in p.tokens[p.position + 1 :]:
@@ -91,7 +91,7 @@ def _inside_brackets(p: Parser) -> list[MathToken]:
 
 # --- sets and sums ---
 def _sets(op: str) -> Callable[[Parser, Node], Node]:
-    """Return the rule of a sign between sets; unions are one node."""
+    """Return the rule of a sign between sets; unions become one node."""
 
     def rule(p: Parser, left: Node) -> Node:
         p.take()
@@ -102,7 +102,7 @@ def _sets(op: str) -> Callable[[Parser, Node], Node]:
 
 
 def _sum(p: Parser, left: Node) -> Node:
-    """Parse the terms behind the first one; a minus beside a set is a difference of sets."""
+    """Parse the terms after the first one; a minus next to a set is a set difference."""
     terms = [left]
     while sign := p.accept("+", "-", "±", "∓"):
         right = p.expression(PRODUCT)
@@ -120,12 +120,12 @@ def _sum(p: Parser, left: Node) -> Node:
 
 # --- products ---
 def times(left: Node, right: Node) -> Node:
-    """Return the product of two nodes; a product on the left takes `right` as one more factor."""
+    """Return the product of two nodes; if the left node is a product, `right` becomes its last factor."""
     return Node("mul", (*left.args, right) if left.op == "mul" else (left, right))
 
 
 def _product(p: Parser, left: Node) -> Node:
-    """Parse the factor behind a sign; a unit of the last factor belongs to both: the metres of `5 × 10^3 m`."""
+    """Parse the factor after a sign; a unit on the last factor applies to both: the meters in `5 × 10^3 m`."""
     sign, right = p.take().kind, p.expression(POWER)
     if sign == "mod":
         return Node("fn", ("mod", left, right))
@@ -157,20 +157,20 @@ def _side_by_side(p: Parser, left: Node) -> Node:
         return _spaced_mixed(p, left)
     right = p.expression(POWER)
     if token.kind == "(" and left.op == right.op == "quantity":
-        raise Unreadable("a quantity in parentheses after another quantity")  # 60 L (60000 mL) is no sum
+        raise Unreadable("a quantity in parentheses after another quantity")  # 60 L (60000 mL) is not a sum
     return join_factors(left, right, mixed=before.kind == "num" and token.text == "frac")
 
 
 def join_factors(left: Node, right: Node, *, mixed: bool) -> Node:
-    r"""Join two factors side by side to a product, a compound quantity or a mixed number.
+    r"""Join two adjacent factors into a product, a compound quantity or a mixed number.
 
-    A unit or degree sign of the factor on the right belongs to both. mixed: the factor on the right is written as
-    `\frac` directly behind a number. Raises `Unreadable` if the fraction is improper: `3\frac{3}{3}` may be 4 or 3.
+    A unit or degree sign on the right factor applies to both. mixed: the factor on the right is written as
+    `\frac` directly after a number. Raises `Unreadable` if the fraction is improper: `3\frac{3}{3}` may be 4 or 3.
     """
     if (together := compound_quantity(left, right)) is not None:
         return together
     if left.op == right.op == "quantity" and left.args[0].op == right.args[0].op == "num":
-        raise Unreadable("two quantities side by side")  # 29天 366天 are no product
+        raise Unreadable("two quantities side by side")  # 29天 366天 are not a product
     if right.op in ("quantity", "deg") or (right.op == "pct" and mixed):
         return Node(right.op, (join_factors(left, right.args[0], mixed=mixed), *right.args[1:]))
     if mixed and right.op == "div" and _has_no_places(left) and all(map(_has_no_places, right.args)):
@@ -183,7 +183,7 @@ def join_factors(left: Node, right: Node, *, mixed: bool) -> Node:
 
 
 def _spaced_mixed(p: Parser, whole: Node) -> Node:
-    """Parse the rest of the mixed number `7 3/11`; whole: the 7. Raises `Unreadable` if it is no proper fraction."""
+    """Parse the rest of the mixed number `7 3/11`; whole: the 7. Raises `Unreadable` if it is not a proper fraction."""
     top, stroke, bottom = p.take(), p.take(), p.take()
     is_spaced = _has_no_places(whole) and top.spaced and stroke.kind == "/" and not stroke.spaced
     if is_spaced and top.value is not None and bottom.value is not None:
@@ -194,7 +194,7 @@ def _spaced_mixed(p: Parser, whole: Node) -> Node:
 
 
 def _mixed_number(whole: Node, top: Node, bottom: Node) -> Node:
-    """Return a mixed number; one that can be reduced (1 2/4) stays a sum, so that its form can be told."""
+    """Return a mixed number; a reducible one (1 2/4) stays a sum, so that its form remains visible."""
     fraction = top.args[0] / bottom.args[0]
     if fraction.denominator < bottom.args[0]:
         return Node("add", (whole, Node("div", (top, bottom))))
@@ -216,7 +216,7 @@ def compound_quantity(left: Node, right: Node) -> Node | None:
 
 
 def _with_minutes(degrees: Node, right: Node) -> Node | None:
-    """Return `30° 15′`, `30° 15″` or 30°15分 in degrees; None if `right` is no part of a degree."""
+    """Return `30° 15′`, `30° 15″` or 30°15分 in degrees; None if `right` is not minutes or seconds of arc."""
     number, per_degree = right, 1
     while number.op == "fn" and number.args[0] == "prime":  # ′ is a minute, ″ a second
         number, per_degree = number.args[1], per_degree * 60
@@ -227,7 +227,7 @@ def _with_minutes(degrees: Node, right: Node) -> Node | None:
     return Node("deg", (Node("add", (degrees.args[0], Node("div", (number, num(per_degree))))),))
 
 
-# --- what stands directly behind an operand ---
+# --- what directly follows an operand ---
 def applied(p: Parser, left: Node) -> Node:
     """Parse the arguments of the function `left`, a letter, with their brackets."""
     p.take()
@@ -256,12 +256,12 @@ def _primed(node: Node) -> Node:
 def _degree_sign(p: Parser, left: Node) -> Node:
     p.take()
     if left.op in ("sym", "apply") and p.starts_operand():
-        raise Unreadable("a composition of functions")  # f ∘ g is no product
+        raise Unreadable("a composition of functions")  # f ∘ g is not a product
     return _degrees(p, left)
 
 
 def _degrees(p: Parser, left: Node) -> Node:
-    """Return `left` in degrees of an angle, or of a temperature if C or F follows."""
+    """Return `left` as an angle in degrees, or as a temperature if C or F follows."""
     token = p.peek()
     if token.kind in ("sym", "text") and token.text in ("C", "F") and p.peek(1).kind not in ("(", "_", "^"):
         p.take()
@@ -270,13 +270,13 @@ def _degrees(p: Parser, left: Node) -> Node:
 
 
 def _unit(p: Parser, left: Node) -> Node:
-    """Parse the words behind `left`, with the exponents and slashes of a unit: "cm^2", "km/h", "million dollars"."""
+    """Parse the words after `left`, with the exponents and slashes of a unit: "cm^2", "km/h", "million dollars"."""
     first = words = p.take().text
     while True:
         if p.accept("^"):
             exponent = p.argument()
             if exponent.op != "num" or exponent.args[0].denominator != 1:
-                return Node("quantity", (left, first))  # 12^{\text{th}} and the like
+                return Node("quantity", (left, first))  # 12^{\text{th}} and similar
             words += f"^{exponent.args[0]}"
         elif p.peek().kind == "text" and not begins_condition(p.peek()):
             words += " " + p.take().text
@@ -293,7 +293,7 @@ def _unit(p: Parser, left: Node) -> Node:
 
 
 def _with_words(left: Node, words: str) -> Node:
-    """Return `left` with the words behind it: a unit, "percent", "degrees", the th of an ordinal."""
+    """Return `left` with the words that follow it: a unit, "percent", "degrees", the th of an ordinal."""
     lower = words.lower().strip(" .")
     if not words or lower in _ORDINALS:
         return left
@@ -307,7 +307,7 @@ def _with_words(left: Node, words: str) -> Node:
 
 
 def _superscript(p: Parser, left: Node) -> Node:
-    """Parse what stands behind the `^` of `left`: an exponent, degree sign, prime, transpose, the th of 12th."""
+    """Parse what follows the `^` after `left`: an exponent, degree sign, prime, transpose, the th of 12th."""
     p.take()
     exponent = p.mark() or p.argument(whole_number=True)
     if p.peek().kind == "^" and exponent.op in ("num", "sym"):  # a tower without braces: 9^9^9
@@ -324,8 +324,8 @@ def _superscript(p: Parser, left: Node) -> Node:
 
 
 def _subscript(p: Parser, left: Node) -> Node:
-    """Parse the subscript behind `left` and `_`. Behind digits it is the base that they are written in (`1F_{16}`),
-    behind a name an index (`x_1`).
+    """Parse the subscript after `left` and `_`. After digits it is the base in which they are written (`1F_{16}`);
+    after a name, an index (`x_1`).
     """
     last = p.position - 1  # index of the last token of `left`
     p.take()
@@ -346,7 +346,7 @@ def _subscript(p: Parser, left: Node) -> Node:
 
 
 def _digits_up_to(tokens: list[MathToken], last: int, left: Node) -> str:
-    """Return the digits of a number in a base, the 1F of `1F_{16}` and `(1F)_{16}`; "" if `left` is no such number.
+    """Return the digits of a number in a base, the 1F of `1F_{16}` and `(1F)_{16}`; "" if `left` is not one.
 
     last: index of the last token of `left`.
     """

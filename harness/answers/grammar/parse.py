@@ -6,14 +6,14 @@ chain       = side { relation side }
 side        = expression ["(mod" expression ")"]
 expression  = operands and operators, by their powers (`parser`)
 
-Mathematical notation is ambiguous; what the rules decide beyond this grammar:
+Mathematical notation is ambiguous; the rules decide the following beyond this grammar:
 
-- commas without brackets are a list, "and" joins conditions, "or" joins statements of which any holds (`_answer`);
+- commas without brackets are a list, "and" joins conditions, "or" joins statements of which any is true (`_answer`);
 - `3\frac12` and `7 3/11` are mixed numbers, `3 \cdot \frac12` is a product (`operators.join_factors`);
 - a unit, percent or degree sign belongs to the whole product before it, not to its last factor;
-- a condition behind the answer stays beside it, unless it says nothing ("for all x", `_with_condition`).
+- a condition after the answer is kept with it, unless it adds nothing ("for all x", `_with_condition`).
 
-Whole answers that have a spelling of their own are first brought to the spelling that the grammar reads:
+Whole answers in a special spelling are first rewritten in the spelling that the grammar reads:
 
     每小时60千米                          60 千米/小时
     30 m2                               30 m^2
@@ -42,16 +42,16 @@ from harness.answers.grammar.tokens import MathToken, tokenize
 from harness.answers.grammar.tree import Node, is_scalar, names, num, symbols
 
 _DIGITS = re.compile(r"[0-9]{1,400}")
-"""A natural number, which most answers are; no rule reads it otherwise."""
+"""A natural number, as most answers are; no rule reads it any other way."""
 
 _CONNECTIVES = {"∧": "and", "∨": "or", "且": "and"}
-"""Signs of logic, and 且, with the word that each stands for between items."""
+"""Signs of logic, and 且, with the word that each represents between items."""
 
 _ALIGNED = names("aligned align gathered split eqnarray alignedat")
-"""Environments of lines, which `&` aligns; in others, such as matrices, `&` separates cells."""
+"""Environments of lines aligned at `&`; in other environments, such as matrices, `&` separates cells."""
 
 _DEPTH_OF_RATIO = 4
-"""Deepest rule in which a colon behind an equals sign makes a ratio: inside one bracket."""
+"""Deepest rule level at which a colon after an equals sign makes a ratio: inside one bracket."""
 
 
 def parse(source: str, *, list_commas: bool = False) -> Node:
@@ -83,7 +83,7 @@ def _parse(source: str, list_commas: bool) -> Node:
 
 @lru_cache(maxsize=1_024)
 def connectives(source: str) -> frozenset[str]:
-    """Return which of "and" and "or" join the items of an answer, in words or signs; empty if it cannot be read."""
+    """Return which of "and" and "or", as words or signs, join the items of an answer; empty if it cannot be read."""
     try:
         tokens = tokenize(plain_source(usual_spelling(source)))
     except Unreadable:
@@ -92,10 +92,10 @@ def connectives(source: str) -> frozenset[str]:
 
 
 def _in_rows(tokens: list[MathToken]) -> list[MathToken]:
-    r"""Return `tokens` with line breaks that a parser can read.
+    r"""Return `tokens` with line breaks replaced, so that the parser can read them.
 
-    Lines outside of an environment become items between commas. In an environment of aligned lines the marks `&` are
-    removed. An array behind a `\left\{` that is never closed becomes `cases`, and the bracket is removed.
+    Lines outside an environment become items between commas. In an environment of aligned lines, the `&` marks are
+    removed. An array after a `\left\{` that is never closed becomes `cases`, and the bracket is removed.
     """
     begins = [index for index, token in enumerate(tokens) if token.kind == "begin"]
     if not begins:
@@ -120,10 +120,10 @@ def _answer(p: Parser) -> Node:
 
 
 def _joined(listed: Node, tokens: Sequence[MathToken]) -> Node:
-    """Return a list of items by what joins them: the list, one quantity, a formula of logic, or joined statements.
+    """Return the node of items, by what joins them: a list, one quantity, a formula of logic, or joined statements.
 
-    tokens: those that the list was read from. Raises `Unreadable`: the items exclude each other, or are alternatives in
-    words.
+    tokens: the tokens from which the list was read. Raises `Unreadable`: the items exclude each other, or are
+    alternatives in words.
     """
     items = listed.args
     signs = [token.text for token in tokens if token.kind == "sep"]
@@ -157,14 +157,14 @@ def _joined(listed: Node, tokens: Sequence[MathToken]) -> Node:
 
 
 def _exclude_each_other(items: Sequence[Node]) -> bool:
-    """Whether items give one name two values: `x=2 且 x=3`, `2 且 3`."""
+    """Whether the items assign two values to one name: `x=2 且 x=3`, `2 且 3`."""
     if all(map(_is_equation, items)):
         return len({item.args[0][0] for item in items}) < len(items)
     return all(item.op == "tuple" or (is_scalar(item) and not symbols(item)) for item in items)
 
 
 def _names(statement: Node) -> set[str]:
-    """Return the letters of an equation or inequality; of a membership those on its left side."""
+    """Return the letters of an equation or inequality, or the letters on the left side of a membership."""
     sides = statement.args[:1] if statement.op == "member" else statement.args[0]
     return {name for side in sides for name in symbols(side)}
 
@@ -210,10 +210,10 @@ def _list(items: Sequence[Node]) -> Node:
 
 
 def _item(p: Parser) -> Node:
-    """Parse one item: a relation, ratio or expression, with the name before it and the condition behind it.
+    """Parse one item: a relation, ratio or expression, with the name before it and the condition after it.
 
-    A word such as "about" before it becomes the condition "approximately", which a rounded reference accepts. A colon
-    with no value behind it is skipped.
+    A preceding word such as "about" becomes the condition "approximately", which a rounded reference accepts. A colon
+    with no value after it is skipped.
     """
     if p.peek().kind == "rel" and p.peek().text in "=≈∼":
         p.take()  # A sign without a left side belongs to the sentence before the answer: "= 5" and "≈ 5" are 5.
@@ -232,7 +232,7 @@ def _item(p: Parser) -> Node:
 
 
 def _is_named(p: Parser) -> bool:
-    r"""Whether words that end in a colon or a verb name the value behind them: `\text{boys: } 5`."""
+    r"""Whether words that end in a colon or a verb name the value after them: `\text{boys: } 5`."""
     token = p.peek()
     if token.kind != "text" or (len(token.text) < 3 and token.text.isascii()):
         return False
@@ -243,9 +243,9 @@ def _is_named(p: Parser) -> bool:
 
 # --- conditions ---
 def _with_condition(p: Parser, node: Node) -> Node:
-    """Parse the condition in words behind `node`, up to the next item; return `node` with it.
+    """Parse the verbal condition after `node`, up to the next item; return `node` with it.
 
-    A condition that says nothing, such as "for all x", is dropped.
+    A condition that adds nothing, such as "for all x", is dropped.
     """
     if not begins_condition(p.peek()):
         return node
@@ -258,9 +258,9 @@ def _with_condition(p: Parser, node: Node) -> Node:
 
 
 def _ends_condition(p: Parser) -> bool:
-    """Whether the next item or the end of the bracket comes next, so that a condition ends here.
+    """Whether the next token begins an item or ends the bracket, so that a condition ends here.
 
-    Behind a comma a new item begins only if an equals sign follows within six tokens: "f(x) = …".
+    After a comma, a new item begins only if an equals sign follows within six tokens: "f(x) = …".
     """
     kind = p.peek().kind
     if kind not in (",", ";", "sep"):
@@ -279,7 +279,7 @@ def _chain(p: Parser) -> Node:
             raise Unreadable("a relation without a right-hand side")
         parts = [_side(p, relation=sign)]
         # The side may be a ratio, a = 1:2, whose further parts have no modulus. More than one bracket deep this loop
-        # leaves the colon to `_item`, which takes every colon that is left behind a chain.
+        # leaves the colon to `_item`, which handles every colon that remains after a chain.
         while sign in "=≈" and p.depth <= _DEPTH_OF_RATIO and p.accept(":"):
             parts.append(p.expression(SIDE))
         signs.append(sign)
@@ -292,7 +292,7 @@ def _chain(p: Parser) -> Node:
 def _side(p: Parser, relation: str) -> Node:
     r"""Parse a side with its modulus: `5 (mod 7)`, `5 \pmod 7`.
 
-    `12 \mod 7` is a remainder, unless ≡ stands before it; `5 \mod 7`, which is reduced already, is a congruence.
+    `12 \mod 7` is a remainder, unless ≡ precedes it; `5 \mod 7`, which is reduced already, is a congruence.
     relation: the sign before this side, "" for the first one.
     """
     node = p.expression(SIDE)
@@ -311,7 +311,7 @@ def _side(p: Parser, relation: str) -> Node:
 
 
 def _colon(parts: list[Node]) -> Node:
-    """Return the node of `parts`, which stood between colons: a name and its value, or a ratio; a single part as it is.
+    """Return the node of `parts` between colons: a name and its value, or a ratio; a single part as it is.
 
     A ratio may be a side of an equation: V1:V2 = 11:21. Raises `Unreadable` for a sum of times of day.
     """
@@ -331,7 +331,7 @@ def _colon(parts: list[Node]) -> Node:
 
 # --- whole answers with a spelling of their own ---
 _TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
-"""A command that marks words; what it holds is read without it."""
+"""A command that marks words; its content is read without it."""
 
 _SPACE = re.compile(r"\\[,;! ]|~|\s+")
 _NUMBER = r"-?\d+(?:[.,]\d+)*(?:/\d+)?"
@@ -348,14 +348,14 @@ _FORMS = (
         r"\1\\text{ remainder }\2",
     ),
 )
-"""Forms of a whole answer, each with the spelling that it is brought to."""
+"""Forms of a whole answer, each with the spelling that replaces it."""
 
 _TWICE = re.compile(r"([^()]{1,60}?) ?\(([^()]{1,60})\)")
-"""A number with itself in words in brackets behind it, 5 (five), or the other way round."""
+"""A number followed by the same number in words in brackets, 5 (five), or the other way around."""
 
 _PRICE_IN_LETTERS = re.compile(rf"\\?\$ ?({_NUMBER}) ?(k|m|mm|mn|b|bn|t|tn)", re.IGNORECASE)
 _LETTERS_OF_PRICES = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
-"""A price with a letter for its numeral of scale, $6.5B."""
+"""A price with a letter for its scale, $6.5B."""
 
 _COMPILED = [(re.compile(form), template) for form, template in _FORMS]
 _GAP_BEFORE_NAME = re.compile(r"(?:\\q?quad\s*|(?:(?<=\d)|(?<=\d\}))\s+)(?=\\?[A-Za-z]+(?:_\{?\w+\}?)?\s*=)")
@@ -363,7 +363,7 @@ _GAP_BEFORE_NAME = re.compile(r"(?:\\q?quad\s*|(?:(?<=\d)|(?<=\d\}))\s+)(?=\\?[A
 
 
 def usual_spelling(source: str) -> str:
-    """Return an answer in the spelling that the grammar reads; `source` itself if it has none of the forms above."""
+    """Return an answer in the spelling that the grammar reads; `source` itself if none of the forms above apply."""
     flat = _SPACE.sub(" ", _TEXT.sub(r"\1", source)).strip(" $").rstrip(".")
     if (twice := _TWICE.fullmatch(flat)) is not None:
         values = [number_in_words(part) for part in twice.groups()]

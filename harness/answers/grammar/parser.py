@@ -1,14 +1,14 @@
-r"""A Pratt parser: `expression(power)` reads an operand, and the operators behind it that bind at least so tightly.
+r"""A Pratt parser: `expression(power)` reads an operand, and the operators after it that bind at least that tightly.
 
     power      operators                                          rule
     SIDE       ∪ ∩ ∖                                              one side of a relation, such as A = B
     SUM        + - ± ∓                                            a sign before the first term holds for the term
     PRODUCT    * / mod, or nothing between two factors            from the left
-    POWER      ^ _ ! ° % ', words, arguments of a function        what stands directly behind an operand
+    POWER      ^ _ ! ° % ', words, arguments of a function        what directly follows an operand
 
-`operators` gives each operator its power and its rule, a function of the parser and the operand on the left that reads
-the operator and what stands behind it. `operands` holds the rules for what an expression begins with, and `parse` those
-for what stands above expressions: relations, conditions, lists.
+`operators` defines the power and the rule of each operator. The rule is a function of the parser and the left operand;
+it reads the operator and what follows. `operands` has the rules for what an expression begins with, and `parse` the
+rules for what is above expressions: relations, conditions, lists.
 """
 
 from __future__ import annotations
@@ -25,33 +25,34 @@ from harness.answers.grammar.tree import Node, neg, num, sym
 
 _END = MathToken("end", "")
 _CONDITION = re.compile(r"(?i)(?:for|where|if|when|with|such\s+that|as|given|provided|on|over)\b|其中|为任意|当")
-"""Words that begin a condition or a remark behind an answer."""
+"""Words that begin a condition or a remark after an answer."""
 
 OPENING = ("(", "[", "{", "lset")
 CLOSING = (")", "]", "}", "rset")
-"""Kinds of the tokens that open and that close a bracket."""
+"""Kinds of tokens that open and that close a bracket."""
 
 SIDE, SUM, PRODUCT, POWER = range(4)
-"""The powers by which operators bind, the weakest first."""
+"""The binding powers of operators, the weakest first."""
 
 WITH_UNIT = ("quantity", "pct", "deg")
-"""Nodes of a value with what stands directly behind it, the unit, percent or degree sign, outermost."""
+"""Kinds of nodes for a value and the unit, percent or degree sign directly after it, which is the outermost node."""
 
 _DEPTH_OF_BRACKET = 3
-"""Levels that a bracket adds to the depth: Python allows some thousand frames, and a bracket takes ten."""
+"""Levels that a bracket adds to the depth: Python allows about a thousand frames, and a bracket takes ten."""
 
 _STARTS = frozenset(("num", "sym", "cmd", "begin", "(", "[", "{", "lset", "lfloor", "lceil", "∅", "…"))
 """Tokens that can begin a factor."""
 
 
 _MAX_TOKENS_TO_BAR = 39
-"""A bar opens an absolute value only if another bar stands at most this many tokens behind it."""
+"""A bar opens an absolute value only if another bar follows within this many tokens."""
 
 
 class Operator(NamedTuple):
-    """An operator: how tightly it binds, and the rule that reads it and what stands behind it.
+    """An operator: how tightly it binds, and the rule that reads it and what follows.
 
-    The rule is given the parser, before the operator, and the operand on the left; it returns the node of the whole.
+    The rule receives the parser, positioned before the operator, and the left operand; it returns the node of the
+    whole.
     """
 
     power: int
@@ -60,7 +61,7 @@ class Operator(NamedTuple):
 
 class Grammar(NamedTuple):
     """The rules. operands: kind of a token → rule for the operand that it begins. operator: returns the operator that
-    comes next behind an operand, None if none does. answer: rule for a whole answer, as brackets hold.
+    follows an operand, or None. answer: rule for a whole answer, such as the inside of a bracket.
     """
 
     operands: Mapping[str, Callable[[Parser], Node]]
@@ -71,8 +72,8 @@ class Grammar(NamedTuple):
 class Parser:
     """The tokens of an answer, the position in them, and what the rules around the position have opened.
 
-    depth: levels of rules inside one another. bars: open `|…|`, within which a bar closes and never opens. rows: a
-    square bracket is open, whose items may be rows of a matrix. No rule catches `Unreadable`: it ends the parse, so a
+    depth: number of nested rules. bars: number of open `|…|`, inside which a bar closes and never opens. rows: whether
+    a square bracket is open whose items may be rows of a matrix. No rule catches `Unreadable`: it ends the parse, so a
     rule that raises restores nothing.
     """
 
@@ -82,7 +83,9 @@ class Parser:
         self.rows = False
 
     def peek(self, ahead: int = 0) -> MathToken:
-        """Return a token without moving: 0 is the next one, -1 the one just taken; past the last, one of kind "end"."""
+        """Return a token without moving: 0 is the next one, -1 the one just taken; past the last, a token of kind
+        "end".
+        """
         index = self.position + ahead
         return self.tokens[index] if index < len(self.tokens) else _END
 
@@ -93,7 +96,7 @@ class Parser:
         return token
 
     def accept(self, *kinds: str) -> str:
-        """Move past the next token if it is of one of `kinds`; return its kind, "" if it is of none."""
+        """Move past the next token if it is of one of `kinds`; return its kind, or "" if it is of none of them."""
         kind = self.peek().kind
         if kind not in kinds:
             return ""
@@ -106,7 +109,7 @@ class Parser:
             raise Unreadable(f"{kinds[0]!r} expected, {self.peek().text!r} found")
 
     def enter(self, levels: int = 1) -> None:
-        """Count levels, which the rule subtracts when it ends. Raises `Unreadable` past `MAX_DEPTH`."""
+        """Add levels to the depth; the rule subtracts them when it ends. Raises `Unreadable` past `MAX_DEPTH`."""
         self.depth += levels
         if self.depth > MAX_DEPTH:
             raise Unreadable("nested too deeply")
@@ -114,7 +117,7 @@ class Parser:
     def inside(self, *closing: str, bars: int = 0, rows: bool = False) -> Node:
         """Parse the answer inside a bracket, and the token that closes it, of one of the kinds `closing`.
 
-        bars, rows: the attributes of these names while the inside is parsed. Raises `Unreadable`.
+        bars, rows: values of the attributes of these names while the inside is parsed. Raises `Unreadable`.
         """
         outside = self.bars, self.rows
         self.bars, self.rows = bars, rows
@@ -126,7 +129,7 @@ class Parser:
         return node
 
     def expression(self, power: int = SIDE) -> Node:
-        """Parse an operand, perhaps behind a sign, and the operators behind it that bind at least so tightly."""
+        """Parse an operand, perhaps after a sign, and the operators after it that bind at least that tightly."""
         self.enter()
         sign = self.accept("-", "+", "±", "∓")
         if not sign:
@@ -153,7 +156,7 @@ class Parser:
         return rule(self)
 
     def starts_operand(self, ahead: int = 0) -> bool:
-        """Whether a token can begin a factor. Two factors side by side are a product, as in `2x`."""
+        """Whether a token can begin a factor. Two adjacent factors form a product, as in `2x`."""
         token = self.peek(ahead)
         if token.kind == "|":
             behind = self.position + ahead + 1
@@ -171,8 +174,8 @@ class Parser:
     def argument(self, whole_number: bool = False) -> Node:
         r"""Parse the argument of a command: a group in braces, or the next token.
 
-        Without braces LaTeX takes only the first digit of a number, as in `\frac12`. whole_number: take all of its
-        digits, as writers mean in `x^10`.
+        Without braces, LaTeX takes only the first digit of a number, as in `\frac12`. whole_number: take all digits,
+        which is what writers mean by `x^10`.
         """
         self.enter()
         token = self.peek()
@@ -193,7 +196,7 @@ class Parser:
         return node
 
     def scripts(self) -> tuple[Node | None, Node | None]:
-        """Parse the subscript and the superscript behind a command, in either order; None for one that is not there."""
+        """Parse the subscript and the superscript after a command, in either order; None for a missing one."""
         below: Node | None = None
         above: Node | None = None
         while sign := self.accept("_", "^"):
@@ -204,9 +207,9 @@ class Parser:
         return below, above
 
     def mark(self) -> Node | None:
-        """Parse a degree sign or primes, which stand as an exponent; None, without moving, if neither comes next.
+        """Parse a degree sign or primes in an exponent; return None without moving if neither comes next.
 
-        Two primes or more are read as one.
+        Two or more primes are read as one.
         """
         sign = self.accept("°", "'")
         while sign == "'" and self.accept("'"):
@@ -215,7 +218,7 @@ class Parser:
 
 
 def begins_condition(token: MathToken) -> bool:
-    """Whether words begin a condition or a remark behind the answer: "for all x", not "forty"."""
+    """Whether words begin a condition or a remark after the answer: "for all x", not "forty"."""
     return token.kind == "text" and _CONDITION.match(token.text) is not None
 
 

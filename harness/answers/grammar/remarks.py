@@ -1,6 +1,6 @@
-r"""Words that stand beside a value, and which of them add nothing to it.
+r"""Words next to a value, and which of them add nothing to it.
 
-The parser drops words that the lists here name; `9 for all real x` is 9. All other words stay in the tree, as
+The parser drops the words listed here; `9 for all real x` is 9. All other words stay in the tree, as
 `given(value, words)` or as the name of the value, and are compared: `9 for n > 3` is 9 under a condition.
 """
 
@@ -19,19 +19,19 @@ APPROXIMATE = names("approximately about approx roughly around 约 大约 约为
 """Words before a value that is rounded."""
 
 _CHINESE_LEAD = re.compile(r"(?:因此|所以|从而|综上|故|则|即|答案|结果|一共|总共|总计|共计|共|计|有|等于|是|为)+")
-"""Chinese words before a value that only lead to it."""
+"""Chinese words before a value that only introduce it."""
 
 _COPULA = re.compile(r"(?i)(?<!\s)\s*+(?:(?<!:):|\b(?:is|are|equals|was|will\s+be)|等于|为|是|：)[\s:]*+\Z")
-"""Matches the last word or colon of a text that names the value behind it: "The area is", 最大值是."""
+"""Matches the last word or colon of a text that names the value after it: "The area is", 最大值是."""
 
 _DENIES = re.compile(r"(?i)\b(?:not|no|nor|neither|never|wrong|incorrect|except)\b|n't|[不非没无否]")
-"""Words that deny a value or take something out of it."""
+"""Words that deny a value or exclude part of it."""
 
 _KIND = (
     r"(?:real|complex|positive|negative|non-?negative|non-?zero|integers?|integral|natural|whole|rational|numbers?|"
     r"constants?|values?|of|an?|any|all|every|each|some|arbitrary)"
 )
-"""A kind of number, or a word before one: part of a remark that says nothing."""
+"""A kind of number, or a word before one: part of a remark that adds nothing."""
 
 _LETTER = r"\$\w+'*"
 """A variable as `words_of_remark` writes it."""
@@ -41,12 +41,12 @@ _PASSED = re.compile(
     rf"(?:{_KIND} )*(?:{_KIND}|{_LETTER}(?:(?: ,)?(?: and)? {_LETTER})*)"
     rf"(?: ∈ \$[RZNQC](?: [_^] [-+*<>=!0 ]+)?| (?:is|are|be|为|是)(?: {_KIND})+| {_KIND})?"
 )
-"""A remark that only says for which letters a value holds, or what kind of numbers they are."""
+"""A remark that only specifies the letters for which a value holds, or what kind of numbers they are."""
 
 _DEFINES = re.compile(
     rf"for (?:all|any|every|each) (?:{_KIND} )*{_LETTER} >= [01]|where {_LETTER} (?:is|denotes) the number of [a-z ]+"
 )
-"""A remark that repeats what the question says of a letter: "for all n ≥ 1", "where n is the number of points"."""
+"""A remark that repeats what the question says about a letter: "for all n ≥ 1", "where n is the number of points"."""
 
 
 def leads_to_value(words: str) -> bool:
@@ -65,19 +65,19 @@ def name_in(words: str) -> str:
 
 
 def says_nothing(tokens: Sequence[MathToken]) -> bool:
-    """Whether a remark behind a value adds nothing: it only names letters, or the kind of numbers that they are, as in
+    """Whether a remark after a value adds nothing: it only names letters or the kind of numbers they represent, as in
     "for all real x" and "where C is a constant".
     """
     return _PASSED.fullmatch(words_of_remark(tokens)) is not None
 
 
 def defines_only(remark: str) -> bool:
-    """Whether a remark, in the words of `words_of_remark`, only repeats what the question says of a letter."""
+    """Whether a remark, in the words of `words_of_remark`, only repeats what the question says about a letter."""
     return _DEFINES.fullmatch(remark) is not None
 
 
 def words_of_remark(tokens: Sequence[MathToken]) -> str:
-    """Return a remark as one line for comparison, its words in lower case, with a dollar sign before each variable."""
+    """Return a remark as one line for comparison: words in lower case, and a dollar sign before each variable."""
     words = (
         f"${token.text}" if token.kind == "sym" else token.text.strip().lower()
         for token in tokens

@@ -1,6 +1,6 @@
-r"""Tokens of an answer: LaTeX and plain notation alike, one pass, no pattern that can backtrack far.
+r"""Tokens of an answer: the same for LaTeX and plain notation, in one pass, with no pattern that can backtrack far.
 
-What depends on characters is decided here, so that the grammar sees only tokens:
+Everything that depends on characters is decided here, so that the grammar sees only tokens:
 
     kind    text                            from
     num     the digits, or "repeating"      1,234 · 1\,234 · 0.\overline{3} · 1.2e5; `value` is exact
@@ -12,10 +12,11 @@ What depends on characters is decided here, so that the grammar sees only tokens
     op      a sign, a bracket, ","          + ^ ( lset rset row ° …; "lset" is \{
     begin, end   the environment            \begin{cases}
 
-Letters without a backslash: the name of a function or constant stands for that; a known unit behind a number or bracket
-is a unit; else three or more letters are a word, or a product if all of them are usual variables (`is_word`).
+Letters without a backslash: the name of a function or constant means that function or constant; a known unit after a
+number or bracket is a unit; otherwise three or more letters are a word, or a product if all of them are common
+variables (`is_word`).
 
-Long: the tokens are made in one pass over the characters, whose rules share the position and the tokens so far.
+Long: one pass over the characters makes the tokens, and its rules share the position and the tokens so far.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from harness.answers.grammar.units import unit_of
 
 class MathToken(NamedTuple):
     """A token of a mathematical answer: its kind (number, letter, operator, …), its text, the value of a number, and
-    whether a space stood before it.
+    whether a space preceded it.
     """
 
     kind: str
@@ -71,7 +72,7 @@ and the last digit of its block.
 """
 
 _GOES_ON = re.compile(r"(\d*)\.(\d{0,12}?)(\d{1,6}?)\3{2,30}\s?(?:\.{3}|\\[cl]?dots(?![a-z])\s?)")
-"""A decimal whose last digits stand there three times before dots: 0.333…"""
+"""A decimal whose last digits occur three times before dots: 0.333…"""
 
 _ONLY_DIGITS = re.compile(r"\d++(?![.,'{\\~ eE])")
 """A number that none of the patterns of grouped, repeating or decimal numbers can continue."""
@@ -80,7 +81,7 @@ _NUMBER = re.compile(r"(?:\d+(?:\.\d+|\.(?![\d.]))?|\.\d+)(?:[eE][+-]?\d+(?!\w|\
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z]+")
 _MODULE = re.compile(r"(?:np|numpy|math|sp|sympy|mp|mpmath|cmath)\.(?=[a-zA-Z])")
-"""The name of a Python module in `np.sqrt` or `math.pi`, which adds nothing; references of Minerva have it."""
+"""The name of a Python module in `np.sqrt` or `math.pi`, which adds nothing; Minerva references contain it."""
 
 _BETWEEN_WORDS = re.compile(r"[ '’-]+")
 """The characters between two words of one phrase."""
@@ -92,7 +93,7 @@ _ENVIRONMENT = re.compile(r"\{\s*([A-Za-z]+\*?)\s*\}(?:\s*\[[a-z]\])?(?:\s*\{[lc
 """The name of an environment, with its columns: `{array}{cc}`."""
 
 _AFTER_POINT = re.compile(r"\d|\\(?:overline|bar|dot)\b")
-"""The first token behind a point that begins a number: the 5 of .5"""
+"""The first token after a point that begins a number: the 5 of .5"""
 _BASED = re.compile(
     r"(?=\d*[A-Z])[0-9A-Z]{2,}(?=_\s*\{?(?:1[1-9]|[23]\d)\b)|[A-Z]{2,}(?=_\s*\{?\d)"
     r"|(?=[0-9a-f]*[a-f])[0-9a-f]{2,}(?=_\s*\{?16\b)"
@@ -102,34 +103,34 @@ _BASED = re.compile(
 _HEX_OR_BINARY = re.compile(r"0(?:[xX][0-9a-fA-F]{1,300}|[bB][01]{1,300})(?![\w.])")
 
 _TEN = re.compile(r"\s*10\s*(?:\^|\*\*)")
-"""The power of ten behind the x of 4.5 x 10^33."""
+"""The power of ten after the x of 4.5 x 10^33."""
 
 _SIGN = re.compile(r"\*\*|<=|>=|==|!=|<>|=<|=>|\.\.\.+|[-+*/^_()\[\]{}|,;:=<>!'&%°…]|\"")
 _CONNECTIVES = re.compile(r"(?i)(?:^|(?<=[\s,;]))(and|or)(?=$|[\s,;])|([或和及与且])")
 """"and" and "or" among words, in English and Chinese."""
 
 _COMPUTES = {"plus": "+", "minus": "-", "negative": "-", "times": "*", "over": "/", "divided by": "/", "out of": "/"}
-"""Words that compute where a number follows them: `5 over 2`, `negative 5`."""
+"""Words that are operators if a number follows them: `5 over 2`, `negative 5`."""
 
 _THIN_SPACE = re.compile(r"\\[,;:! ]|~")
 _NEXT_NUMBER = re.compile(r"\s*\d")
 _EXPONENT = re.compile(r"[+-]?\d{1,4}(?![\d.])")
-"""The exponent of a number in floating point: what stands behind its e."""
+"""The exponent of a number in e-notation: what follows its e."""
 
 _DIRECTED = re.compile(r"\s*\{\s*([A-Z])\s*([A-Z])\s*\}")
 """The two points of a vector's name: `\\vec{AB}`."""
 
 _OPERAND = re.compile(r"(?>(?:[\s}$~({]++|\\[,;: ])*)[\d.\\]")
-"""The beginning of a number or a command, behind layout."""
+"""The beginning of a number or a command, after layout."""
 
 _BARE_UNITS = names("cm mm um km kg ft hr mph kph yd ml mL mg")
-"""Units that are read behind a number without a command; other letters there are variables."""
+"""Units that are recognized after a number without a command; other letters there are variables."""
 
 _MAX_TEXTS = 20
-"""Deepest nesting of mathematics in commands of text."""
+"""Deepest nesting of mathematics in text commands."""
 
 _PRODUCT_LETTERS = frozenset("abcdkmnpqrstxyzuvw")
-"""The usual variables: up to six of them side by side are a product."""
+"""Common variables: up to six adjacent ones form a product."""
 
 
 def tokenize(source: str, *, list_commas: bool = False) -> list[MathToken]:
@@ -145,10 +146,10 @@ def tokenize(source: str, *, list_commas: bool = False) -> list[MathToken]:
 class _Lexer:
     """Makes the tokens of one answer: its characters, the position in them, and the tokens so far.
 
-    Each method reads what begins at the position, moves the position behind it, and appends tokens.
+    Each method reads what begins at the position, moves the position past it, and appends tokens.
 
-    depth: commands of text around the source. brackets: open brackets; inside one a plain comma separates items and
-    never groups digits, as in (1,234). spaced: whether a space stands before the token that is read.
+    depth: number of text commands around the source. brackets: number of open brackets; inside one, a plain comma
+    separates items and never groups digits, as in (1,234). spaced: whether a space precedes the current token.
     """
 
     def __init__(self, source: str, list_commas: bool, depth: int = 0) -> None:
@@ -170,7 +171,7 @@ class _Lexer:
                 if self.position >= size:
                     break
                 mark = source[self.position]
-            # Before numbers: the 1 of 1F_{16} would be read as a number of its own.
+            # Before numbers: the 1 of 1F_{16} would be read as a separate number.
             if mark.isalnum() and (based := _BASED.match(source, self.position)) is not None:
                 self.position = based.end()
                 self.put("text", based.group().upper())
@@ -198,7 +199,7 @@ class _Lexer:
 
     @property
     def previous(self) -> MathToken:
-        """The last token so far; before the first one, a token of no kind and no text."""
+        """The last token so far; before the first one, a token with an empty kind and text."""
         return self.tokens[-1] if self.tokens else _NO_TOKEN
 
     def put(self, kind: str, text: str = "", value: Fraction | None = None) -> None:
@@ -249,7 +250,7 @@ class _Lexer:
 
     # --- commands ---
     def command(self) -> None:
-        """Read a command: a backslash, and the letters or the sign behind it."""
+        """Read a command: a backslash, and the letters or the sign after it."""
         match = _COMMAND.match(self.source, self.position)
         if match is None:
             self.position += 1  # a backslash at the very end
@@ -258,9 +259,9 @@ class _Lexer:
         self.named_command(match[1])
 
     def named_command(self, name: str) -> None:
-        r"""Append the tokens of the command `name`, whose letters are read already.
+        r"""Append the tokens of the command `name`, whose letters have already been read.
 
-        An argument that is no formula, such as the length behind `\hspace`, is read with the command.
+        An argument that is not a formula, such as the length after `\hspace`, is read with the command.
         """
         source = self.source
         if name in ("overrightarrow", "vec") and (ends := _DIRECTED.match(source, self.position)) is not None:
@@ -290,7 +291,7 @@ class _Lexer:
             self.put("cmd", name)
 
     def operator(self, kind: str, text: str = "") -> None:
-        """Append a token; brackets are counted."""
+        """Append a token, and count brackets."""
         if kind in ("(", "[", "lset"):
             self.brackets += 1
         elif kind in (")", "]", "rset"):
@@ -298,7 +299,7 @@ class _Lexer:
         self.put(kind, text)
 
     def braced_text(self) -> str:
-        """Return the text between the braces that follow, or the next character without braces; move behind it."""
+        """Return the text between the braces that follow, or the next character if there are none; move past it."""
         space = _SPACE.match(self.source, self.position)
         start = space.end() if space else self.position
         if not self.source.startswith("{", start):
@@ -315,7 +316,7 @@ class _Lexer:
 
     # --- words ---
     def text(self, content: str, command: str) -> None:
-        r"""Append the tokens of what stands in `\text{…}` or the like: a function, a formula, a unit, or words."""
+        r"""Append the tokens inside `\text{…}` or a similar command: a function, a formula, a unit, or words."""
         content = content.strip("~ \t\n") if command != "text" else content
         plain = content.strip()
         bare = " ".join(_THIN_SPACE.sub(" ", plain).split())
@@ -346,14 +347,14 @@ class _Lexer:
             self.words(plain)
 
     def named(self, word: str) -> tuple[str, str] | None:
-        """Return kind and text of the token that a word without a backslash stands for; None for any other word."""
+        """Return the kind and text of the token for a word without a backslash; None if the word has no such token."""
         if word == "min" and self.follows_number():
             return None  # minutes
         lower = word.lower()
         return WORDS.get(lower if lower in IN_ANY_CASE else word)
 
     def follows_number(self) -> bool:
-        """Whether a number is the last token: `min` behind it is minutes, not the minimum."""
+        """Whether the last token is a number: `min` after it means minutes, not the minimum."""
         return self.previous.kind == "num"
 
     def words(self, content: str) -> None:
@@ -367,7 +368,7 @@ class _Lexer:
         self.phrase(content[start:])
 
     def phrase(self, content: str) -> None:
-        """Append the token of words without "and" and "or": an operator for words that compute ("plus"), or a text."""
+        """Append the token of words without "and" and "or": an operator for words such as "plus", otherwise a text."""
         content = content.strip(" ,;\t\n")
         if content == "to":
             self.put(":")  # "3 to 2" is a ratio
@@ -408,7 +409,7 @@ class _Lexer:
             self.put("sym", letter)
 
     def is_unit(self, word: str) -> bool:
-        """Whether `word` is the unit of the number, π or bracket before it."""
+        """Whether `word` is the unit of the preceding number, π or bracket."""
         if not self.follows_number() and self.previous.text not in (")", "}", "rset", "pi"):
             return False
         if word in _BARE_UNITS or word in ("pct", "percent"):
@@ -418,7 +419,7 @@ class _Lexer:
     def is_word(self, word: str) -> bool:
         """Whether two or more letters are an English word or the end of an ordinal (`2nd`), not a product of variables.
 
-        Two letters count only if they are listed. `nRT` and up to six usual variables are a product.
+        Two letters count only if they are listed. `nRT` and up to six common variables are a product.
         """
         if len(word) == 2:
             if word in ("st", "nd", "rd"):
@@ -429,13 +430,13 @@ class _Lexer:
         return not (len(word) <= 6 and _PRODUCT_LETTERS.issuperset(word))
 
     def is_plural(self, word: str) -> bool:
-        """Whether a plural behind a number says what was counted (`5 ways`), though its letters could be variables."""
+        """Whether a plural after a number says what was counted (`5 ways`), although its letters could be variables."""
         counted = self.follows_number() and self.spaced
         # `_PRODUCT_LETTERS` has no other vowels than a and u, and a plural has a vowel: `2 abcs` is a product as well.
         return counted and len(word) > 3 and word.islower() and word.endswith("s") and not {"a", "u"}.isdisjoint(word)
 
     def end_of_words(self, end: int) -> int:
-        """Return where a phrase ends, a run of words with only spaces between. end: the end of the first word."""
+        """Return the end of a phrase: a run of words with only spaces between them. end: the end of the first word."""
         source = self.source
         while (space := _BETWEEN_WORDS.match(source, end)) is not None:
             following = _WORD.match(source, space.end())

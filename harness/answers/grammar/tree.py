@@ -1,7 +1,7 @@
 """The tree that an answer is read into: nodes with a name and parts, immutable and hashable. `show` writes it on one
-line: for people, and as the vote of an answer that has no simpler form.
+line: for people, and as the vote of an answer with no simpler form.
 
-A node says how the answer is written, not what it is worth: `1/2` is div(num 1, num 2), `0.5` is num(1/2, places 1).
+A node records how the answer is written, not its value: `1/2` is div(num 1, num 2), `0.5` is num(1/2, places 1).
 `harness.grading.compare` finds that both are the same number. The grammar makes these nodes:
 
 Scalars          num(value: Fraction, places: int) · sym(name) · const("pi"|"e"|"i"|"inf"|"nan")
@@ -9,7 +9,7 @@ Scalars          num(value: Fraction, places: int) · sym(name) · const("pi"|"e
                  fn(name, *arguments): sin, abs, factorial …, and these whose arguments have a meaning by position:
                  fn("sum"|"prod", variable, from, to, body) · fn("lim", variable, to, body) · fn("int", low, high, body)
                  apply(name, argument): an unknown function, f(x) · base(digits, base): 204_5
-Signs behind     deg(a) · pct(a) · quantity(a, unit) · pm(a, b): a ± b · mp(a, b): a ∓ b
+Signs after     deg(a) · pct(a) · quantity(a, unit) · pm(a, b): a ± b · mp(a, b): a ∓ b
 Text             text(words) · given(value, words): a value with a condition or remark that says something about it
 Structures       list(*items): commas without brackets · tuple(*items) · set(*items)
                  bracket(*items): "[a, b]", a closed interval or a list · interval(low, high, closed_low, closed_high)
@@ -18,8 +18,8 @@ Structures       list(*items): commas without brackets · tuple(*items) · set(*
                  rel((operands…), (signs…)): a = b < c · either(*relations): "a = 0 or b = 0"
                  ratio(*parts): 2:3 · congruence(value, modulus): 5 (mod 7)
 
-places: digits after the decimal point as written; -1 for a number without a point. 1.50 and 1.5 differ in nothing else.
-`empty` and `mark`, a degree sign or a prime as an exponent, occur only inside the grammar.
+places: digits after the decimal point as written; -1 for a number without a point. Only this differs between 1.50 and
+1.5. `empty` and `mark`, a degree sign or a prime as an exponent, occur only inside the grammar.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def sym(name: str) -> Node:
 
 
 def neg(node: Node) -> Node:
-    """Return the node of -node; of a literal, the literal with the other sign."""
+    """Return the node of -node; for a literal, the literal with the opposite sign."""
     if node.op == "num":
         return Node("num", (-node.args[0], node.args[1]))
     return Node("neg", (node,))
@@ -73,19 +73,18 @@ I = Node("const", ("i",))  # noqa: E741  the name of the imaginary unit
 INFINITY = Node("const", ("inf",))
 
 SETS = frozenset(("set", "interval", "union", "inter", "minus", "builder"))
-"""Kinds of nodes that are a set of numbers."""
+"""Kinds of nodes that represent sets of numbers."""
 
 LEFT_OPEN = names("sum prod int iint oint iiint lim")
-"""Functions with a letter of their own. Finite sums and products alone are worked out; an answer that leaves another is
-undecided.
+"""Functions with a bound variable. Only finite sums and products are evaluated; an answer with any other is undecided.
 """
 
 STRUCTURES = SETS | names("list tuple bracket matrix cases rel either member ratio text congruence given")
-"""Kinds of nodes that hold several values, words or a relation, and so are no scalar."""
+"""Kinds of nodes that hold several values, words or a relation, and so are not scalars."""
 
 
 def walk(node: Node) -> list[Node]:
-    """Return every node of the tree, `node` first; a node that occurs twice comes twice. Without recursion."""
+    """Return every node of the tree, `node` first; a node that occurs twice is returned twice. Without recursion."""
     nodes: list[Node] = []
     stack = [node]
     while stack:
@@ -106,13 +105,13 @@ def symbols(node: Node) -> frozenset[str]:
 
 
 def bound_letters(node: Node) -> frozenset[str]:
-    """Return the letters that belong to sums and products in the tree, as n does to a sum over n."""
+    """Return the letters that are bound by sums and products in the tree, such as n in a sum over n."""
     bound = [here.args[1] for here in walk(node) if here.op == "fn" and here.args[0] in ("sum", "prod")]
     return frozenset[str]().union(*map(symbols, bound))
 
 
 def substitute(node: Node, variable: Node, value: Node) -> Node:
-    """Return the tree with `value` wherever `variable` stood."""
+    """Return the tree with `value` in place of each `variable`."""
     if node == variable:
         return value
     if not any(isinstance(part, Node | tuple) for part in node.args):
@@ -127,7 +126,7 @@ def _substituted(part: Any, variable: Node, value: Node) -> Any:
 
 
 def is_scalar(node: Node) -> bool:
-    """Whether the tree is one number or expression: no part is a structure."""
+    """Whether the tree is a single number or expression, with no structure as a part."""
     stack = [node]
     while stack:
         op, args = stack.pop()
@@ -154,7 +153,7 @@ _BRACKETS = {"list": ("", ""), "tuple": ("(", ")"), "set": ("{", "}"), "bracket"
 
 
 def show(node: Node) -> str:
-    """Return `node` on one line; nodes inside it that need brackets have them."""
+    """Return `node` on one line, with brackets around inner nodes that need them."""
     op, args = node
     if op == "num":
         # Writing an integer takes time quadratic in its digits, and nobody reads a thousand of them.

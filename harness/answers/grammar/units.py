@@ -1,9 +1,10 @@
-"""Units: what each measures and how many base units it is, exactly; numerals of scale; words for what is counted.
+"""Units: what each measures and exactly how many base units it is; scale words; words for what is counted.
 
 A unit has a dimension, which is a product of base dimensions with integer exponents (speed is length¹ time⁻¹), and a
-factor: how many base units of this dimension it is. Two units are convertible if their dimensions are equal. Dimensions
-that physics would convert and school answers do not are kept apart: pounds from kilograms, months from seconds, gallons
-from litres, currencies from one another. `harness.grading.compare.scalars` says what follows for two answers.
+factor: its size in base units of this dimension. Two units are convertible if their dimensions are equal. Dimensions
+that physics would convert but school answers do not are kept separate: pounds from kilograms, months from seconds,
+gallons from litres, currencies from one another. `harness.grading.compare.scalars` defines what this means for the
+comparison of two answers.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from harness.answers.patterns import regex
 
 
 class Unit(NamedTuple):
-    """A unit. dimension: sorted pairs (base dimension, exponent), no exponent 0. factor: how many base units it is.
+    """A unit. dimension: sorted pairs (base dimension, exponent), no exponent 0. factor: its size in base units.
 
-    offset: its number at absolute zero with the other sign, for a scale of temperature.
+    offset: for a temperature scale, the negated reading at absolute zero.
     """
 
     dimension: tuple[tuple[str, int], ...]
@@ -66,8 +67,8 @@ _TABLE = (
     ("radian rad 弧度", "1", "radian"), ("celsius centigrade 摄氏度", "1", "kelvin"),
     ("fahrenheit 华氏度", "5/9", "kelvin"), ("unit 单位", "1", "sided"), ("倍", "1", "metre/metre"),
 )  # fmt: skip
-"""Rows (names of a unit, how many of another it is, this other unit). A third entry that is no unit of a row above is a
-new dimension. Factors: SI brochure, 9th edition, tables 4, 7 and 8; the others NIST SP 811, appendix B.
+"""Rows (names of a unit, its size in another unit, this other unit). A third entry that is not a unit from a row above
+is a new dimension. Factors: SI brochure, 9th edition, tables 4, 7 and 8; the others NIST SP 811, appendix B.
 """
 
 _SYMBOLS = {
@@ -80,7 +81,7 @@ _SYMBOLS = {
 """Symbols of units that take the prefixes of the international system; capitals count (mW and MW)."""
 
 _OFFSETS = {"celsius": Fraction("273.15"), "fahrenheit": Fraction("459.67")}
-"""Scale of temperature → its degrees between absolute zero and its own zero."""
+"""Temperature scale → number of its degrees between absolute zero and its own zero."""
 
 _PREFIXES = (
     ("T", "tera", "", "1000000000000"),
@@ -96,7 +97,7 @@ _PREFIXES = (
     ("p", "pico", "皮", "1/1000000000000"),
     ("f", "femto", "飞", "1/1000000000000000"),
 )
-"""Rows (prefix of a symbol, of an English name, of a Chinese name, how many units it makes); "" for none."""
+"""Rows (prefix of a symbol, of an English name, of a Chinese name, its factor); "" for none."""
 
 _BY_SYMBOL: dict[str, Unit] = {}
 """Units by their symbols, with each prefix: mW and MW."""
@@ -105,36 +106,35 @@ _BY_NAME: dict[str, Unit] = {}
 """Units by their names, in lower case and singular."""
 
 _IN_ANY_CASE: dict[str, Unit] = {}
-"""Symbols by their lower case, without those that would then be ambiguous (mw)."""
+"""Symbols by their lower case, except for symbols that would then be ambiguous (mw)."""
 
 _MAX_UNIT_CHARS = 60
 """Longest name of a unit that is read, in characters."""
 
 _SQUARE = regex(r"(?i)\b(?:square|sq\.?)\s+(\w+)|(?<![一-鿿])(平方)\s*(\w+)")
 _CUBIC = regex(r"(?i)\b(?:cubic|cu\.?)\s+(\w+)|(?<![一-鿿])(立方)\s*(\w+)")
-"""`_SQUARE`, `_CUBIC`: nothing stands before 平方 and 立方 in their unit: 千平方米 is 1,000 square metres, no 平方千米.
-"""
+"""`_SQUARE`, `_CUBIC`: 平方 and 立方 begin their unit: 千平方米 is 1,000 square meters, not 平方千米."""
 
 _DEGREES_OF = regex(r"(?i)\bdegrees?\s+(?=(?:celsius|centigrade|fahrenheit|kelvin)\b)")
 _ELECTRONVOLT = regex(r"(?i)\belectron[ -]volt(?=s?\b)")
 _UNDER_SLASH = regex(r"/\s*\(([\w\s·*^-]+)\)")
-"""A divisor in brackets behind a slash: the mol K of J/(mol K)."""
+"""A divisor in brackets after a slash: the mol K of J/(mol K)."""
 _FACTOR = regex(r"([a-zA-Z¢°一-鿿]+)\s*(?:\^?\s*\{?\s*(-?\d)\s*\}?)?")
 """A symbol or name in a unit, with its exponent: the s^2 of m/s^2."""
 
 _SIGNS_OF_UNIT = regex(r"[0-9a-zA-Z\s^{}/*·.¢°一-鿿\-]+")
-"""A text of signs that the name of a unit may have."""
+"""A text consisting of characters that the name of a unit may have."""
 
 _EACH_TIME = regex(r" (?:an?|each|every) (?=(?:second|minute|hour|day|week|month|year)\b)")
 """The words between a quantity and a time in "dollars a day"."""
 
 _NO_PLURAL = frozenset(("s", "ms", "ns", "celsius", "hertz", "gas", "lens", "pennies"))
-"""Words that keep their final s, though it makes most words a plural."""
+"""Words that keep their final s, although it makes most words plural."""
 
 
 @lru_cache(maxsize=1_024)
 def unit_of(words: str) -> Unit | None:
-    """Return the unit that `words` name ("cm^2", "square inches", "m/s", "kg·m/s"); None if a part is no known unit."""
+    """Return the unit that `words` name ("cm^2", "square inches", "m/s", "kg·m/s"); None if any part is unknown."""
     return _unit_of(words)
 
 
@@ -159,7 +159,7 @@ def _unit_of(words: str) -> Unit | None:
             unit = _named(name)
             if unit is None:
                 return None
-            exponent = int(power or 1) * (-1 if n_slashes else 1)  # behind a slash the exponents are negative
+            exponent = int(power or 1) * (-1 if n_slashes else 1)  # after a slash the exponents are negative
             for base, base_exponent in unit.dimension:
                 exponents[base] += base_exponent * exponent
             factor *= unit.factor**exponent
@@ -191,7 +191,7 @@ def _fill_tables() -> None:
         symbols = [symbol for symbol, name in _SYMBOLS.items() if name in unit_names]
         for short, english, chinese, size in _PREFIXES if symbols else ():
             prefixed = unit._replace(factor=unit.factor * Fraction(size))
-            # A symbol takes each prefix that has a short form, and stands without one.
+            # A symbol takes each prefix that has a short form, and also occurs without one.
             _BY_SYMBOL.update({short + symbol: prefixed for symbol in symbols if short or size == "1"})
             prefix_and_name = [(english if name.isascii() else chinese, name) for name in unit_names]
             _BY_NAME.update({prefix + name: prefixed for prefix, name in prefix_and_name if prefix})
@@ -200,7 +200,7 @@ def _fill_tables() -> None:
     # Small, a terahenry or a picohenry would be the th of an ordinal, a pH, an "uh".
     plain = {symbol: unit for symbol, unit in _BY_SYMBOL.items() if symbol[0] not in "Tf" and symbol[-1] != "H"}
     _IN_ANY_CASE.update({symbol.lower(): unit for symbol, unit in plain.items() if count[symbol.lower()] == 1})
-    # Of two symbols that differ in case, the usual one: a kilometre is no Km.
+    # Of two symbols that differ in case, the usual one: a kilometer is not Km.
     _IN_ANY_CASE.update({symbol: _BY_SYMBOL[symbol] for symbol in names("nm um mm cm km mg kg ml ns ms")})
     _BY_SYMBOL.update(d=_BY_NAME["day"], t=_BY_NAME["ton"], dL=_BY_NAME["decilitre"])
 
@@ -211,16 +211,16 @@ _fill_tables()
 _NO_NOUN = names(
     "a all altogether different distinct each in left now of overall possible remain remaining the today total"
 )
-"""Words beside what was counted that do not name it: 5 apples left in all are 5 apples."""
+"""Words next to what was counted that do not name it: 5 apples left in all are 5 apples."""
 
 
 def noun_of(words: str) -> str:
-    """Return a noun behind a number in lower case and singular, so that two of them can be compared: "5 Apples"."""
+    """Return a noun after a number in lower case and singular, so that two nouns can be compared: "5 Apples"."""
     return " ".join(_singular(word) for word in re.findall(r"[^\W_]+", words.lower()) if word not in _NO_NOUN)
 
 
 def same_noun(first: str, second: str) -> bool:
-    """Whether two names of what was counted agree, or one of them names nothing ("left") or goes on ("of pizza")."""
+    """Whether two names of what was counted agree, or one of them names nothing ("left") or is longer ("of pizza")."""
     shorter, longer = sorted((first.strip(), second.strip()), key=len)
     nouns = {noun_of(first), noun_of(second)}
     return len(nouns) == 1 or "" in nouns or longer.startswith(f"{shorter} of ")
@@ -236,7 +236,7 @@ _SCALES = {
     "億": "100000000",
 }  # fmt: skip
 _SCALE = regex(rf"\s*+({'|'.join(_SCALES)})(?:s\b|\b|(?=[一-鿿])|$)", re.IGNORECASE)
-"""Numerals of scale: a word behind a number that multiplies it."""
+"""Scale words: a word after a number that multiplies the number."""
 
 _CHINESE = regex(r"[一-鿿]+")
 _CLASSIFIERS = frozenset(
@@ -244,27 +244,28 @@ _CLASSIFIERS = frozenset(
     "栋户家所班排行列轮局场場枚笔句步"
     "桶罐壶缸筐篮篓捆串束盘碟锅盆勺匙车船卷册篇幅幢株堆叠摞群批顿趟遍滴片管节首封"
 )
-"""Classifiers, one of which stands between a Chinese number and what it counts."""
+"""Classifiers: one of them is between a Chinese number and what it counts."""
 
 _CHANGES = regex(
     r"[不错非或多少超约近除减加乘无没上下半成折左右内外前后中之倍率若如当则几余来许整吗呢吧么]|(?<=次).|才[怪对]|平方|立方"
     r"|[零〇一二两三四五六七八九十百千万亿](?!角形|边形|位数|面体|棱|年级)"
 )
-"""Signs behind a classifier that deny, change or continue the number: 2块五 is 2.5, 36个几 more than 36. The numeral of
-5个三角形 is part of a name. Alone, 次 counts times; before a further sign it may make a power or a degree.
+"""Characters after a classifier that deny, change or continue the number: 2块五 is 2.5, 36个几 more than 36. The
+numeral in 5个三角形 is part of a name. Alone, 次 counts times; before another character it may form a power or a
+degree.
 """
 
 _PREDICATE = regex(r"是|为|等于|属于|可以|能")
-"""Chinese verbs that begin a statement about the number before them, and no unit: 7是质数, 7能整除21."""
+"""Chinese verbs that begin a statement about the number before them, not a unit: 7是质数, 7能整除21."""
 
 _NOUNS_OF_ONE_SIGN = frozenset(
     "人孩娃客兵男女生羊牛马猪鸡鸭鹅鱼虾蟹兔狗猫鸟猴虎鹿蛇龟虫蜂蚕树花草苗竹叶书笔纸尺画报信梨桃杏枣瓜果菜豆蛋糖饼糕包面饭汤酒水油奶茶盐米肉药球棋牌琴鼓"
     "灯伞椅桌床柜门窗墙砖瓦车船桥路河湖井山楼房屋店厂校班组队家鞋袜帽衣裤裙布绳针线珠袋箱桶杯碗盘碟勺筷刀锅瓶盒表钟环圈点角边圆棱数根解题词字句课岛国省市县镇村"
 )
-"""Chinese nouns of one sign that may stand behind a classifier; any other sign may change the number: 36个强."""
+"""Chinese nouns of one character that may follow a classifier; any other character may change the number: 36个强."""
 
 _PASSED_BEHIND = regex(r"\s+(?:in\s+(?:total|all)|of\s+(?!error|them\b)[a-z]+)\Z")
-"""Words behind what was counted that add nothing: "apples in total", "pairs of integers"."""
+"""Words after what was counted that add nothing: "apples in total", "pairs of integers"."""
 
 FUNCTION_WORDS = names(
     "a about above across after against all along although am among an and any are around as at away be because been "
@@ -276,7 +277,7 @@ FUNCTION_WORDS = names(
     "too toward towards under underneath unless unlike until up upon was we were what when whenever where whereas "
     "whether which while who whom whose why will with within without would yet you your"
 )
-"""The words of English that link others: all prepositions, conjunctions, pronouns, articles and auxiliary verbs."""
+"""English function words: all prepositions, conjunctions, pronouns, articles and auxiliary verbs."""
 
 _CONTRACTED = regex(r"n['’]t\b")
 """The end of "isn't", "doesn't"."""
@@ -285,7 +286,7 @@ _PLURALS_WITHOUT_S = names(
     "people children men women persons mice geese teeth feet fish sheep deer cattle dice oxen money homework pairs "
     "apiece each only total altogether overall exactly left remaining way noon clock"
 )
-"""Plurals without an s, and words that may end what was counted as a plural does: "3 apiece", "12 total"."""
+"""Plurals without an s, and words that may end what was counted just as a plural may: "3 apiece", "12 total"."""
 
 _ADJECTIVES_IN_ING = names(
     "remaining matching missing winning losing increasing decreasing crossing existing working outstanding"
@@ -296,7 +297,7 @@ _SINGULAR_IN_S = names(
     "yes times vs versus equals gives fails works holds satisfies means remains makes says lies needs percents squares "
     "cubes always"
 )
-"""Words in -s that are no plurals."""
+"""Words in -s that are not plurals."""
 
 _DENYING_OR_COMPUTING = names(
     "is are was were be been am not no nor none neither or but wrong right correct incorrect rejected accepted invalid "
@@ -304,13 +305,13 @@ _DENYING_OR_COMPUTING = names(
     "around roughly almost nearly squared cubed if unless when except plus minus mod modulo base factorial divided "
     "multiplied half double twice percent impossible undefined maybe possibly extraneous discarded spurious score"
 )
-"""Words behind a number that deny it, compare it, qualify it or compute with it."""
+"""Words after a number that deny it, compare it, qualify it or compute with it."""
 
 
 def split_scale(words: str) -> tuple[Fraction, str]:
-    """Split words behind a number into (factor, remaining words): "million dollars" gives (1000000, "dollars").
+    """Split words after a number into (factor, remaining words): "million dollars" gives (1000000, "dollars").
 
-    The factor is 1 if all words together are a unit, as in 千克, whose 千 is no "thousand".
+    The factor is 1 if the words together are a unit, such as 千克, whose 千 is not "thousand".
     """
     factor = Fraction(1)
     while (match := _SCALE.match(words)) is not None and unit_of(words) is None:
@@ -331,13 +332,13 @@ def smaller_unit(larger: str, smaller: str) -> Fraction | None:
 
 
 def is_counted(words: str, singular: bool = False) -> bool:
-    """Whether words behind a number only say what was counted ("apples", "possible ways", "个苹果").
+    """Whether words after a number only say what was counted ("apples", "possible ways", "个苹果").
 
     Such words may be dropped before numbers are compared. False if the words deny, qualify or change the number: "is
     wrong", "or more", "squared". singular: the number is 1, so a noun in the singular counts too.
     """
     if _CHINESE.search(words):
-        noun = words[1:]  # behind the classifier
+        noun = words[1:]  # after the classifier
         is_noun = len(noun) != 1 or noun in _NOUNS_OF_ONE_SIGN
         return words[:1] in _CLASSIFIERS and is_noun and not _CHANGES.search(words) and len(words) <= _MAX_COUNTED_SIGNS
     parts = _PASSED_BEHIND.sub("", f" {words.lower()}").split()  # the blank lets the pattern take all of the words
@@ -355,7 +356,7 @@ def is_counted(words: str, singular: bool = False) -> bool:
 
 
 def changes_number(words: str) -> bool:
-    """Whether words behind a number deny it, qualify it, compute with it or are a statement about it: "isn't", "or
+    """Whether words after a number deny it, qualify it, compute with it or make a statement about it: "isn't", "or
     more", "squared", 是质数.
     """
     lower = words.lower()
@@ -364,7 +365,7 @@ def changes_number(words: str) -> bool:
 
 
 def qualifies(words: str) -> bool:
-    """Whether the words of a name make its value a bound, or say more than what is named: "at most", 至少是, "if n is
+    """Whether the words of a name make its value a bound, or say more than what it names: "at most", 至少是, "if n is
     even", "perhaps the sum", 可能.
     """
     if _CHINESE.search(words):
@@ -376,28 +377,28 @@ def qualifies(words: str) -> bool:
 _INSIDE_NAMES = names(
     "a all and are at both by each every for from in is its my of on our per such the their this to total"
 )
-"""Function words that stand inside names of quantities: "number of ways to go from A to B"."""
+"""Function words that occur inside names of quantities: "number of ways to go from A to B"."""
 
 _SUPPOSING = names(
     "assuming assume suppose supposing provided given maybe possibly probably wrong incorrect false guess not"
 )
-"""Words in the name of a value that suppose or doubt something."""
+"""Words in the name of a value that express a supposition or a doubt."""
 
 _CHINESE_QUALIFIERS = regex(
     r"可能(?!性)|也许|大概|如果|若|假设|除非|不是|不对|错|猜|吗|当"
     r"|(?:至少|至多|最少|最多|不|非|[大小多少高低]于|超过|不足|约|接?近)[有是为]?\s*\Z"
 )
-"""Chinese words in the name of a value that doubt it, suppose something, or make it a bound."""
+"""Chinese words in the name of a value that express a doubt or a supposition, or make it a bound."""
 
 _MAX_COUNTED_SIGNS = 8
-"""Largest number of Chinese characters of a classifier and its noun; more are a sentence."""
+"""Largest number of Chinese characters in a classifier and its noun; a longer text is a sentence."""
 
 _MAX_COUNTED_WORDS = 4
-"""Largest number of words that say what was counted; more are a sentence."""
+"""Largest number of words that say what was counted; a longer text is a sentence."""
 
 
 def _is_noun(word: str) -> bool:
-    """Whether a word may be part of what was counted: it is no function word, but for a few ("3 each")."""
+    """Whether a word may be part of what was counted: not a function word, with a few exceptions ("3 each")."""
     word = word.strip(".,")
     return (
         len(word) > 1
