@@ -81,7 +81,7 @@ def test_the_command_passes_a_sound_server_and_stops_at_a_spoilt_one(tmp_path: P
         passed = harness(tmp_path, "probe", well.base_url, "--checks", "usage,context")
         ill = harness(tmp_path, "probe", spoilt.base_url, "--checks", "context,streaming", "--json", "--quiet")
     assert passed.code == 0, passed.out
-    assert "no check found a problem that would invalidate a score" in passed.out
+    assert "no checks found a problem that would invalidate a score" in passed.out
     assert [line for line in passed.err.splitlines() if line.startswith("probe: ")] == [
         "probe: usage …",
         "probe: usage: sound",
