@@ -81,8 +81,8 @@ class GateCommand(CommandOptions):
     runs: Annotated[tuple[Path, ...], Option(argument=True, metavar="[RUN]...")] = ()
     """Existing scored runs."""
     out: Annotated[Path | None, Option(metavar="FOLDER")] = None
-    """Gate folder. An unfinished gate in this folder is resumed. Default: the first RUN's folder, or a folder in
-    results/gate-NAME/ that is named after the time (in CI, after the commit).
+    """Gate folder. An unfinished gate in this folder is resumed. Default: the first RUN's folder (for a file, its
+    parent), or a folder in results/gate-NAME/ named after the time (in CI, after the commit).
     """
     dry_run: Annotated[bool, Option()] = False
     """Simulate the gate's cost and power without sending requests. The exit code is 1 if the power is below the
