@@ -125,7 +125,7 @@ def test_an_audit_states_both_accuracies_while_the_judge_left_samples_undecided(
     audit = by_hand(folder, making)
     assert audit.n_drawn == 5
     assert "accuracy is 37.5% if the 3 undecided samples are wrong (same questions " in audit.estimate.sentence
-    assert " and 75.0% if they are right; the intervals" in audit.estimate.sentence
+    assert " and 75.0% if they are right; the score's intervals" in audit.estimate.sentence
     assert audit.estimate.accuracy_undecided_right == 0.75
     by_hand(folder, lambda row: "correct" if row["sample_index"] else None, undecided=True)
     assert "the audited accuracy is 62.5% if the 1 undecided sample is wrong (same" in warnings(folder)

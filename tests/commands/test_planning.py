@@ -126,7 +126,7 @@ def test_what_no_number_of_samples_finds_is_said_and_the_least_is_possible(tmp_p
     words = ("plan", "own.jsonl", "--accuracy", "50", "--detect")
     capped = harness(tmp_path, *words, "0.11").out
     found = re.search(
-        r"no number of samples up to 100,000 detects a difference of 0.11 .*; the smallest possible .*: (\S+) po",
+        r"no number of samples up to 100,000 can detect a difference of 0.11 .*; the smallest possible .* is (\S+) po",
         capped,
     )
     assert "no number" not in harness(tmp_path, *words, found[1]).out
