@@ -1,6 +1,6 @@
 """Grading: find the answer in a response, decide whether it equals the reference, and say which rule decided.
 
-Enter by `processes.pool` for responses of models (`grade_all`, `verdict_on`), by `grade` for trusted ones.
+The entry points are `processes.pool` for model responses (`grade_all`, `verdict_on`) and `grade` for trusted responses.
 
     find         where the answer stands in a response: by patterns, in linear time, without parsing it
     compare      whether two answers are the same, and by which rule

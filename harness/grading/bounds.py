@@ -1,34 +1,34 @@
-"""Every bound of the grader, with its unit. Text or work beyond a bound is refused, never cut in silence."""
+"""Every limit of the grader, with its unit. Text or work beyond a limit is rejected, never silently cut."""
 
 from __future__ import annotations
 
 # --- finding the answer ---
 TAIL_CHARS = 12_000
-"""Phrases such as "the answer is" are looked for in this many characters at the end of a response."""
+"""Number of characters at the end of a response that are searched for phrases such as "the answer is"."""
 
 MAX_EXTRACTED_CHARS = 20_000
 """Longest answer that is compared, in characters; a longer one is cut and marked as cut."""
 
 MAX_WHOLE_REPLY_CHARS = 400_000
-"""Longest reply that is given whole to a benchmark's own verifier, in characters; a longer one gives no answer."""
+"""Longest reply that a benchmark's own verifier receives whole, in characters; a longer one has no answer."""
 
 MAX_VALUES = 64
-"""Largest number of values of a reply without box and label that are compared, to see whether one of them is right."""
+"""Largest number of values in a reply without a box or label that are compared, to see whether one of them is right."""
 
 MAX_CANDIDATES = 16
-"""Largest number of boxes beside the answer that are compared as well, to see whether one of them holds the right
+"""Largest number of boxes besides the answer that are also compared, to see whether one of them contains the right
 answer.
 """
 
 # --- computing with it ---
 MAX_ALTERNATIVES = 64
-"""Largest number of values to which the signs ± of one answer may expand."""
+"""Largest number of values to which the ± signs of one answer may expand."""
 
 MAX_BITS = 20_000
 """Largest exact integer, in bits, estimated before it is computed. 2023! has 19,300."""
 
 MAX_POWER_BITS = 100_000
-"""Largest power of a number, in bits. 2024^4046 has 44,500. Only its sign may change: sums and products are shorter."""
+"""Largest power of a number, in bits. 2024^4046 has 44,500. Sums and products must be shorter."""
 
 MAX_TRIAL_DIVISOR = 2_000
 """A root is in simplest form if no factor below this can be taken out of it."""
@@ -40,7 +40,7 @@ MAX_RANGE = 10_000
 """Largest number of terms of a sum or product with numeric limits that is written out."""
 
 MAX_EVALUATIONS = 200_000
-"""Largest number of nodes that one comparison by numbers evaluates, over all points and precisions."""
+"""Largest number of nodes that one numeric comparison evaluates, over all points and precisions."""
 
 IDENTITY_POINTS = 6
 """Number of points at which two expressions in variables must agree."""

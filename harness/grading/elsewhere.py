@@ -1,7 +1,7 @@
-"""The interface of extensions that decide answers which no rule can compare, such as programs (`kind: program`).
+"""The interface of extensions that decide answers that no rule can compare, such as programs (`kind: program`).
 
 The extensions live in `harness.extensions.answers` and are found by name; the core knows only the protocols below. A
-card of such a kind names the extension as its grader, so that every question says who decides its answers.
+card of this kind names the extension as its grader, so that every question specifies what decides its answers.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ class Decider(Protocol):
         ...
 
     def ask(self, question: Question, sample: Sample, *, with_steps: bool = False) -> Future[Verdict]:
-        """Start to decide the answer of `sample`; the future gets the verdict. with_steps: the verdict tells how it
-        came about.
-        """
+        """Start to decide the answer of `sample`; the future returns the verdict. with_steps: include its steps."""
         ...
 
     def close(self) -> None:
@@ -39,30 +37,30 @@ class AnswerExtension(Protocol):
     """What an extension offers for its kind of answer: it reads references, shows them, and starts deciders."""
 
     def read(self, settings: Mapping[str, Any], text: str, row: Mapping[str, Any]) -> tuple[str, str]:
-        """Return (text of the question, reference) of a data row. settings: those of the card.
+        """Return (text of the question, reference) of a data row. settings: the card's settings.
 
-        Raises `ValueError` that says what is wrong with the row.
+        Raises `ValueError` that describes what is wrong with the row.
         """
         ...
 
     def written(self, text: str) -> str:
-        """Return the reference that a person writes for `harness grade`. Raises `ValueError`: what is wrong with it."""
+        """Return the reference that a user gave to `harness grade`. Raises `ValueError`: what is wrong with it."""
         ...
 
     def shown(self, reference: str) -> str:
-        """Return the reference as a person reads it."""
+        """Return the reference in human-readable form."""
         ...
 
     def examples(self, reference: str) -> tuple[str, str] | None:
-        """Return (right reply, wrong reply) to test the grader with; None if the reference holds no solution."""
+        """Return (right reply, wrong reply) to test the grader with; None if the reference has no solution."""
         ...
 
     def condition(self) -> str:
-        """Return a line for `harness doctor`: what decides such answers on this machine, tried now."""
+        """Return a line for `harness doctor`: what decides such answers on this machine, after a test run."""
         ...
 
     def start(self, workers: int, sandbox: str | None) -> Decider:
-        """Start a decider with `workers` processes. sandbox: a value of the option `sandbox`; None: the default.
+        """Start a decider with `workers` processes. sandbox: a value of the `sandbox` option; None: the default.
 
         Raises `UsageError` if the sandbox is not available.
         """
@@ -92,6 +90,6 @@ def require_extension(grader: str) -> AnswerExtension:
 
 
 def shown_references(question: Question) -> list[str]:
-    """Return the references of a question as a person reads them."""
+    """Return the references of a question in human-readable form."""
     extension = extension_of(question.rules.grader)
     return list(question.references) if extension is None else [extension.shown(text) for text in question.references]

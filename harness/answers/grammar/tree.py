@@ -9,7 +9,7 @@ Scalars          num(value: Fraction, places: int) · sym(name) · const("pi"|"e
                  fn(name, *arguments): sin, abs, factorial …, and these whose arguments have a meaning by position:
                  fn("sum"|"prod", variable, from, to, body) · fn("lim", variable, to, body) · fn("int", low, high, body)
                  apply(name, argument): an unknown function, f(x) · base(digits, base): 204_5
-Signs after     deg(a) · pct(a) · quantity(a, unit) · pm(a, b): a ± b · mp(a, b): a ∓ b
+Signs after      deg(a) · pct(a) · quantity(a, unit) · pm(a, b): a ± b · mp(a, b): a ∓ b
 Text             text(words) · given(value, words): a value with a condition or remark that says something about it
 Structures       list(*items): commas without brackets · tuple(*items) · set(*items)
                  bracket(*items): "[a, b]", a closed interval or a list · interval(low, high, closed_low, closed_high)

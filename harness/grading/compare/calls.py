@@ -1,8 +1,8 @@
 """Whether the function calls of a reply are the accepted ones, or at least fit the schemas of the tools.
 
 The rules for Python are those of the Berkeley Function-Calling Leaderboard (`ast_checker.py` of bfcl-eval 2026.3.23),
-followed to the letter, because scores are compared with its own. Its types are read from JSON Schema: `number` is its
-float, `object` its dict, `array` its list and tuple, `string` its text and "any".
+followed to the letter, because scores are compared with the leaderboard's. Its types are read from JSON Schema:
+`number` is its float, `object` its dict, `array` its list and tuple, `string` its text and "any".
 
 Schemas and patterns come from strangers: call this only in a process with limits of time and memory.
 """
@@ -32,7 +32,7 @@ CallRule = Literal[
     "type of a value",
     "value",
 ]
-"""The fault of a list of calls, in a word."""
+"""The error in a list of calls, in one word."""
 
 _TYPES: dict[str, type] = {
     "string": str,
@@ -47,7 +47,7 @@ _IGNORED = re.compile(r"[ ,./\-_*^]")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a list of calls is not accepted. words: which call and parameter, what was found, what is accepted."""
+    """Why a list of calls is not accepted. words: the call and parameter, the value found, and the accepted values."""
 
     rule: CallRule
     words: str
@@ -56,7 +56,7 @@ class Fault:
 def fault_of(
     calls: Sequence[DecodedCall], reference: AcceptedCalls | AnyCalls, tools: Sequence[OfferedTool]
 ) -> Fault | None:
-    """Why `calls` are not what the reference accepts; None if they are."""
+    """Why the reference does not accept `calls`; None if it does."""
     if reference == "none":
         return (
             Fault("a call", f"the reply calls {_named(calls)}, but the reference accepts no calls") if calls else None
@@ -79,7 +79,7 @@ def _named(calls: Sequence[DecodedCall]) -> str:
 
 # --- the schema
 MAX_SIGNED = 100
-"""Calls of a reply whose schemas are tried beside accepted values."""
+"""Largest number of calls in a reply that are checked against schemas when the reference has accepted values."""
 
 _SIGNS: dict[CallRule, CallSign] = {
     "arguments no JSON": "no_json",
@@ -90,7 +90,7 @@ _SIGNS: dict[CallRule, CallSign] = {
 
 
 def signs_of(calls: Sequence[DecodedCall], tools: Sequence[OfferedTool]) -> tuple[CallSign, ...]:
-    """Whether the calls fit the schemas of their tools (`fits`), or in which ways they do not; empty without calls."""
+    """Whether the calls fit the schemas of their tools (`fits`), or how they do not; empty if there are no calls."""
     offered = {tool.name: tool for tool in tools}
     faults = [unfit(call, offered, "") for call in calls[:MAX_SIGNED]]
     signs = {_SIGNS[fault.rule] for fault in faults if fault is not None}
@@ -99,7 +99,7 @@ def signs_of(calls: Sequence[DecodedCall], tools: Sequence[OfferedTool]) -> tupl
 
 @lru_cache(maxsize=256)
 def _validator(schema: bytes) -> Any:
-    """The validator of a schema, which is JSON."""
+    """The validator for a schema, which is given as JSON."""
     from jsonschema import Draft202012Validator, validators
     from referencing import Registry
 
@@ -140,7 +140,7 @@ def unfit(call: DecodedCall, offered: Mapping[str, OfferedTool], where: str) -> 
 
 
 def _unread(call: DecodedCall, where: str) -> Fault | None:
-    """The fault of arguments that are no JSON object; None if they are one."""
+    """The error in arguments that are not a JSON object; None if they are one."""
     if isinstance(call.arguments, dict):
         return None
     return Fault(
@@ -150,7 +150,7 @@ def _unread(call: DecodedCall, where: str) -> Fault | None:
 
 # --- the accepted values
 def _unlike(calls: Sequence[DecodedCall], reference: AcceptedCalls, offered: Mapping[str, OfferedTool]) -> Fault | None:
-    """Why the calls are not those of the reference, one for one; None if they are."""
+    """Why the calls do not match the reference's calls one for one; None if they do."""
     if len(calls) != len(reference.calls):
         return Fault("number of calls", f"{len(calls)} calls; accepted: {len(reference.calls)}")
     left = list(enumerate(calls, 1))
@@ -195,7 +195,7 @@ def _unlike_one(call: DecodedCall, tool: OfferedTool, accepted: dict[str, list[A
 
 
 def _unlike_value(value: Any, accepted: list[Any], schema: Any) -> CallRule | None:
-    """The rule by which a value is not among the accepted ones; None if it is."""
+    """The rule by which a value is not among the accepted values; None if it is."""
     expected = _type_of(schema)
     item = _type_of(schema.get("items")) if expected is list and isinstance(schema, Mapping) else None
     if expected is float and type(value) is int:
@@ -223,18 +223,18 @@ def _unlike_value(value: Any, accepted: list[Any], schema: Any) -> CallRule | No
 
 
 def _type_of(schema: Any) -> type | None:
-    """The type of Python that a schema's one type stands for; None if it names none, or several."""
+    """The Python type for a schema's single type; None if the schema names no type or several."""
     name = schema.get("type") if isinstance(schema, Mapping) else None
     return _TYPES.get(name) if isinstance(name, str) else None
 
 
 def _stated_type(accepted: list[Any]) -> type | None:
-    """The type of the first accepted value; None if the parameter may only be left out."""
+    """The type of the first accepted value; None if the only accepted choice is to leave the parameter out."""
     return next((type(each) for each in accepted if each != ""), None)
 
 
 def _is_of_type(value: Any, accepted: list[Any], expected: type, item: type | None) -> bool:
-    """Whether a value has the type of its schema, its items too, or that of the accepted values."""
+    """Whether a value and its items have the type in the schema, or the type of the accepted values."""
     stated = _stated_type(accepted)
     if type(value) is not expected:
         return stated is not None and type(value) is stated
@@ -247,17 +247,17 @@ def _is_of_type(value: Any, accepted: list[Any], expected: type, item: type | No
 
 
 def _plain(value: Any) -> Any:
-    """A text in the form in which texts are compared; any other value unchanged."""
+    """A text normalized for comparison; any other value unchanged."""
     return _IGNORED.sub("", value).lower().replace("'", '"') if isinstance(value, str) else value
 
 
 def _listed(values: Any) -> list[Any]:
-    """A list as it is, a text as a list of its characters, as the leaderboard has it; another value in a list."""
+    """A list unchanged, a text as a list of characters, as on the leaderboard; any other value wrapped in a list."""
     return list(values) if isinstance(values, list | str) else [values]
 
 
 def _is_same_object(value: dict[str, Any], accepted: Any) -> bool:
-    """Whether an object has the accepted values. accepted: key → list of values, "" where it may be left out."""
+    """Whether an object has the accepted values. accepted: key → list of values, "" if the key may be left out."""
     if not isinstance(accepted, dict) or not isinstance(value, dict):
         return False
     for key, each in value.items():
@@ -267,7 +267,7 @@ def _is_same_object(value: dict[str, Any], accepted: Any) -> bool:
 
 
 def _are_same_objects(value: list[Any], accepted: Any) -> bool:
-    """Whether a list of objects has the accepted ones, in order."""
+    """Whether a list of objects matches the accepted objects, in order."""
     accepted = _listed(accepted)
     return len(value) == len(accepted) and all(map(_is_same_object, value, accepted))
 

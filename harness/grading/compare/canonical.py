@@ -1,15 +1,16 @@
-"""The vote of an answer: a text that is the same for equal answers, by which maj@k (the majority of k answers) counts.
+"""The vote of an answer: a text that is the same for equal answers, which maj@k (the majority of k answers) counts.
 
-Votes are needed because equality is not transitive: 50% equals 50 and equals 0.5, which differ, so that pairs of equal
-answers do not form groups. Answers with one vote have one verdict:
+Votes are needed because equality is not transitive: 50% equals both 50 and 0.5, which differ, so pairs of equal answers
+do not form groups. Answers with the same vote have the same verdict:
 
     correct      the canonical form of the reference that the answer equals: one vote for all spellings of it
     wrong        the canonical form of the answer, with "but wrong" if a reference has the same form
     undecided    the canonical form of the answer, with "undecided"
 
-The canonical form of a rational number is its exact value, of any other number twelve digits. A list is sorted, a set
-has each element once, named values have their names. Units, percent and degree signs are left out. An expression with
-letters becomes its residue in a finite field (`modular`). Anything else is its text without layout.
+The canonical form of a rational number is its exact value, and of any other number its value to twelve digits. A list
+is sorted, a set has each element once, and named values keep their names. Units, percent and degree signs are left out.
+An expression with letters becomes its residue in a finite field (`modular`). For anything else, the form is its text
+without layout.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _MAX_NUMBER = 10**12
 """An irrational number above this size votes by all its digits."""
 
 _MAX_DENOMINATOR = 1_000_000
-"""Largest denominator of a fraction that is recognized by its digits."""
+"""Largest denominator of a fraction that is recognized from its digits."""
 
 _MAX_WORDS_CHARS = 200
-"""Longest vote that is no value, in characters."""
+"""Longest vote that is not a value, in characters."""
 
 _MAX_CHARS = 2_000
 """Longest vote that is a value, in characters."""
@@ -74,7 +75,7 @@ def vote_of(answer: str, question: Question, *, right: str | None = None, undeci
 
 @lru_cache(maxsize=1_024)
 def canonical(text: str, *, listed: bool = False) -> str:
-    """Return the form of an answer in which equal answers are the same text.
+    """Return the form of an answer that is the same text for equal answers.
 
     listed: a comma separates the parts of a list, never the thousands of a number.
     """
@@ -99,7 +100,7 @@ def _form_of(node: Node) -> str:
     while is_equation(node) and (parts := statement(node)) is not None:
         node = parts.values[-1]
     op, args = node
-    # A word that is neither a unit nor a counted thing says what is meant: 5 red and 5 blue are two votes.
+    # A word that is neither a unit nor a counted thing specifies what is meant: 5 red and 5 blue are two votes.
     if op == "quantity" and unit_of(args[1]) is None and not is_counted(args[1]):
         return f"{_form_of(args[0])} {noun_of(args[1])}"
     if op in ("quantity", "pct", "deg"):
@@ -134,7 +135,7 @@ def _named(name: Node, value: Node) -> str:
 
 
 def _form_of_set(node: Node) -> str:
-    """Return the canonical form of a set of real numbers; of any other relation, how it is written."""
+    """Return the canonical form of a set of real numbers; of any other relation, the relation as written."""
     try:
         pieces = real_set(node)
     except NotASet:
@@ -147,9 +148,9 @@ def _form_of_set(node: Node) -> str:
 
 
 def _form_of_digits(node: Node) -> str | None:
-    """Return the text of a number by its digits; None if they cannot be computed.
+    """Return the text of a number from its digits; None if they cannot be computed.
 
-    If the digits are those of a simple fraction, the text is that fraction, as 1 for `(π + 1)/(π + 1)`.
+    If a simple fraction has these digits, the text is that fraction, such as 1 for `(π + 1)/(π + 1)`.
     """
     try:
         number = number_of(node, _DIGITS)

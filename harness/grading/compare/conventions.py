@@ -1,6 +1,6 @@
 """The conventions of benchmarks: pairs of answers that count as equal by custom. `docs/grading.md` gives the reasons.
 
-A card switches a convention with `conventions: {name: false}` or `true`.
+A card switches a convention off or on with `conventions: {name: false}` or `true`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,6 @@ CONVENTIONS: dict[str, Convention] = {
 
 
 def allows(rules: GradeRules, name: str) -> bool:
-    """Whether convention `name` is on, by the card or by default."""
+    """Whether convention `name` is on, as set by the card or by default."""
     switches = rules.conventions
     return switches[name] if name in switches else CONVENTIONS[name].default

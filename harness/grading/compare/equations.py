@@ -1,16 +1,16 @@
-"""Equations, of which there are two kinds: statements, which name a value, and equations proper, which state a curve.
+"""Equations, of two kinds: statements, which name a value, and equations proper, which define a curve.
 
     statement           x = 5 · f(x) = 2x · AB : CD = 3 · Minimum = 1      the value is compared
     equation proper     x^2 + y^2 = 25                                     no side is a name
 
-`statement` tells the kinds apart; the name of a statement may be dropped. Two equations proper are equal if their
-differences left − right are equal up to a constant factor, if need be after multiplication by the denominators. An
-equation that is linear in a letter also equals the expression that it gives for this letter.
+`statement` distinguishes the kinds; the name of a statement may be dropped. Two equations proper are equal if their
+differences left − right are equal up to a constant factor, if necessary after multiplication by the denominators. An
+equation that is linear in a letter also equals the expression obtained by solving it for this letter.
 
-Assignments are answers that give a value to each of several names, as `p = 2, q = 7`. A name that occurs again begins
-the next assignment: `x = 1, y = 2, x = 2, y = 1` is two. Two assignments are compared name by name; the order of
-several assignments does not count. Compared with values without names, an assignment is the tuple of its values:
-x, y, z, w in this order, other names in the order in which they were written.
+Assignments are answers that give a value to each of several names, such as `p = 2, q = 7`. A repeated name begins the
+next assignment: `x = 1, y = 2, x = 2, y = 1` is two. Two assignments are compared name by name; the order of several
+assignments does not matter. Compared with values without names, an assignment is the tuple of its values: x, y, z, w in
+this order, and other names in the order in which they were written.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _EQUALITY = frozenset(("=", "≈"))
 class Statement(NamedTuple):
     """A chain of names and values, such as `x = 2 = 4/2`.
 
-    labels: the names at its left end; may be empty. values: at least one; several are the same value written in several
-    ways.
+    labels: the names at its left end; may be empty. values: one or more; several are the same value written in
+    different ways.
     """
 
     labels: tuple[Node, ...]
@@ -71,7 +71,7 @@ def _is_function_call(node: Node) -> bool:
 
 
 def statement(node: Node) -> Statement | None:
-    """Return what `x = 5` or `x = y = 2 + 3` states: names and their value; None if no name stands on the left, as in
+    """Return what `x = 5` or `x = y = 2 + 3` states: names and their value; None if there is no name on the left, as in
     `x + y = 5`.
     """
     operands = node.args[0]
@@ -91,7 +91,7 @@ def statement(node: Node) -> Statement | None:
 
 
 def _same_everywhere(values: tuple[Node, ...]) -> bool:
-    """Whether all parts are one expression written in several ways: `(x+1)^2 = x^2 + 2x + 1`."""
+    """Whether all parts are one expression written in different ways: `(x+1)^2 = x^2 + 2x + 1`."""
     if not all(is_scalar(value) for value in values):
         return False
     return all(identical(values[0], value) is True for value in values[1:])
@@ -106,7 +106,7 @@ def difference(node: Node) -> Node | None:
 
 
 def same_equations(reference: Node, answer: Node) -> bool:
-    """Whether left − right of two equations differ by a constant factor only, perhaps once denominators are cleared."""
+    """Whether left − right of two equations differs only by a constant factor, if need be without denominators."""
     left, right = difference(reference), difference(answer)
     # Without unknowns any two differences are proportional: 1 = 2 would equal 3 = 5.
     if left is None or right is None or _unknowns(left) != _unknowns(right) or not _unknowns(left):
@@ -118,7 +118,7 @@ def same_equations(reference: Node, answer: Node) -> bool:
 
 
 def same_union(equations: Sequence[Node], answer: Node) -> bool:
-    """Whether one equation states the union of the solutions of several: `ab = 0` of `a = 0 or b = 0`."""
+    """Whether one equation describes the union of the solutions of several: `ab = 0` of `a = 0 or b = 0`."""
     zeros = [_zero_form(equation) for equation in equations]
     difference_of_answer = _zero_form(answer)
     if difference_of_answer is None or None in zeros:
@@ -174,7 +174,7 @@ def _fraction(node: Node) -> tuple[Node, Node]:
 
 
 def same_when_solved(equation: Node, solved: Statement) -> bool:
-    """Whether `equation`, solved for the name of `solved`, gives its value: `xy = 6` and `y = 6/x`."""
+    """Whether solving `equation` for the name in `solved` yields its value: `xy = 6` and `y = 6/x`."""
     label, value = solved.labels[-1], solved.values[-1]
     zero = difference(equation)
     if zero is None or label.op != "sym" or symbols(zero) != symbols(value) | {label.args[0]}:
@@ -184,12 +184,12 @@ def same_when_solved(equation: Node, solved: Statement) -> bool:
 
 
 def solve_for(equation: Node, expression: Node) -> Node | None:
-    """Solve `equation` for the one of its letters that `expression` does not have.
+    """Solve `equation` for its only letter that does not occur in `expression`.
 
-    None if there is not exactly one, if `expression` has no letters, or if the equation is not linear in that letter.
-    Let d(v) be left side − right side with v in place of the letter. The equation is linear if d(v) is
-    d(0) + (d(1) − d(0)) · v as an identity; a few values would not show it, as |v| equals v at 0, 1 and 2. The
-    solution is −d(0) / (d(1) − d(0)). Where the letter cancels, this divides by 0 and equals nothing.
+    None if there is not exactly one such letter, if `expression` has no letters, or if the equation is not linear in
+    that letter. Let d(v) be left side − right side with v in place of the letter. The equation is linear if d(v) is
+    d(0) + (d(1) − d(0)) · v as an identity; a few values would not show this, since |v| equals v at 0, 1 and 2. The
+    solution is −d(0) / (d(1) − d(0)). If the letter cancels, the result divides by 0 and equals nothing.
     """
     zero = difference(equation)
     if zero is None:
@@ -207,7 +207,7 @@ def solve_for(equation: Node, expression: Node) -> Node | None:
 
 
 def labels_agree(reference: Statement, answer: Statement, rules: GradeRules) -> bool:
-    """Whether the last name of one side is a name of the other side; a side without names agrees with any."""
+    """Whether the last name of one side is a name of the other side; a side without names agrees with every other."""
     if not reference.labels or not answer.labels:
         return True
     agree = names_agree if allows(rules, "labels_dropped") else eq  # if names count, y is not f(x)
@@ -237,7 +237,8 @@ def rename_variables(reference: Statement, answer: Statement, rules: GradeRules)
 def _exchange_names(node: Node, names: tuple[Node, ...], replacements: tuple[Node, ...]) -> Node:
     """Return `node` with each of `names` replaced by the name at its place in `replacements`.
 
-    The names may change places, as x and y: all are replaced by names that nobody writes before these get the new ones.
+    The names may swap, such as x and y, so all are first replaced by names that nobody writes, and then by the new
+    names.
     """
     for index, name in enumerate(names):
         node = substitute(node, name, sym(f"argument {index}"))
@@ -247,8 +248,8 @@ def _exchange_names(node: Node, names: tuple[Node, ...], replacements: tuple[Nod
 
 
 def _arguments(label: Node) -> tuple[Node, ...]:
-    """Return the variables of f(x) or f(x, y); () if the label is no function, or an argument is no letter or occurs
-    twice.
+    """Return the variables of f(x) or f(x, y); () if it is not a function, or an argument is not a letter or is
+    repeated.
     """
     inner = label.args[1] if label.op in ("apply", "mul") and len(label.args) == 2 else None
     parts = inner.args if isinstance(inner, Node) and inner.op in ("list", "tuple") else (inner,)
@@ -259,7 +260,7 @@ def _arguments(label: Node) -> tuple[Node, ...]:
 
 # --- names before values ---
 def names_agree(first: Node, second: Node) -> bool:
-    """Whether two names name the same thing for certain."""
+    """Whether two names certainly refer to the same thing."""
     if first == second:
         return True
     words = _words_of_name(first), _words_of_name(second)
@@ -291,7 +292,7 @@ def _function_and_argument(label: Node) -> tuple[str, Node] | None:
         return None
     name, argument = label.args
     letter = inverse_of(name) or name
-    is_inverse = letter is not name  # f^{-1}(x) is no f(x)
+    is_inverse = letter is not name  # f^{-1}(x) is not f(x)
     if letter.op != "sym" or argument.op not in ("sym", "add", "tuple", "rel", "num"):
         return None
     spelling = str(letter.args[0])
@@ -304,7 +305,7 @@ def _function_and_argument(label: Node) -> tuple[str, Node] | None:
 def inverse_of(name: Node) -> Node | None:
     """Return the f of f⁻¹, where f is f, g, h or a capital letter; None for any other node.
 
-    Another letter is a number: x⁻¹ is 1/x.
+    Any other letter is a number: x⁻¹ is 1/x.
     """
     if name.op != "pow":
         return None
@@ -314,14 +315,14 @@ def inverse_of(name: Node) -> Node | None:
 
 
 def _is_variables(argument: Node) -> bool:
-    """Whether an argument is a small letter, or several. A capital may be an event or a set: P(A) is not P(B)."""
+    """Whether an argument is one or more lower-case letters. A capital may be an event or a set: P(A) is not P(B)."""
     parts = argument.args if argument.op in ("list", "tuple") else (argument,)
     return all(part.op == "sym" and not part.args[0][0].isupper() for part in parts)
 
 
 # --- assignments ---
 Same = Callable[[Node, Node], bool | None]
-"""Function that says whether two values are equal; None if no rule can tell."""
+"""Function that returns whether two values are equal; None if no rule can tell."""
 
 _COORDINATES = "xyzw"
 
@@ -333,7 +334,7 @@ class Assignment(NamedTuple):
     values: tuple[Node, ...]
 
     def in_order(self) -> tuple[Node, ...]:
-        """Return the values in the order of the coordinates x, y, z, w, or as written if a name is no coordinate."""
+        """Return the values in the order of the coordinates x, y, z, w, or as written if a name is not a coordinate."""
         if not all(name.op == "sym" and name.args[0] in _COORDINATES for name in self.names):
             return self.values
         ranked = sorted(range(len(self.names)), key=lambda index: _COORDINATES.index(self.names[index].args[0]))
@@ -343,7 +344,7 @@ class Assignment(NamedTuple):
 def assignments(node: Node, *, spread: bool = False) -> list[Assignment] | None:
     """Return the assignments of an answer, each with the same two or more names; None if the answer is anything else.
 
-    spread: read `m = n = 3` as a value of m and of n; otherwise only n, the last letter, gets the value.
+    spread: read `m = n = 3` as a value of both m and n; otherwise only n, the last letter, gets the value.
     """
     items = node.args if node.op in ("list", "tuple", "cases") else (node,)
     names: list[Node] = []
@@ -375,7 +376,7 @@ def assignments(node: Node, *, spread: bool = False) -> list[Assignment] | None:
 
 def names_several(node: Node) -> bool:
     """Whether an answer gives one value to each of several unknowns: a point, or `x = 7, y = 3`; `x_1 = 7, x_2 = 3`
-    numbers the values of one unknown.
+    does not: it numbers the values of one unknown.
     """
     groups = assignments(node)
     if groups is None:
@@ -396,7 +397,7 @@ def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignmen
             if values is None:
                 return None
             verdicts = [same(mine, theirs) for mine, theirs in zip(assignment.values, values, strict=True)]
-            # An undecided value beside a different one does not leave the pair open.
+            # An undecided value next to a different one does not leave the pair undecided.
             unsure = unsure or (None in verdicts and False not in verdicts)
             if all(verdicts):
                 unpaired.remove(candidate)
@@ -409,7 +410,7 @@ def same_assignments(reference: Sequence[Assignment], answer: Sequence[Assignmen
 def _align(reference: Assignment, answer: Assignment) -> tuple[Node, ...] | None:
     """Return the answer's values in the order of the reference's names; None if the answer has other names.
 
-    Names are compared without case, unless a side has both A and a.
+    Names are compared case-insensitively, unless a side has both A and a.
     """
     reference_names, answer_names = (list(map(_lower_case, side.names)) for side in (reference, answer))
     if len(set(reference_names)) < len(reference_names) or len(set(answer_names)) < len(answer_names):

@@ -2,9 +2,9 @@
 
 The rules that need only the text come first: integers, option letters, equal text, words. Otherwise both texts are read
 into trees, which `structures.same` compares. The result has three values. True: equal. False: both were read and shown
-to differ. None: no rule can tell, for example because a side cannot be read.
+to differ. None: no rule can tell, for example because a side cannot be parsed.
 
-Long: the rules stand in the order in which they are tried.
+Long: the rules are listed in the order in which they are tried.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _INTEGER = re.compile(r"\s*(?P<formula>\$)?\s*(?P<sign>[-+]?)0*(?P<digits>\d{1,4
 _VALUE_UNDER_LETTER = re.compile(
     r"[\s{]*(?:\([A-J]\)|[A-J]\)|[A-J][.、:](?=\s))[\s}~]*(?:\\[ ,;])*(\S.*)|\(?[a-j]\)\s+([-\d.\\$].*)", re.DOTALL
 )
-"""An option letter and the value behind it, as in `(B) 12`. If the other side has no letter, the value is compared."""
+"""An option letter and the value after it, as in `(B) 12`. If the other side has no letter, the value is compared."""
 
-# Form → its name in the step that says that the value is right, but not its form.
+# Form → its name in the step that reports a right value in a wrong form.
 _FORMS: dict[Form, str] = {
     "fraction": "a fraction of two integers",
     "decimal": "a decimal",
@@ -70,7 +70,7 @@ _THOUSANDS_OR_LIST = re.compile(r"\d,\s?\d{3}(?!\d)")
 """A comma that groups the digits of a number or separates two numbers: 1,234."""
 
 _TEXT_IN_BRACKETS = re.compile(r"\\text\s*\{\s*\(([^(){}]{1,60})\}([^(){}]{1,60})\\text\s*\{([^(){}]{0,60})\)\s*\}\Z")
-"""Brackets at the end that words open and close: `\\text{(about }18.9\\text{ cards)}`."""
+"""Brackets at the end whose content begins and ends with words: `\\text{(about }18.9\\text{ cards)}`."""
 
 _REASON = re.compile(r"(?i)(?<!\s)\s*+\((?:since|because|as)\b[^()]*\)\Z")
 """A reason in brackets at the end."""
@@ -84,52 +84,54 @@ _SAID_TWICE = re.compile(
 """A value with another form of it in brackets: `3/5 (or 0.6)`, `14 (2*7)`."""
 
 _REJECTS = re.compile(r"(?i)\b(?:reject|extraneous|discard|invalid|not\s+valid)|舍")
-"""Words by which an answer rejects one of its values."""
+"""Words with which an answer rejects one of its values."""
 
 _ROUGHLY = re.compile(r"[a≈~\\]|roughly")
-"""The beginning of a sign or word of `_SAID_TWICE` that says that the other form is rounded."""
+"""The beginning of a sign or word in `_SAID_TWICE` that marks the other form as rounded."""
 
 _NUMBER_COMMANDS = re.compile(r"\\(?:[dt]?frac|sqrt|pi|cdot|times|,|;|quad)(?![a-z])")
-"""Commands of LaTeX that a value without letters may hold."""
+"""LaTeX commands that a value without letters may contain."""
 
 _LETTER_OR_LAST_DIGIT = re.compile(r"[A-Za-z]|\d\Z")
-"""The end of a text to which a bracket may belong as argument or factor: the f of f(2), the 4 of 14(2)."""
+"""The end of a text to which a bracket may belong as an argument or factor: the f of f(2), the 4 of 14(2)."""
 
 _MULTIPLIES = re.compile(r"(?:[-+*/×÷·]|\\(?:cdot|times|div|pi))\s*\Z|[^\s]\Z")
-"""The end of a value by which what stands in the brackets behind it is its factor or summand, not said again."""
+"""The end of a value that makes the content of the following brackets a factor or summand, not a restatement."""
 _PARTS = re.compile(r"(?s)\(a\).*\(b\)")
 _PART = re.compile(r"\(([a-h])\)")
-"""The names of parts, as in `(a) 3; (b) 8`, and of one part."""
+"""The names of parts, as in `(a) 3; (b) 8`, and the name of one part."""
 _WORKING = re.compile(r"\d\s*(?:[-+*/×÷·]|\\(?:cdot|times|div))\s*\d|%")
 _DECIMAL = re.compile(r"-?\d*\.\d+\s*")
-"""A value in another form: `_WORKING` is its calculation or percentage, `_DECIMAL` that of a fraction."""
+"""A value in another form: `_WORKING` is its calculation or percentage, and `_DECIMAL` the decimal of a fraction."""
 
 _ORDER_COUNTS = re.compile(
     r"\\(?:vec|overrightarrow|mathbf|boldsymbol|bm)(?![a-zA-Z])[\s{]*[A-Za-z]{1,2}[\s}]*\\(?:times|cdot)(?![a-zA-Z])"
     r"|\\nabla\s*\\(?:times|cdot)|(?<![A-Za-z])[A-Z]\s*\^\s*\{?\s*(?:-\s*1|T|\\top)\s*\}?\s*[A-Z](?![a-z])"
 )
-r"""A product of vectors (`\vec a \times \vec b`), or of an inverted or transposed matrix: their order counts."""
+r"""A product of vectors (`\vec a \times \vec b`), or of an inverted or transposed matrix: the order of the factors
+counts.
+"""
 
 _LETTER_AND_TEXT = re.compile(r"\s*(?P<letter>[A-J])(?:\s*[、．:：,，)）]|(?=\s))\s*(?P<text>\S.*)", re.DOTALL)
-"""An option letter with the text of an option behind it."""
+"""An option letter with the text of an option after it."""
 
 _DECIMAL_COMMA = re.compile(
     r"((?:[^,(){}\[\]|]|\\(?:text|mathrm)\{[^{},]*\})*\d),(?:(?<=\b0,)|(?!\d{3}(?!\d)|\d*,))(\d(?:[^,(){}\[\]|]"
     r"|\\(?:text|mathrm)\{[^{},]*\})*)"
 )
-"""A text whose only comma may be a decimal comma, `12,5`: it separates no thousands; the text has no brackets."""
+"""A text whose only comma may be a decimal comma, `12,5`: it is not a thousands separator; the text has no brackets."""
 
 _DIGIT = re.compile(r"-?\d")
 
 _MAX_WORDS = 6
-"""A reference with more words than this is prose. An answer may say the same in other words, so it is never wrong."""
+"""A reference with more words than this is prose. An answer may mean the same in other words, so it is never wrong."""
 
 _MAX_CHINESE_SIGNS = 12
 """A reference with more Chinese characters than this is prose."""
 
 
 def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tuple[str, ...] = ()) -> Comparison:
-    """Compare an extracted answer with a reference: the same value, and the form that the rules ask for, if any.
+    """Compare an extracted answer with a reference: the same value, and the form that the rules require, if any.
 
     choices: the texts of the options of a choice question, A first.
     """
@@ -147,7 +149,7 @@ def equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: tu
 
 
 def near_miss(reference: str, answer: str, kind: str, rules: GradeRules) -> NearMiss | None:
-    """Return how a wrong `answer` misses the reference by little; None if it is no near miss."""
+    """Return how a wrong `answer` narrowly misses the reference; None if it is not a near miss."""
     if rules.form is not None and _equal(reference, answer, kind, replace(rules, form=None), ()).equal:
         return "form"
     # Two plain numbers have no units that could differ, and without a decimal nothing is rounded.
@@ -207,7 +209,7 @@ def _equal(reference: str, answer: str, kind: str, rules: GradeRules, choices: t
     if is_one_of_letters(reference) != is_one_of_letters(answer) and (letters_of(reference) or letters_of(answer)):
         return Comparison(False, "choices")
     signs = without_layout(reference)
-    # `nan` is no value, so that two of these texts are not equal.
+    # `nan` is not a value, so two of these texts are not equal.
     if (
         signs
         and signs in (without_layout(answer), without_layout(stated))
@@ -242,7 +244,7 @@ def _values_of_parts(text: str) -> str | None:
 
 
 def _as_written(reference: str, answer: str) -> Comparison | None:
-    """Compare answers that are no numbers (`written`); None if they are read into trees."""
+    """Compare answers that are not numbers (`written`); None if they must be parsed into trees."""
     if is_date(reference) or is_date(answer):
         return Comparison(same_dates(reference, answer), "date")
     if (times := same_times(reference, answer)) is not None:
@@ -253,7 +255,7 @@ def _as_written(reference: str, answer: str) -> Comparison | None:
 
 
 def _without_remark(answer: str) -> str:
-    r"""Return a value that is said twice as a chain, whose parts must agree: `14 (2*7)` as `14 = 2*7`,
+    r"""Return a value that is stated twice as a chain whose parts must agree: `14 (2*7)` as `14 = 2*7`,
     `2\sqrt3 (\approx 3.46)` as `2\sqrt3 \approx 3.46`; any other answer as it is.
     """
     if "(" not in answer:
@@ -272,26 +274,26 @@ def _without_remark(answer: str) -> str:
         or _LETTER_OR_LAST_DIGIT.search(_NUMBER_COMMANDS.sub("", value))
         or not (_WORKING.search(again) or (("frac" in value or "/" in value) and _DECIMAL.fullmatch(again)))
     ):
-        return answer  # a product, or a function of what stands in the brackets
+        return answer  # a product, or a function of what is in the brackets
     link = r"\approx" if _ROUGHLY.match(sign) else "="
     return f"{value} {link} {again}"
 
 
 def _equal_by_decimal_comma(reference: str, answer: str, rules: GradeRules) -> bool:
-    """Whether two answers are equal if a comma between digits is a decimal comma, as in 12,5 beside 12.5."""
+    """Whether two answers are equal if a comma between digits is a decimal comma, as in 12,5 compared with 12.5."""
     with_point = _with_decimal_point(reference), _with_decimal_point(answer)
     return with_point != (reference, answer) and _compare_trees(*with_point, "expression", rules).equal is True
 
 
 def _with_decimal_point(text: str) -> str:
-    """Return `12.5` of `12,5`; any other text unchanged."""
+    """Return `12.5` for `12,5`; any other text unchanged."""
     match = _DECIMAL_COMMA.fullmatch(text) if "," in text else None
     return text if match is None else f"{match[1]}.{match[2]}"
 
 
 @lru_cache(maxsize=8_192)
 def _read(source: str, list_commas: bool) -> Node | str:
-    """Return the tree of an answer, or the reason why it cannot be read.
+    """Return the tree of an answer, or the reason why it cannot be parsed.
 
     list_commas: a comma separates the parts of a list, never the thousands of a number.
     """
@@ -335,7 +337,7 @@ def _compare_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
 
 
 def _without_repetition(text: str, node: Node) -> Node:
-    """Return the value of `2/5, or 40%`, which says one number twice; any other answer as it is. node: its tree."""
+    """Return the value of `2/5, or 40%`, which states one number twice; any other answer as it is. node: its tree."""
     if node.op == "list" and len(node.args) == 2 and connectives(text) <= {"or", ","} and "or" in text:
         first: Node
         first, second = node.args
@@ -346,10 +348,11 @@ def _without_repetition(text: str, node: Node) -> Node:
 
 
 def _leaves_open(text: str, node: Node, other_text: str, other_node: Node) -> bool:
-    """Whether an answer that joins its values by "or" leaves open what the other one, without "or", states.
+    """Whether an answer that joins its values by "or" leaves open what the other answer, without "or", states.
 
-    That is so beside several coordinates or unknowns (`7 or 3` beside `x = 7, y = 3`) and beside equations joined by
-    "and"; and if a value is an inequation: `x ≥ -1 or x ≠ 2` holds for all x. node, other_node: trees of the texts.
+    This holds if the other answer has several coordinates or unknowns (`7 or 3` against `x = 7, y = 3`) or equations
+    joined by "and", and if a value is an inequation: `x ≥ -1 or x ≠ 2` holds for all x. node, other_node: trees of the
+    texts.
     """
     # A plain search first: few answers have such a word.
     if ("or" not in text and "或" not in text and "∨" not in text) or connectives(text) != {"or"}:
@@ -363,7 +366,7 @@ def _leaves_open(text: str, node: Node, other_text: str, other_node: Node) -> bo
 
 
 def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) -> Comparison | None:
-    """Compare two plain numbers, with the verdict of `_compare_trees`; None for all others.
+    """Compare two plain numbers, with the same verdict as `_compare_trees`; None for any other pair.
 
     Most answers are numbers or words, and trees take ten to fifty times as long.
     """
@@ -372,7 +375,7 @@ def _without_trees(reference: str, answer: str, kind: str, rules: GradeRules) ->
     left, right = plain_number(reference), plain_number(answer)
     if left is None or right is None:
         return None
-    # The names of the rules are those that the trees would give, since they stand in the records.
+    # The rule names are the ones that the trees would give, since they are stored in records.
     if reference.replace("tfrac", "dfrac") == answer.replace("tfrac", "dfrac"):
         return Comparison(True, "text")
     if left.is_fraction and left == right:
@@ -390,7 +393,7 @@ def _integer(match: re.Match[str]) -> int:
 
 
 def is_unread(reference: str) -> bool:
-    """Whether no rule reads any value in a reference that has more than words, such as a solution that ends in
+    """Whether no rule finds a value in a reference that has more than words, such as a solution that ends in
     `#### 18`: a reply that does not repeat its text stays undecided.
     """
     text = numeral_as_digits(without_boxes(reference))
@@ -400,11 +403,11 @@ def is_unread(reference: str) -> bool:
 
 
 def _same_words(reference: str, answer: str, rules: GradeRules) -> Comparison:
-    """Compare two answers in words; with the convention `text_case` off, upper and lower case count.
+    """Compare two answers in words; with the convention `text_case` off, case matters.
 
-    The capitals of a product of letters count: mgh is not MGH. Different words are undecided, for they may say the
-    same. They are wrong only if both stand on a closed list of words that cannot both be right, such as yes and no.
-    对 and 错 are true and false, not 是 and 否: to 小明算错了吗？ they may speak of the calculation. A question
+    The capitals of a product of letters count: mgh is not MGH. Different words are undecided, since they may mean the
+    same. They are wrong only if both are on a closed list of words that cannot both be right, such as yes and no. 对
+    and 错 are true and false, not 是 and 否: as answers to 小明算错了吗？ they may refer to the calculation. A question
     ("yes?") states nothing.
     """
     if answer.rstrip().endswith(("?", "？")):
@@ -419,7 +422,7 @@ def _same_words(reference: str, answer: str, rules: GradeRules) -> Comparison:
 
 
 def _undecided_words(reference: str) -> Comparison:
-    """Return "undecided" for an answer that does not repeat the reference's words, but may say the same in other words.
+    """Return "undecided" for an answer that does not repeat the reference's words but may mean the same in other words.
 
     The rule is "prose" for a long reference, else "words".
     """
@@ -430,7 +433,7 @@ def _undecided_words(reference: str) -> Comparison:
 
 # --- multiple choice ---
 def _value_under_letter(answer: str) -> str | None:
-    """Return the value behind an option letter, the 12 of `(B) 12`; None if there is no letter or no value."""
+    """Return the value after an option letter, the 12 of `(B) 12`; None if there is no letter or no value."""
     plain = without_text_commands(answer).strip()
     match = _VALUE_UNDER_LETTER.fullmatch(plain)
     return match[1] or match[2] if match else None
@@ -455,14 +458,14 @@ def _same_choice(reference: str, answer: str, choices: tuple[str, ...], rules: G
     option = option_of(labeled["text"] if labeled else answer, choices, rules) if choices else None
     if option is None and (letters_of(answer) or is_one_of_letters(answer)):
         return Comparison(False, "choices")  # several letters, where one is right
-    # A letter with the text of another option does not say which of the two was chosen.
+    # A letter with the text of another option does not show which of the two was chosen.
     if option is None or (labeled is not None and option != labeled["letter"]):
         return Comparison(None, "choice")
     return Comparison(option == reference_letter, "choice text")
 
 
 def option_of(answer: str, choices: tuple[str, ...], rules: GradeRules) -> str | None:
-    """Return the letter of the option whose text the answer is, or whose value it has; None if none, or several, fit.
+    """Return the letter of the option whose text or value the answer equals; None if no option or several options fit.
 
     A value counts only if the options are values: 1/4 is the option `\\frac{1}{4}`.
     """

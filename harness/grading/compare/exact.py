@@ -1,11 +1,11 @@
 """The exact value of a tree: a rule for each kind of node, in rational numbers.
 
-A tree may have no rational value here, as √2 and each tree with a letter; `scalars` then tries its other methods. Each
-rule estimates the size of its result before it computes the result.
+A tree may have no rational value here, such as √2 and any tree with a letter; `scalars` then tries its other methods.
+Each rule estimates the size of its result before it computes the result.
 
 At the end, rounded decimals: whether two parts of a chain such as `√2 ≈ 1.414 = 1.41421…` are one value. A decimal
-stands for every value that rounds to the decimal, or begins with its digits: 3.14 and 3.1416 stand for π, 3.15 does
-not. The unit of a decimal is the place of its last digit: 0.01 for 3.14, 100 for 1200, 10³ for 5 · 10³.
+stands for every value that rounds to the decimal, or begins with its digits: 3.14 and 3.1416 match π, 3.15 does not.
+The unit of a decimal is the place value of its last digit: 0.01 for 3.14, 100 for 1200, 10³ for 5 · 10³.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_DEGREE = 1_000
 
 
 class NotExact(ValueError):
-    """The node has no rational value here, or computing it would exceed a bound."""
+    """The node has no rational value here, or computing it would exceed a limit."""
 
 
 class Undefined(NotExact):
@@ -47,12 +47,12 @@ def exact(node: Node) -> Fraction | None:
 
 
 def is_undefined(node: Node) -> bool:
-    """Whether a closed form divides by zero, or the like, so that it has no value."""
+    """Whether a closed form has no value because it divides by zero or does something similar."""
     return isinstance(_cached_value(node), Undefined)
 
 
 def written(value: Fraction) -> str:
-    """Return `value` in decimal digits; a number of more digits than Python writes, by its size and a checksum."""
+    """Return `value` in decimal digits; a number too long for Python to print, as its size and a checksum."""
     bits = max(value.numerator.bit_length(), value.denominator.bit_length())
     if bits <= _MAX_WRITTEN_BITS:
         return str(value)
@@ -61,7 +61,7 @@ def written(value: Fraction) -> str:
 
 @lru_cache(maxsize=_MAX_KNOWN)
 def _cached_value(node: Node) -> Fraction | NotExact:
-    """Return the value of a tree, or the exception that says why it has none.
+    """Return the value of a tree, or the exception that explains why it has none.
 
     Cached, since a comparison, a near miss and a vote need the same values.
     """
@@ -113,7 +113,7 @@ def _div(node: Node, depth: int) -> Fraction:
 
 
 def _pow(node: Node, depth: int) -> Fraction:
-    """Compute a power; the root of a negative number is the real one, as in school: the cube root of -8 is -2."""
+    """Compute a power; the root of a negative number is the real root, as in school: the cube root of -8 is -2."""
     base, exponent = _values(node, depth)
     if not base and exponent <= 0:
         raise Undefined("a power of zero")
@@ -163,7 +163,7 @@ def _base(node: Node, _depth: int) -> Fraction:
 
 
 def digits_in_base(digits: str, base: int) -> Fraction | None:
-    """Return the value of `digits` in `base`; None if the base is not 2 to 36 or has no such digits."""
+    """Return the value of `digits` in `base`; None if the base is not 2 to 36 or a digit is not valid in it."""
     # `int` takes time quadratic in the digits unless the base is a power of 2.
     if not 2 <= base <= 36 or len(digits) > 400:
         return None
@@ -189,7 +189,7 @@ def _fn(node: Node, depth: int) -> Fraction:
 
 
 def _integers(*values: Fraction) -> list[int]:
-    """Return the values as integers. Raises `NotExact` if one of them is no integer."""
+    """Return the values as integers. Raises `NotExact` if one of them is not an integer."""
     if any(value.denominator != 1 for value in values):
         raise NotExact("arguments that are not integers")
     return [value.numerator for value in values]
@@ -203,7 +203,7 @@ def _factorial(value: Fraction) -> int:
 
 
 def _binomial(upper: Fraction, lower: Fraction) -> int:
-    """Return the binomial coefficient C(upper, lower). Raises `NotExact` if it is too large or they are no integers."""
+    """Return the binomial coefficient C(upper, lower). Raises `NotExact` if it is too large or not of integers."""
     n, k = _integers(upper, lower)
     # C(n, k) is below n^min(k, n − k).
     if n < 0 or k < 0 or min(k, n - k) * max(n, 1).bit_length() > MAX_BITS:
@@ -235,7 +235,7 @@ _FUNCTIONS: dict[str, Callable[..., Fraction | int]] = {
 def _sum(node: Node, depth: int) -> Fraction:
     """Compute a sum or product with integer limits, term by term.
 
-    depth: how many levels of the formula stand above this part; too many raise.
+    depth: how many levels of the formula are above this part; too many raise an error.
     """
     name, variable, start, end, body = node.args
     low, high = _integers(_exact(start, depth), _exact(end, depth))
@@ -265,14 +265,14 @@ _RULES: dict[str, Callable[[Node, int], Fraction]] = {
 
 # --- numbers too large to compute ---
 _MOST_BITS = 64
-"""An exponent of which no more is known than that it is large is taken as this power of 2."""
+"""An exponent known only to be large is treated as this power of 2."""
 
 
 def are_apart(left: Node, right: Node) -> bool:
-    """Whether two closed forms, of which one is too large to compute, differ for certain.
+    """Whether two closed forms, one of which is too large to compute, certainly differ.
 
-    What both are built of in the same way is taken off (5^a - 5 beside 5^b - 5); then the rest are two exact values, or
-    one is exact and smaller than the other.
+    Their common structure is removed (5^a - 5 and 5^b - 5); the remaining parts must then be two exact values, or one
+    must be exact and smaller than the other.
     """
     while (parts := _only_difference(left, right)) is not None:
         left, right = parts
@@ -284,7 +284,7 @@ def are_apart(left: Node, right: Node) -> bool:
 
 
 def _only_difference(left: Node, right: Node) -> tuple[Node, Node] | None:
-    """Return the only parts in which two nodes of one kind differ, if nodes with other parts there differ, too."""
+    """Return the only parts in which two nodes of one kind differ, if the nodes differ whenever these parts differ."""
     if left.op != right.op or len(left.args) != len(right.args):
         return None
     places = [n for n, pair in enumerate(zip(left.args, right.args, strict=True)) if pair[0] != pair[1]]
@@ -300,7 +300,7 @@ def _bits_of(value: Fraction) -> int:
 
 
 def _least_bits(node: Node) -> int:
-    """Return a number of bits that a closed form has at least; 0 if none is known."""
+    """Return a lower bound of the number of bits of a closed form; 0 if none is known."""
     if (value := exact(node)) is not None:
         return _bits_of(value) - 1
     if node.op == "pow":
@@ -310,7 +310,7 @@ def _least_bits(node: Node) -> int:
 
 
 def _least_value(node: Node) -> int:
-    """Return an integer that a closed form is not below; 0 if none is known."""
+    """Return an integer lower bound of a closed form; 0 if none is known."""
     value = exact(node)
     return max(int(value), 0) if value is not None else 2 ** min(_least_bits(node), _MOST_BITS) - 1
 
@@ -332,7 +332,7 @@ def is_same_or_rounded(left: Node, right: Node) -> bool | None:
     if equal:
         return True
     if _integer(left) is not None and _integer(right) is not None:
-        return False  # two integers are no roundings of one another, even if one ends in zeros
+        return False  # two integers are not roundings of one another, even if one ends in zeros
     for unit, decimal, value in (
         (_unit(left), left_value, right_value),
         (_unit(right), right_value, left_value),
@@ -343,13 +343,13 @@ def is_same_or_rounded(left: Node, right: Node) -> bool | None:
 
 
 def _integer(node: Node) -> Fraction | None:
-    """Return the value of `node` if it is an integer, exactly; else None."""
+    """Return the value of `node` if it is exactly an integer; otherwise None."""
     value = exact(node)
     return value if value is not None and value.denominator == 1 else None
 
 
 def _stands_for(rounded: Any, value: Any, unit: float) -> bool:
-    """Whether `value` rounds to `rounded` in steps of `unit`, or is cut to it."""
+    """Whether `value` rounds or truncates to `rounded` in steps of `unit`."""
     if getattr(rounded, "imag", 0) or getattr(value, "imag", 0):
         return False
     # The unit is a float and the value is exact: so a little over one half, and below a little under one.
@@ -360,9 +360,9 @@ def _stands_for(rounded: Any, value: Any, unit: float) -> bool:
 
 
 def _unit(node: Node) -> Fraction | None:
-    """Return what 1 in the last digit of a decimal is worth: 0.01 of 1.41; None if `node` is no decimal.
+    """Return what 1 in the last digit of a decimal is worth: 0.01 for 1.41; None if `node` is not a decimal.
 
-    Percentages and multiples by exact factors count, too: 0.001 of 14.1 %.
+    Percentages and multiples by exact factors count, too: 0.001 for 14.1 %.
     """
     if node.op == "neg":
         return _unit(node.args[0])
@@ -384,7 +384,7 @@ def _unit(node: Node) -> Fraction | None:
 
 
 def _is_power_of_ten(number: Fraction) -> bool:
-    """Whether the number is 10 to an integer exponent."""
+    """Whether the number is an integer power of 10."""
     if number <= 0:
         return False
     whole = number if number >= 1 else 1 / number

@@ -4,7 +4,7 @@ The parameter of a family is the letter that a condition calls an integer (`k \i
 is k, n or m in an expression with pi and no other letter. Families linear in their parameter, start + step · k, are the
 same set of values if their steps are equal up to sign and their starts differ by a whole number of steps.
 
-Also antiderivatives and general solutions, whose free constant has any name and value: x² + C is x² + 3 + K.
+Also antiderivatives and general solutions, whose free constant may have any name and value: x² + C is x² + 3 + K.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from harness.grading.compare.rewriting import has_signs
 from harness.grading.compare.scalars import Comparison, same_scalar
 
 _LETTERS = frozenset("knm")
-"""Letters that stand for any integer beside π, without a condition."""
+"""Letters that stand for any integer in an expression with π, without a condition."""
 
 _INTEGER_LETTERS = names("k n m t q j l s")
-"""Letters that stand for any integer in `7k + 3`, beside a residue class or where the other side says so."""
+"""Letters that stand for any integer in `7k + 3`, against a residue class or if the other side says so."""
 
 _INTEGERS = frozenset("ZN")
 """Names of ℤ and ℕ in a tree, without the + or * of ℕ*."""
 
 PARAMETER = sym("any integer")
-"""The letter that both sides get for their parameters."""
+"""The letter that replaces the parameters of both sides."""
 
 _MAX_STEPS_APART = 4
 """Two spellings of a family may begin at most this many steps apart."""
@@ -38,15 +38,15 @@ _MAX_STEPS_APART = 4
 def without_conditions(node: Node) -> tuple[Node, dict[str, str]]:
     """Split an answer from the conditions on its letters: `kπ, k ∈ ℤ` gives (kπ, {"k": "Z"}).
 
-    A condition is an item that only says that a letter is an integer, or the x ∈ ℝ of a function. The second value is
-    the domain of each letter with a condition.
+    A condition is an item that only states that a letter is an integer, or the x ∈ ℝ of a function. The second value
+    maps each letter with a condition to its domain.
     """
     if node.op != "list":
         return node, {}
     conditions = [item for item in node.args if _says_integer(item) or _says_real(item, node.args)]
     items = tuple(item for item in node.args if item not in conditions)
     letters = {letter.name: domain.name for letter, domain in (condition.args for condition in conditions)}
-    # A letter that occurs in no item is no parameter: `m ∈ ℤ` is then part of the answer.
+    # A letter that occurs in no item is not a parameter: `m ∈ ℤ` is then part of the answer.
     if not conditions or not items or not all(letter in symbols(Node("list", items)) for letter in letters):
         return node, {}
     return (items[0] if len(items) == 1 else Node("list", items)), letters
@@ -62,7 +62,7 @@ def _says_real(item: Node, items: tuple[Node, ...]) -> bool:
 
 
 def _says_integer(item: Node) -> bool:
-    """Whether `item` says of a letter that it is an integer."""
+    """Whether `item` states that a letter is an integer."""
     if item.op != "member":
         return False
     letter, domain = item.args
@@ -84,11 +84,11 @@ def parameter_of(node: Node, domains: Mapping[str, str]) -> Node | None:
 
 
 def integer_letter(node: Node, *, beside: Mapping[str, str] | None = None) -> Node | None:
-    """Return the only letter of an expression if it may stand for any integer, the k of 7k + 3; else None.
+    """Return the only letter of an expression if it may stand for any integer, such as k in 7k + 3; otherwise None.
 
-    beside: letter → domain of the other answer's conditions (see `without_conditions`), if the two are compared. Then
-    a letter counts only if that answer states a domain, but not for this letter: n in both answers may be a given
-    number of the question, so that 2n + 1 is not "2n - 1, n ∈ ℤ". Only k counts in both; by custom it is free.
+    beside: letter → domain of the other answer's conditions (see `without_conditions`), if the two are compared. Then a
+    letter counts only if that answer states a domain, but not for this letter: n in both answers may be a number given
+    in the question, so 2n + 1 is not "2n - 1, n ∈ ℤ". Only k counts even if it is in both; by custom it is free.
     """
     letters = symbols(node)
     if not is_scalar(node) or len(letters) != 1 or not letters <= _INTEGER_LETTERS:
@@ -101,7 +101,7 @@ def integer_letter(node: Node, *, beside: Mapping[str, str] | None = None) -> No
 
 
 def _letters_of_values(node: Node) -> frozenset[str]:
-    """Return the letters of an answer without its own name: those of 2kπ in x = 2kπ."""
+    """Return the letters of an answer without its own name: the letters of 2kπ in x = 2kπ."""
     if node.op == "list":
         return frozenset(letter for item in node.args for letter in _letters_of_values(item))
     return symbols(node.args[0][-1] if node.op == "rel" else node)
@@ -137,16 +137,16 @@ _CONSTANT = re.compile(r"[CcKkD](?:_\w+)?")
 """Letters that may be the free constant of an antiderivative."""
 
 _CERTAIN = re.compile(r"C(?:_\w+)?")
-"""The constants that no one takes for a quantity of the question."""
+"""The constants that no one would mistake for a quantity in the question."""
 
 _VARIABLES = names("x y z t u v w s r theta phi")
 
 
 def same_with_constant(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
-    """Compare two expressions in one variable that each add a free constant to it; None for all others.
+    """Compare two expressions in one variable that each add a free constant; None for any other pair.
 
-    Equal if the reference's constant is a capital C: under another name of the constant, or with two capital C, where
-    the rest differs by a real number. Undecided otherwise, for c and k may be quantities of the question.
+    Equal if the reference's constant is a capital C: the constants may have different names, or, if both are a capital
+    C, the rest may differ by a real number. Otherwise undecided, since c and k may be quantities in the question.
     """
     label, value = _labeled(reference)
     answer_label, answer_value = _labeled(answer)
@@ -172,7 +172,7 @@ def _labeled(node: Node) -> tuple[Node | None, Node]:
 
 
 def _constant_of(node: Node) -> Node | None:
-    """Return the letter that is the free constant of an expression in one variable, such as C of x² + C; else None."""
+    """Return the letter that is the free constant of an expression in one variable, such as C in x² + C, or None."""
     terms = node.args if node.op == "add" and is_scalar(node) and not has_signs(node) else ()
     constants = [term for term in terms if term.op == "sym" and _CONSTANT.fullmatch(term.args[0])]
     if len(constants) != 1:

@@ -1,6 +1,6 @@
 """The form that a question asks for: "as a fraction", "in simplest form", "factor completely", 用科学记数法表示.
 
-Values are compared first, and forms only if the card has a rule `form`. The form is a property of the tree, that is of
+Values are compared first, and forms only if the card has a rule `form`. The form is a property of the tree, that is, of
 how the answer is written.
 """
 
@@ -16,14 +16,14 @@ from harness.grading.bounds import MAX_TRIAL_DIVISOR
 from harness.grading.compare.modular import NotModular, Residues
 
 _ADDITIVE = ("add", "pm", "mp")
-"""Kinds of nodes that are a sum."""
+"""Kinds of nodes that represent a sum."""
 
 
 def keeps_form(text: str, answer: Node | str, reference: Node | str, form: Form) -> bool:
-    """Whether an answer, which equals the reference, is written in the form `form`; True if a side cannot be read.
+    """Whether an answer, which equals the reference, is written in the form `form`; True if a side cannot be parsed.
 
-    text: the answer. answer, reference: the trees, or the reasons why they cannot be read. The tree does not keep ÷: a
-    division, 4÷5, is a step to a fraction.
+    text: the answer. answer, reference: the trees, or the reasons why they cannot be parsed. The text is needed because
+    the tree does not record ÷: a division such as 4÷5 is not yet a fraction.
     """
     if isinstance(answer, str) or isinstance(reference, str):
         return True
@@ -74,7 +74,7 @@ def _value_of(node: Node) -> Node:
 
 
 def _has_percent(node: Node) -> bool:
-    """Whether a percentage stands anywhere in `node`."""
+    """Whether `node` contains a percentage."""
     return any(here.op == "pct" for here in walk(node))
 
 
@@ -98,8 +98,8 @@ def _is_fraction(node: Node) -> bool:
 
 
 def _is_scientific(node: Node) -> bool:
-    """Whether `node` is 1.2×10^4: a decimal with one digit before the point, and not 0, times a power of ten that is
-    written as a power. Zeros may end the decimal: 1.20×10^4.
+    """Whether `node` is 1.2×10^4: a decimal with one nonzero digit before the point, times a power of ten written as a
+    power. Zeros may end the decimal: 1.20×10^4.
     """
     node = _without_minus(node)
     if node.op != "mul" or len(node.args) != 2 or node.args[1].op != "pow":
@@ -132,13 +132,13 @@ def _holds_fractions(node: Node) -> bool:
 
 
 def _is_decimal(node: Node) -> bool:
-    """Whether `node` is a number with a point or a percentage."""
+    """Whether `node` is a number with a decimal point or a percentage."""
     return node.op == "pct" or (node.op == "num" and node.args[1] >= 0)
 
 
 def _is_simplest(node: Node) -> bool:
-    """Whether the numbers of this node cannot be simplified further. They can in 6/8, 6:8, √8, 2·3, 1 + 1, 1/√2 and
-    2^3.
+    """Whether the numbers of this node cannot be simplified further. They can be simplified in 6/8, 6:8, √8, 2·3, 1 +
+    1, 1/√2 and 2^3.
     """
     op, args = node
     if op == "ratio":
@@ -164,7 +164,7 @@ def _is_simplest(node: Node) -> bool:
 
 
 def _content(node: Node) -> int:
-    """Return the largest integer that divides all coefficients of a polynomial; 1 for what has none."""
+    """Return the largest integer that divides all coefficients of a polynomial; 1 if it has none."""
     node = _without_minus(node)
     if _is_integer(node):
         return abs(int(node.args[0]))
@@ -179,7 +179,7 @@ def _is_rational(node: Node) -> bool:
 
 
 def _is_squarefree(degree: Node, radicand: Node) -> bool:
-    """Whether no factor below a bound can be taken out of a root; False for a decimal or fractional radicand."""
+    """Whether no factor below a limit can be taken out of a root; False for a decimal or fractional radicand."""
     if not (_is_integer(radicand) and degree.op == "num" and degree.args[0].denominator == 1):
         return radicand.op != "num" and not _is_rational(radicand)
     number = int(radicand.args[0])
@@ -196,7 +196,7 @@ def _same_factors(answer: Node, reference: Node) -> bool:
 
 
 def _factors(node: Node) -> Counter[int]:
-    """Return the residue of each factor with letters → how often the factor occurs, in whatever way it is written."""
+    """Return the residue of each factor with letters → how often the factor occurs, however it is written."""
     count: Counter[int] = Counter()
     for factor, times in _flatten(node, 1):
         if symbols(factor):

@@ -1,9 +1,10 @@
 """Identity of expressions by evaluation in finite fields: fast, and a proof for rational functions.
 
-Every letter, pi and e get a residue that looks random, fixed by the name; i is a root of -1. Let the difference of two
-rational functions be P / Q with integer polynomials, P of degree d, its coefficients at most 2^b together in size. If P
-is not 0, it is not 0 modulo one of any b / 254 + 1 primes of 255 bits, and there its residue is 0 with a probability
-below d / 2²⁵⁴ (Schwartz and Zippel). Bounds of d and b are computed beside the residues.
+Every letter, pi and e get a pseudorandom residue, determined by the name; i is a root of -1. Let the difference of two
+rational functions be P / Q with integer polynomials, where P has degree d and coefficients whose absolute values sum to
+at most 2^b. If P is not 0, then among any b / 254 + 1 primes of 255 bits there is one modulo which P is not 0, and
+there its residue is 0 with a probability below d / 2²⁵⁴ (Schwartz and Zippel). Bounds of d and b are computed along
+with the residues.
 
 A function such as sin u is treated as a new letter, whose residue depends on its name and on the residue of u. Then
 equal residues still prove the identity, but different residues prove nothing; the attribute `opaque` records this case.
@@ -24,10 +25,10 @@ _MAX_DEGREE = 1 << 160
 """Largest bound of a degree; the probability of a false identity is then below 2⁻⁹⁴."""
 
 _MAX_COEFFICIENT_BITS = 20_000
-"""Largest bound of coefficients, in bits; it needs 79 primes."""
+"""Largest bound of coefficients, in bits; it requires 79 primes."""
 
 _MAX_EXPONENT = 1 << 64
-"""Exponents from here on, of either sign, are not computed; a letter stands for the power."""
+"""Powers with exponents of at least this size, of either sign, are not computed; a letter stands for the power."""
 
 _MAX_KNOWN = 256
 """Number of trees whose residues are cached."""
@@ -41,7 +42,7 @@ class NotModular(ValueError):
 
 
 class _Residue(NamedTuple):
-    """The value of an expression modulo a prime, with two bounds that say how many primes a proof needs.
+    """The value of an expression modulo a prime, with two bounds that determine how many primes a proof needs.
 
     degree: bound of the degrees of numerator and denominator together. bits: bound of their coefficients, in bits.
     """
@@ -55,7 +56,7 @@ class _Residue(NamedTuple):
 def _prime(index: int) -> int:
     """Return the prime of 255 bits with this number: always the same one, and of remainder 1 modulo 4.
 
-    Modulo such a prime -1 has a square root, which stands for i.
+    Modulo such a prime, -1 has a square root, which represents i.
     """
     candidate = int.from_bytes(blake2b(f"prime {index}".encode(), digest_size=32).digest(), "big") >> 1
     candidate |= (1 << (PRIME_BITS - 1)) | 1  # of 255 bits, and odd
@@ -71,8 +72,8 @@ _SMALL_PRIMES = prod(n for n in range(3, 1_000, 2) if all(n % divisor for diviso
 
 
 def _is_prime(number: int) -> bool:
-    """Whether `number`, odd and of many digits, is prime, by Fermat's test for thirty bases. The candidates come from a
-    hash, so that none is made to pass.
+    """Whether `number`, odd and of many digits, is prime by Fermat's test with thirty bases. Candidates come from a
+    hash, so none can be crafted to pass.
     """
     return all(pow(base, number - 1, number) == 1 for base in range(2, 32))
 
@@ -80,7 +81,7 @@ def _is_prime(number: int) -> bool:
 @lru_cache(maxsize=128)
 def _root_of_minus_one(prime: int) -> int:
     """Return a square root of -1 modulo the prime, as the residue of i."""
-    # About every second base is no square, and such a base gives a root.
+    # About half of all bases are nonsquares, and a nonsquare yields a root.
     roots = (pow(base, (prime - 1) // 4, prime) for base in range(2, 1_000))
     return next(root for root in roots if root * root % prime == prime - 1)
 
@@ -102,9 +103,9 @@ def identical_in_field(left: Node, right: Node) -> bool | None:
 
 
 def proportional_in_field(left: Node, right: Node) -> bool | None:
-    """Whether left / right is a constant; None if values modulo primes cannot tell.
+    """Whether left / right is constant; None if values modulo primes cannot tell.
 
-    It is constant if left(p) · right(q) = left(q) · right(p) for two points p and q. False also if a side is 0.
+    It is constant if left(p) · right(q) = left(q) · right(p) for two points p and q. Also False if a side is 0.
     """
     try:
         for index in range(MAX_PRIMES):
@@ -138,9 +139,9 @@ def _bits(number: int) -> int:
 class Residues:
     """Calculates expressions modulo a prime, with a fixed residue for each letter.
 
-    index: number of the prime. salt: number of the point, that is of the choice of residues for the letters. opaque: a
-    letter replaced a function such as sin(x), so different residues prove nothing. bits: bound of the coefficients of
-    all expressions that were calculated, in bits.
+    index: number of the prime. salt: number of the point, that is, of the choice of residues for the letters. opaque:
+    whether a letter replaced a function such as sin(x), so different residues prove nothing. bits: bound of the
+    coefficients of all expressions calculated so far, in bits.
     """
 
     def __init__(self, index: int = 0, salt: int = 0) -> None:
@@ -177,8 +178,8 @@ def _cached_residue(node: Node, index: int, salt: int) -> tuple[_Residue, bool] 
 
 
 class _Point:
-    """The evaluation of one tree modulo a prime. index: number of the prime. salt: number of the point. opaque: a
-    letter replaced a function such as sin(x), so different residues prove nothing.
+    """The evaluation of one tree modulo a prime. index: number of the prime. salt: number of the point. opaque: whether
+    a letter replaced a function such as sin(x), so different residues prove nothing.
     """
 
     def __init__(self, index: int, salt: int) -> None:
@@ -189,7 +190,7 @@ class _Point:
     def residue_of(self, node: Node, depth: int) -> _Residue:
         """Return the value of an expression modulo the prime, with the bounds of `_Residue`. Raises `NotModular`.
 
-        depth: how many levels of the formula stand above this part; too many raise.
+        depth: how many levels of the formula are above this part; too many raise an error.
         """
         if depth > 4 * MAX_DEPTH:
             raise NotModular("nested too deeply")
@@ -246,8 +247,8 @@ class _Point:
         )
 
     def _power(self, base: Node, exponent: Node, depth: int) -> _Residue:
-        """Return a power modulo the prime: computed if the exponent is an integer, else a new letter stands for the
-        power.
+        """Return a power modulo the prime: computed if the exponent is an integer; otherwise a new letter stands for
+        the power.
         """
         (size,) = exponent.args if exponent.op == "neg" else (exponent,)
         number = (-size.value if exponent.op == "neg" else size.value) if size.op == "num" else None
@@ -281,7 +282,7 @@ class _Point:
     def _new_letter(self, name: str, arguments: list[_Residue]) -> _Residue:
         """Return the residue of the letter that stands for a function with these arguments.
 
-        Its bounds are the sums of the arguments' bounds: an equal letter proves an equal function only if different
+        Its bounds are the sums of the arguments' bounds: equal letters prove equal functions only if different
         arguments get different residues, which their bounds must ensure.
         """
         return _Residue(
@@ -292,8 +293,8 @@ class _Point:
 
 
 def _digest(*parts: object) -> int:
-    """Return a number of 256 bits that looks random, fixed by `parts`."""
-    # A reply may hold half a surrogate pair from a cut JSON escape, which strict UTF-8 refuses.
+    """Return a pseudorandom number of 256 bits, determined by `parts`."""
+    # A reply may contain half a surrogate pair from a cut JSON escape, which strict UTF-8 rejects.
     text = repr(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=32).digest(), "big")
 

@@ -1,8 +1,9 @@
-"""Comparison by numbers: evaluate two trees at one point, with so many digits that values which agree are equal.
+"""Numeric comparison: evaluate two trees at one point, with so many digits that values which agree are equal.
 
-Fifty equal digits prove nothing: sin x and sin x + 10⁻⁶⁰ share them, as do tanh 500 and 1. So an evaluation notes the
-*span* of its expression, the largest |log₁₀ v| of all numbers v that occur in it, also of those that a function hides
-(tanh 500 is 1 − 2e⁻¹⁰⁰⁰). A term that could be lost has a span of its own size. Two values are decided by
+Fifty equal digits prove nothing: sin x and sin x + 10⁻⁶⁰ share them, and so do tanh 500 and 1. So an evaluation records
+the *span* of its expression, the largest |log₁₀ v| of all numbers v that occur in it, including numbers hidden by a
+function (tanh 500 is 1 − 2e⁻¹⁰⁰⁰). A term that could be lost contributes its own size to the span. Two values are
+decided by
 
     digits ≥ 6 · span + 100                     the precision, raised until these hold; beyond `MAX_DIGITS` undecided
     digits ≥ 2 · span + 1.5 · sum + 100         sum: of |log₁₀ v| of all these numbers
@@ -11,11 +12,11 @@ Fifty equal digits prove nothing: sin x and sin x + 10⁻⁶⁰ share them, as d
     difference > tolerance    different, at any precision
     difference ≤ tolerance    equal, if the digits suffice; else more digits
 
-A difference that is not zero has about the size of a product of a few terms that occur, say (10^−span)² beside 10^span,
-and the tolerance is smaller, 10^−(4 · span + 80). Nested forms differ by higher powers: 1 + ε(1 + ε/2 (1 + …)) of n
-brackets and e^ε by ε^(n+1), tan sin ε and sin tan ε by ε⁷. Each power takes a number of the size of ε in the tree, so
-that the sum of the spans grows with it. For identities of functions, points that no writer of an answer can know make
-it certain. For closed forms this is no proof.
+A nonzero difference is about as large as a product of a few occurring terms, say (10^−span)² next to 10^span, and the
+tolerance is smaller, 10^−(4 · span + 80). Nested forms differ by higher powers: 1 + ε(1 + ε/2 (1 + …)) of n brackets
+and e^ε differ by ε^(n+1), tan sin ε and sin tan ε by ε⁷. Each power requires a number of the size of ε in the tree, so
+the sum of the spans grows with it. For identities of functions, evaluation at points that the author of an answer
+cannot know gives certainty. For closed forms this is not a proof.
 
 Identities (`identical`, `proportional`): whether two expressions with letters are equal, or proportional, for all
 values of their letters. Two methods, in this order. A finite field (`modular`) decides every pair of rational
@@ -24,7 +25,7 @@ evaluated at fixed points that look random: one point at which they differ refut
 three points or more, with as many digits as stated above.
 
 A sum that cancels to nothing within the tolerance is 0. All numbers are kept small before they are computed: a power,
-factorial or exponential whose result would be huge is refused.
+factorial or exponential with a huge result is rejected.
 """
 
 from __future__ import annotations
@@ -40,19 +41,19 @@ from harness.grading.compare.modular import identical_in_field, proportional_in_
 from harness.grading.compare.point import NOISE_DIGITS, NotNumeric, Point, Vanishing, evaluate_at
 
 FIRST_DIGITS = 70
-"""Number of digits of the first evaluation, which tells most different values apart."""
+"""Number of digits of the first evaluation, which distinguishes most different values."""
 
 _SPAN_FACTOR = 6
 _SUM_OF_SPANS_FACTOR = 1.5
 _SPARE_DIGITS = 100
-"""Numbers of the rules above, by which the digits suffice."""
+"""Constants of the rules above for when the digits suffice."""
 
 
 class Evaluation(NamedTuple):
     """Values of several trees at one point, at one precision.
 
-    tolerance: relative difference up to which two values may be one number. sufficient: the digits suffice, so that two
-    values within the tolerance are one number.
+    tolerance: relative difference up to which two values may be one number. sufficient: whether the digits suffice, so
+    that two values within the tolerance are one number.
     """
 
     values: tuple[Any, ...]
@@ -64,7 +65,8 @@ class Evaluation(NamedTuple):
 def evaluations(
     trees: Sequence[Node], point_at: Callable[[int], Point], *, span_factor: int = _SPAN_FACTOR
 ) -> Iterator[Evaluation]:
-    """Calculate the values of all trees with more and more digits, until these suffice to compare; yield each attempt.
+    """Calculate the values of all trees with more and more digits, until the digits suffice for a comparison; yield
+    each attempt.
 
     point_at: takes a number of digits and returns the point at which the trees are evaluated with that precision.
     span_factor: the digits must be at least this multiple of the span, which the top of the module explains. Raises
@@ -91,7 +93,7 @@ def evaluations(
 
 
 def _digits_needed(point: Point, span_factor: int) -> int:
-    """Return how many digits an equality needs, by the spans that `point` has noted."""
+    """Return how many digits an equality needs, given the spans that `point` has recorded."""
     by_sum = 2 * point.span + _SUM_OF_SPANS_FACTOR * point.sum_of_spans
     return ceil(max(span_factor * point.span, by_sum)) + _SPARE_DIGITS
 
@@ -102,7 +104,7 @@ def differ(left: Any, right: Any, tolerance: Any) -> bool:
 
 
 def same_number(left: Node, right: Node) -> bool | None:
-    """Whether two closed forms are the same number; None if that cannot be decided by numbers."""
+    """Whether two closed forms are the same number; None if numbers cannot decide this."""
     budget = [MAX_EVALUATIONS]
     try:
         for evaluation in evaluations((left, right), lambda digits: Point(digits, index=0, budget=budget)):
@@ -134,7 +136,7 @@ def number_of(node: Node, digits: int = 30) -> Any:
 
 
 def real_of(node: Node, digits: int, decimals: int) -> Fraction:
-    """Return a real closed form, computed to `digits` digits, to `decimals` places. Raises `NotNumeric`."""
+    """Return a real closed form rounded to `decimals` places, computed with `digits` digits. Raises `NotNumeric`."""
     number = number_of(node, digits)
     if number.imag != 0:
         raise NotNumeric("a complex number")
@@ -155,7 +157,7 @@ _BRANCHED = names("arcsin arccos arcsec arccsc arccosh arctanh arctan arccot")
 """Inverse functions, whose formulas change from one branch to the next."""
 
 _MIN_POINTS = 3
-"""Number of points at which both expressions must have a value; with fewer nothing is decided."""
+"""Number of points at which both expressions must have a value; with fewer points, nothing is decided."""
 
 _SPANS_OF_A_RATIO = 10
 """A ratio is compared with this multiple of the span in digits (the module's top explains the span). A value needs
@@ -169,8 +171,8 @@ PointAt = Callable[[int], Point]
 def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None:
     """Whether two expressions are equal at all points where both are defined and real; None if no method can decide.
 
-    Expressions that are almost nowhere both real, such as those with i, are compared by their complex values.
-    positive: letters are positive numbers.
+    Expressions that are almost nowhere both real, such as expressions with i, are compared by their complex values.
+    positive: whether the letters are positive numbers.
     """
     proven = identical_in_field(left, right)
     if proven is not None:
@@ -191,13 +193,14 @@ def identical(left: Node, right: Node, *, positive: bool = False) -> bool | None
         # A step is taken at integers: ⌊x⌋ and ⌈x⌉ − 1 differ nowhere else.
         agreed = agreed and _agreement(left, right, _integer_points(), real=True) is not False
     if agreed and _may_break(left, right):
-        # The usual points may all lie on one side of a break: |y + 5| is y + 5 at each of them.
+        # The usual points may all be on one side of a break: |y + 5| is y + 5 at each of them.
         return _agreement(left, right, _points_of_all_sizes(positive), real=True) is not False
     return agreed
 
 
 def proportional(left: Node, right: Node) -> Any | None:
-    """Return the constant ratio left / right, a number, if it is the same for all values of the letters; else None.
+    """Return the constant ratio left / right, a number, if it is the same for all values of the letters; otherwise
+    None.
 
     If the field cannot tell, the ratio must be the same at three points; None for functions with breaks.
     """
@@ -220,19 +223,19 @@ def proportional(left: Node, right: Node) -> Any | None:
             return None
         ratio = value
         n_points += 1
-    # The points may all lie on one side of a break: |y + 5| is y + 5 at each of them.
+    # The points may all be on one side of a break: |y + 5| is y + 5 at each of them.
     if ratio is None or n_points < _MIN_POINTS or _may_break(left, right):
         return None
     return ratio.values[0]
 
 
 def _may_break(*trees: Node) -> bool:
-    """Whether the trees hold a function with steps, corners or branches."""
+    """Whether the trees contain a function with steps, corners or branches."""
     return _has_steps(*trees) or any(_has_branches(node) for tree in trees for node in walk(tree))
 
 
 def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
-    """Return the ratio of two expressions at a point, with as many digits as suffice; None if both are 0 there.
+    """Return the ratio of two expressions at a point, with sufficient digits; None if both are 0 there.
 
     Raises `NotNumeric`: an expression has no value there, or only one of them is 0.
     """
@@ -250,7 +253,7 @@ def _ratio_at(left: Node, right: Node, point_at: PointAt) -> Evaluation | None:
 
 # --- points ---
 def _points(positive: bool) -> Iterator[PointAt]:
-    """Yield the usual points, which share one budget. positive: letters stand for positive numbers only."""
+    """Yield the usual points, which share one budget. positive: whether the letters stand for positive numbers only."""
     budget = [MAX_EVALUATIONS]
     for index in range(IDENTITY_POINTS):
         # The first half stays positive, where roots and logarithms are real.
@@ -283,7 +286,7 @@ def _integer_points() -> Iterator[PointAt]:
 def _point(index: int, budget: list[int], **values: Any) -> PointAt:
     """Return a function that takes a number of digits and returns point number `index` with that precision.
 
-    budget: a list of one number, the evaluations left. values: which values the letters get, as for `Point`.
+    budget: a list of one number, the evaluations left. values: which values the letters take, as in `Point`.
     """
     return lambda digits: Point(digits, index, budget, **values)
 
@@ -305,7 +308,7 @@ def _agreement(left: Node, right: Node, points: Iterator[PointAt], *, real: bool
 def _agree_at(left: Node, right: Node, point_at: PointAt, *, real: bool) -> bool | None:
     """Whether two expressions have the same value at a point; None if one has no value there.
 
-    real: a complex value counts as no value.
+    real: whether a complex value counts as no value.
     """
     try:
         for evaluation in evaluations((left, right), point_at):
@@ -326,8 +329,8 @@ def _agree_at(left: Node, right: Node, point_at: PointAt, *, real: bool) -> bool
 
 # --- kinds of expressions ---
 def _over_integers(left: Node, right: Node) -> bool:
-    """Whether the expressions may be meant for integers only: all letters have names that integers often have, and an
-    operation is simpler at integers.
+    """Whether the expressions may be meant for integers only: all letters have names that are common for integers, and
+    an operation is simpler at integers.
 
     Such operations are functions such as n!, powers such as (-1)^n, and sines and cosines: sin(nπ) is 0.
     """
@@ -343,13 +346,13 @@ def _over_integers(left: Node, right: Node) -> bool:
 
 
 def _has_steps(*trees: Node) -> bool:
-    """Whether the trees hold a function with steps or corners, between which it is constant or linear."""
+    """Whether the trees contain a function with steps or corners, between which it is constant or linear."""
     return any(node.op == "fn" and node.args[0] in _STEPS for tree in trees for node in walk(tree))
 
 
 def _has_branches(node: Node) -> bool:
     """Whether `node` is a root or an inverse function with letters: √(u²) is |u|, so that its formula changes where u
-    is 0. A power with a letter in its exponent is taken for positive numbers only, as is usual.
+    is 0. A power with a letter in its exponent is considered for positive numbers only, as is customary.
     """
     if node.op == "root":
         return bool(symbols(node.args[1]))

@@ -1,7 +1,8 @@
-r"""Numbers that are read without a grammar: `-12`, `3/4`, `\frac{3}{4}`, `0.75`. Most answers and references are such.
+r"""Numbers that are read without the grammar: `-12`, `3/4`, `\frac{3}{4}`, `0.75`. Most answers and references are such
+numbers.
 
-A tree takes fifty times as long. Bounds on the digits keep every value exact and cheap; a longer decimal may stand for
-an endless one.
+A tree takes fifty times as long. Limits on the digits keep every value exact and cheap; a longer decimal may stand for
+a nonterminating one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _NUMBER = re.compile(
 
 
 class PlainNumber(NamedTuple):
-    """The number top / bottom, not reduced; bottom > 0. is_fraction, is_decimal: how it is written, else an integer."""
+    """The number top / bottom, not reduced; bottom > 0. is_fraction, is_decimal: its form, if not an integer."""
 
     top: int
     bottom: int
@@ -29,7 +30,7 @@ class PlainNumber(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def plain_number(text: str) -> PlainNumber | None:
-    """The number that is written as the whole of `text`; None for any other text."""
+    """The number that makes up the whole of `text`; None for any other text."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None

@@ -1,7 +1,7 @@
 """Evaluation of a tree at a point: at fixed values of its letters, with a given number of digits.
 
-The point notes the span of the numbers that occur: how many powers of ten they are from 1. `numeric` explains how the
-span tells the number of digits that a comparison needs.
+The point records the span of the numbers that occur: how many powers of ten they are from 1. `numeric` explains how the
+span determines the number of digits that a comparison needs.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ _MAX_EXPONENTIAL = 50_000
 """Largest size of the argument of an exponential or hyperbolic function."""
 
 _MAX_GAMMA_DIGITS = 400
-"""Largest number of digits for the factorial of a number that is no integer: with more it takes seconds."""
+"""Largest number of digits for the factorial of a non-integer: with more, it takes seconds."""
 
 _LOG10_OF_2 = log10(2)
 _LOG10_OF_E = 0.4342944819
 
 
 class NotNumeric(ValueError):
-    """The node has no number here, or computing it would exceed a bound."""
+    """The node has no value here, or computing it would exceed a limit."""
 
 
 class Vanishing(NotNumeric):
-    """A divisor or the like is 0, perhaps only because the digits are too few."""
+    """A divisor or similar quantity is 0, perhaps only because there are too few digits."""
 
 
 @cache
 def _context(digits: int) -> Any:
-    """Return the mpmath context of a precision, so that the global one never changes."""
+    """Return the mpmath context for a precision, so that the global context never changes."""
     context = mpmath.mp.clone()
     context.dps = digits
     return context
@@ -57,7 +57,7 @@ def _context(digits: int) -> Any:
 class Point:
     """Evaluates trees at one point, with a fixed number of digits.
 
-    index: number of the point; each point gives the variables other values. budget: evaluations left, shared by
+    index: number of the point; each point gives the variables different values. budget: evaluations left, shared by
     several points; an evaluation with more digits costs more. integers, negative, stretch: which values
     the variables take. span, sum_of_spans: largest |log₁₀ v| of a number v that occurred so far, and the sum of all of
     them (see `numeric`).
@@ -86,7 +86,7 @@ class Point:
         self._cost = 1 + (digits // 200) ** 2
 
     def variable(self, name: str) -> Any:
-        """Return the number that a letter stands for here: a pseudo-random one, from 0.3 to 2.3 times `stretch`, which
+        """Return the value of a letter here: a pseudorandom number from 0.3 to 2.3 times `stretch`, which
         the point may make negative or a small integer.
         """
         hashed = crc32(f"{name} {self.index}".encode("utf-8", "surrogatepass"))
@@ -105,7 +105,7 @@ class Point:
         return self.mp.mpf(10) ** min(0, ceil(2 * self.span) - (self.digits - NOISE_DIGITS))
 
     def widen_span(self, value: Any) -> None:
-        """Raise `span` to |log₁₀ value|, if that is larger: then more of the digits may be rounding errors."""
+        """Raise `span` to |log₁₀ value| if that is larger: more of the digits may then be rounding errors."""
         # Exponent and length from mpmath's own tuple: a logarithm of every value would be slow.
         for part in (value._mpf_,) if hasattr(value, "_mpf_") else value._mpc_:
             if part[1]:
@@ -117,8 +117,8 @@ class Point:
         self.sum_of_spans += span
 
     def without_noise(self, value: Any, scale: Any) -> Any:
-        """Return `value` with its real or imaginary part set to 0 if that is only the rounding error of a number as
-        large as `scale`.
+        """Return `value` with its real or imaginary part set to 0 if it is only the rounding error of a number as large
+        as `scale`.
         """
         # The formula of `tolerance`, but at most 10^-NOISE_DIGITS of `scale`: a wide span must not erase a value.
         noise = self.mp.mpf(10) ** min(-NOISE_DIGITS, ceil(2 * self.span) + NOISE_DIGITS - self.digits) * scale
@@ -139,9 +139,9 @@ class Point:
 
     # --- nodes ---
     def value(self, node: Node, depth: int = 0) -> Any:
-        """Return the number that `node` is. Raises `NotNumeric`.
+        """Return the numeric value of `node`. Raises `NotNumeric`.
 
-        depth: how many levels of the formula stand above this part; too many raise.
+        depth: how many levels of the formula are above this part; too many raise an error.
         """
         self.budget[0] -= self._cost
         if self.budget[0] < 0 or depth > 4 * MAX_DEPTH:
@@ -201,7 +201,8 @@ class Point:
         raise NotNumeric(op)
 
     def power(self, base_node: Node, exponent_node: Node, depth: int) -> Any:
-        """Return `base ** exponent`; of a negative base with a fraction of odd denominator as exponent, the real value.
+        """Return `base ** exponent`; for a negative base and a fractional exponent with odd denominator, the real
+        value.
 
         Raises `NotNumeric`: the power is too large. Raises `Vanishing`: a power of zero that is not positive.
         """
@@ -224,7 +225,7 @@ class Point:
         return self.without_noise(value, abs(value))
 
     def root(self, radicand: Any, degree: Any) -> Any:
-        """Return the root of a positive integer degree; of a negative number the real one if the degree is odd."""
+        """Return the root of a positive integer degree; for a negative number, the real root if the degree is odd."""
         mp = self.mp
         if mp.im(degree) or degree != int(degree) or not 0 < degree < 1000:
             raise NotNumeric("an invalid degree of a root")
@@ -236,7 +237,7 @@ class Point:
 
     # --- functions ---
     def function(self, name: str, arguments: tuple[Any, ...], depth: int) -> Any:
-        """Return the value of a function of real or complex numbers; integrals and limits are not worked out.
+        """Return the value of a function of real or complex numbers; integrals and limits are not evaluated.
 
         arguments: trees of the function's arguments.
         """
@@ -289,14 +290,15 @@ class Point:
         # `without_noise` would take an infinity for noise, and return 0.
         if not mp.isfinite(value):
             raise NotNumeric(name)
-        # Near 0, a small value is no rounding error: the argument is small.
+        # Near 0, a small value is not a rounding error: the argument is small.
         may_vanish = name in _WITH_ZEROS and abs(x) > 0.1
         return self.without_noise(value, max(mp.mpf(1), abs(x)) if may_vanish else abs(value))
 
     def real_function(self, name: str, values: list[Any]) -> Any:
-        """Return the value of a function of real numbers; a number that is whole but for rounding counts as whole.
+        """Return the value of a function of real numbers; a number that is an integer up to rounding counts as an
+        integer.
 
-        Raises `NotNumeric` for an unknown function and for values out of its bounds.
+        Raises `NotNumeric` for an unknown function and for values out of range.
         """
         mp = self.mp
         x = values[0]
@@ -349,10 +351,10 @@ _ELEMENTARY = {
 """Functions of one argument, each with its name in mpmath."""
 
 _EXPONENTIAL = frozenset(("exp", "sinh", "cosh", "tanh", "coth", "sech", "csch"))
-"""Functions that hold a power of e with their argument."""
+"""Functions that contain a power of e with their argument."""
 
 _WITH_ZEROS = frozenset(("sin", "cos", "tan", "cot", "arccos", "arccosh", "arcsec"))
-"""Functions that are 0 at other arguments than 0."""
+"""Functions that are 0 at arguments other than 0."""
 
 _BRANCHED = frozenset(("arcsin", "arccos", "arcsec", "arccsc", "arccosh", "arctanh"))
 """Inverse functions with an end or a pole at 1 or -1."""
@@ -364,13 +366,13 @@ def _log2(value: Any) -> float:
 
 
 def evaluate_at(point: Point, node: Node) -> Any:
-    """Return the finite number that `node` is at `point`. Raises `NotNumeric`."""
+    """Return the finite value of `node` at `point`. Raises `NotNumeric`."""
     try:
         value = point.value(node)
     except ZeroDivisionError as error:
         raise Vanishing(str(error)) from error
     except (OverflowError, ValueError, TypeError) as error:
-        # `NotNumeric` is a ValueError too, and has a message of its own.
+        # `NotNumeric` is a ValueError too, but has its own message.
         if isinstance(error, NotNumeric):
             raise
         raise NotNumeric(str(error)) from error

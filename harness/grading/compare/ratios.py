@@ -43,13 +43,13 @@ def same_ratios(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _is_clock(node: Node) -> bool:
-    """Whether a ratio may be a time of day: at most 24 hours, and minutes from 10 to 55 by fives."""
+    """Whether a ratio may be a time of day: at most 24 hours, and minutes from 10 to 55 in steps of five."""
     hours, minutes = (exact(part) for part in node.args)
     return hours in range(25) and minutes in range(10, 60, 5)
 
 
 def _same_parts(left: Sequence[Node], right: Sequence[Node], rules: GradeRules) -> bool:
-    """Whether two lists of parts of one length are equal, pair by pair."""
+    """Whether two equally long lists of parts are equal, pair by pair."""
     return all(same_scalar(mine, theirs, rules).equal for mine, theirs in zip(left, right, strict=True))
 
 
@@ -71,7 +71,7 @@ def same_classes(reference: Node, answer: Node, rules: GradeRules) -> Comparison
 
 
 def _same_class_and_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers of which one is a residue class: the other may be its remainder, or all of its numbers."""
+    """Compare two answers of which one is a residue class: the other may be its remainder or all of its members."""
     if (agreed := _same_class_of_line(reference, answer)) is not None:
         return Comparison(agreed, "modulus")
     residue_class, value = (reference, answer) if reference.op == "congruence" else (answer, reference)
@@ -84,7 +84,7 @@ def _same_class_and_value(reference: Node, answer: Node, rules: GradeRules) -> C
         # x + 7 may be the remainder of the class x (mod 7): with letters nobody can tell.
         undecided = bool(symbols(residue_class.args[0]) or symbols(value))
     else:
-        # A number stands for a class as a remainder only: 15 is no remainder modulo 4.
+        # A number represents a class only as a remainder: 15 is not a remainder modulo 4.
         undecided = _is_no_remainder(value, residue_class.args[1])
     return Comparison(None, "modulus") if undecided else result
 
@@ -101,7 +101,7 @@ def _same_class_of_line(reference: Node, answer: Node) -> bool | None:
     if line.op == "rel" and line.args[1] == ("=",) and line.args[0][0].op == "sym":
         line = line.args[0][1]  # n = 7k + 3
     letter = integer_letter(line)
-    # A letter beside the class itself would be another unknown, not any integer.
+    # A letter next to the class itself would be another unknown, not any integer.
     if letter is None or symbols(residue_class):
         return None
     points = [substitute(line, letter, num(point)) for point in (0, 1, 2)]
@@ -127,7 +127,7 @@ def with_modulus(node: Node) -> Node:
 
 
 def same_base(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers, at least one of them a number with its base: by value, or by digits if one has no base."""
+    """Compare two answers, at least one of them a number in a stated base: by value, or by digits if one lacks it."""
     if reference.op == answer.op == "base":
         left_value, right_value = digits_in_base(*reference.args), digits_in_base(*answer.args)
         if left_value is None or right_value is None:

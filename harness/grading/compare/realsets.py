@@ -1,8 +1,9 @@
 """Sets of real numbers: intervals, inequalities, unions and differences as one sorted list of disjoint intervals.
 
 An inequality in one letter becomes its solution set if it is linear or quadratic in the letter, or the absolute value
-of something linear. Ends are ordered by their exact values, else by 150 decimals; ends with letters cannot be ordered,
-and sets with such ends are only compared as written. Two sets are equal if their lists are equal, end by end.
+of something linear. Endpoints are ordered by their exact values, or otherwise by 150 decimals; endpoints with letters
+cannot be ordered, and sets with such endpoints are only compared as written. Two sets are equal if their lists are
+equal, endpoint by endpoint.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ _ORDERED = frozenset(("<", ">", "<=", ">="))
 """Signs of inequalities."""
 
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!=", "=": "="}
-"""Sign of a relation → its sign where the sides change places."""
+"""Sign of a relation → its sign when the sides are swapped."""
 
 _MINUS_INFINITY = neg(INFINITY)
 _DECIMALS = 150
-"""Number of decimals to which irrational ends of intervals are computed when they are put in order."""
+"""Number of decimals to which irrational endpoints of intervals are computed when they are sorted."""
 
 _MAX_END = 10**30
-"""Irrational ends up to this size are put in order: 300 digits hold their 150 decimals, and 120 for terms that cancel.
+"""Largest size of irrational endpoints that are sorted: 300 digits cover their 150 decimals, and 120 for terms that
+cancel.
 """
 
 
@@ -43,7 +45,7 @@ class RealInterval(NamedTuple):
 
 
 class NotASet(ValueError):
-    """The node is no set of reals that can be written as a list of intervals."""
+    """The node is not a set of reals that can be written as a list of intervals."""
 
 
 def real_set(node: Node) -> list[RealInterval]:
@@ -52,7 +54,7 @@ def real_set(node: Node) -> list[RealInterval]:
 
 
 def same_sets(left: list[RealInterval], right: list[RealInterval], same: Callable[[Node, Node], bool]) -> bool:
-    """Whether two lists of intervals are equal. same: a function that says whether two ends are equal."""
+    """Whether two lists of intervals are equal. same: a function that returns whether two endpoints are equal."""
     return len(left) == len(right) and all(
         left_piece.closed_low == right_piece.closed_low
         and left_piece.closed_high == right_piece.closed_high
@@ -70,7 +72,7 @@ def is_inequality(node: Node) -> bool:
 def _pieces(node: Node, depth: int) -> list[RealInterval]:
     """Return intervals whose union is the set `node`, in any order and perhaps overlapping. Raises `NotASet`.
 
-    depth: how many levels of the formula stand above this part; too many raise.
+    depth: how many levels of the formula are above this part; too many raise an error.
     """
     if depth > 30:
         raise NotASet("nested too deeply")
@@ -115,9 +117,10 @@ _MAX_INTEGERS = 200
 
 
 def _integers_in(pieces: list[RealInterval], numbers: Node) -> list[RealInterval]:
-    """Return the integers in intervals with exact ends, each as a point: {n ∈ ℤ | 1 < n < 5} is 2, 3, 4.
+    """Return the integers in intervals with exact endpoints, each as a point: {n ∈ ℤ | 1 < n < 5} is 2, 3, 4.
 
-    Raises `NotASet`: `numbers` is neither ℤ nor ℕ, 0 is among those of ℕ, an end is not exact, or they are too many.
+    Raises `NotASet`: `numbers` is neither ℤ nor ℕ, 0 is one of the integers for ℕ, an endpoint is not exact, or there
+    are too many.
     """
     found: list[int] = []
     for piece in pieces:
@@ -133,8 +136,8 @@ def _integers_in(pieces: list[RealInterval], numbers: Node) -> list[RealInterval
 
 
 def _subject(condition: Node) -> str:
-    """Return the letter that an inequality bounds, x of 2a < x, or a membership; "" for a set, or if several letters
-    may be meant.
+    """Return the letter that an inequality bounds, x of 2a < x, or a membership; "" for a set, or if it could be any of
+    several letters.
     """
     if condition.op == "member" and condition.args[0].op == "sym":
         return str(condition.args[0].name)
@@ -151,8 +154,8 @@ def _subject(condition: Node) -> str:
 def _conditions(items: tuple[Node, ...], depth: int) -> list[RealInterval]:
     """Return the solutions of a list of conditions on one letter: x < 1, x > 5, x ≠ 7 is (-∞, 1) ∪ (5, 7) ∪ (7, ∞).
 
-    Conditions with < or > are alternatives, so their solutions are united; points of conditions with ≠ are left out.
-    items: the conditions. depth: how many levels of the formula stand above them; too many raise.
+    Conditions with < or > are alternatives, so their solutions are united; the points excluded by ≠ are removed.
+    items: the conditions. depth: how many levels of the formula are above them; too many raise an error.
     """
     holes = [item for item in items if item.op == "rel" and item.args[1] == ("!=",)]
     others = [item for item in items if item not in holes]
@@ -167,7 +170,7 @@ def _conditions(items: tuple[Node, ...], depth: int) -> list[RealInterval]:
 
 
 def letters(condition: Node) -> frozenset[str]:
-    """Return the letters of an inequality, or of several that hold together; none for a set."""
+    """Return the letters of an inequality, or of several that must hold together; none for a set."""
     if condition.op == "inter":
         return frozenset().union(*map(letters, condition.args))
     if condition.op == "member":
@@ -177,7 +180,7 @@ def letters(condition: Node) -> frozenset[str]:
 
 
 def _interval(low: Node, high: Node, closed_low: bool, closed_high: bool) -> RealInterval:
-    """Return the interval between two scalars. Raises `NotASet` for other ends."""
+    """Return the interval between two scalars. Raises `NotASet` for other endpoints."""
     if not (is_scalar(low) and is_scalar(high)):
         raise NotASet("a set of structures")
     return RealInterval(low, high, closed_low, closed_high)
@@ -199,7 +202,7 @@ def _solution(node: Node) -> list[RealInterval]:
             left, right, sign = right, left, _FLIPPED.get(sign, sign)
         if left.op == "sym" and left.args[0] not in symbols(right):
             # The relation is solved for its letter already. Its bound may be irrational or have letters, which
-            # `_polynomial` refuses.
+            # `_polynomial` rejects.
             return _ray(sign, right)
         if left.op == "fn" and left.args[0] == "abs" and not symbols(right):
             return _absolute(left.args[1], sign, right)
@@ -245,7 +248,7 @@ def _absolute(inside: Node, sign: str, bound: Node) -> list[RealInterval]:
 def _polynomial(left: Node, sign: str, right: Node) -> list[RealInterval]:
     """Return the solutions of a relation of degree 1 or 2 in its only letter. Raises `NotASet`.
 
-    sign: the relation's, such as `<`.
+    sign: the sign of the relation, such as `<`.
     """
     at0, at1, at2, at5 = _values(left, right)
     square = (at2 - 2 * at1 + at0) / 2
@@ -283,9 +286,9 @@ def _linear(left: Node, sign: str, right: Node) -> list[RealInterval]:
 def _values(left: Node, right: Node) -> list[Fraction]:
     """Return the values of left − right with 0, 1, 2 and 5 for its only letter.
 
-    The first three determine a line or parabola. By the fourth, at any other number, the caller checks that it is one,
-    although `_degree` has bounded the degree: four values alone would fit many other functions. Raises `NotASet` for
-    other than one letter, for an expression that is no polynomial of degree 2 at most, and for an irrational value.
+    The first three determine a line or parabola. With the fourth value, at any other number, the caller checks that it
+    is one. `_degree` must also bound the degree: four values alone would fit many other functions. Raises `NotASet`
+    unless there is exactly one letter, the expression is a polynomial of degree at most 2, and the values are rational.
     """
     names = symbols(left) | symbols(right)
     if len(names) != 1:
@@ -304,7 +307,7 @@ def _values(left: Node, right: Node) -> list[Fraction]:
 
 
 def _degree(node: Node) -> int:
-    """Return a bound of the degree of a polynomial, by its operations alone. Raises `NotASet` for anything else."""
+    """Return a bound of the degree of a polynomial, from its operations alone. Raises `NotASet` for anything else."""
     op, args = node
     if not symbols(node):
         return 0
@@ -325,7 +328,7 @@ def _degree(node: Node) -> int:
 
 # --- order of the ends ---
 def _sort_key(node: Node) -> Any:
-    """Return the number by which an end of an interval is sorted. Raises `NotASet` for an end with letters, or that is
+    """Return the number by which an endpoint of an interval is sorted. Raises `NotASet` if it has letters or is
     complex.
     """
     if node == INFINITY:
@@ -346,7 +349,8 @@ def _sort_key(node: Node) -> Any:
 def _merge(pieces: list[RealInterval]) -> list[RealInterval]:
     """Sort intervals, drop empty ones, and join those that touch or overlap.
 
-    A single interval is returned unchanged, and so are all if their ends cannot be ordered, as ends with letters.
+    A single interval is returned unchanged, and so are all intervals if their endpoints cannot be ordered, such as
+    endpoints with letters.
     """
     if len(pieces) == 1:
         return pieces
@@ -384,7 +388,7 @@ def _complement(pieces: list[RealInterval]) -> list[RealInterval]:
 
 
 def _intersect(left: list[RealInterval], right: list[RealInterval]) -> list[RealInterval]:
-    """Return the intersection of two unions of intervals. Raises `NotASet` for ends that cannot be ordered."""
+    """Return the intersection of two unions of intervals. Raises `NotASet` if endpoints cannot be ordered."""
     common = []
     for pair in product(left, right):
         # Of two equal ends the open one counts.

@@ -1,5 +1,5 @@
-"""Rewriting of trees before they are compared, so that two ways to write the same answer become one tree; and
-the values that an answer with ± or ∓ stands for, written out.
+"""Rewriting of trees before they are compared, so that two ways to write the same answer become one tree; and expansion
+of the values that an answer with ± or ∓ stands for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _VARIABLE = re.compile(r"[a-ei-z](?:_\w+)?")
 """A letter that may be a factor before a bracket."""
 
 _MAX_ITEMS = 256
-"""A sequence is written out if it has at most this many items, for an answer may write 1, 2, …, 10^9."""
+"""A sequence is written out if it has at most this many items, since an answer may contain 1, 2, …, 10^9."""
 
 
 def without_ellipsis(node: Node) -> Node:
@@ -47,7 +47,7 @@ def without_ellipsis(node: Node) -> Node:
 
 
 def without_degree_signs(node: Node) -> Node:
-    """Return `180° - 2x` as `180 - 2x`: without the degree signs of its terms; those inside functions stay."""
+    """Return `180° - 2x` as `180 - 2x`: without the degree signs of its terms; degree signs inside functions stay."""
     if not any(here.op == "deg" for here in walk(node)):
         return node
     if node.op == "deg":
@@ -58,8 +58,8 @@ def without_degree_signs(node: Node) -> Node:
 
 
 def with_factors(reference: Node, answer: Node) -> tuple[Node, Node] | None:
-    """Return both sides with x(3x) as the product of x and 3x, where the small letter x is a variable on a side and the
-    bracket has a letter; None if that is so nowhere. f, g and h, capitals and Greek letters stay functions.
+    """Return both sides with x(3x) as the product of x and 3x, where the lower-case letter x is a variable on a side
+    and the bracket has a letter; None if there is no such place. f, g and h, capitals and Greek letters stay functions.
     """
     nodes = (*walk(reference), *walk(answer))
     if not any(here.op == "apply" for here in nodes):
@@ -80,7 +80,7 @@ def _with_factors(node: Node, variables: frozenset[Node]) -> Node:
 
 
 def with_imaginary_unit(reference: Node, answer: Node) -> tuple[Node, Node]:
-    """Return both sides with i for the j of engineers, 1 + 2j, if one side has that letter and the other one has i."""
+    """Return both sides with i for the j of engineers, 1 + 2j, if one side has that letter and the other has i."""
     units = [{I, sym("j")} & {*walk(side)} for side in (reference, answer)]
     if {*map(tuple, units)} != {(I,), (sym("j"),)} or not all(map(_is_complex, (reference, answer))):
         return reference, answer
@@ -88,24 +88,25 @@ def with_imaginary_unit(reference: Node, answer: Node) -> tuple[Node, Node]:
 
 
 def _is_complex(node: Node) -> bool:
-    """Whether a sum in the tree has a term without a letter: 1 + 2i, but no vector 3j."""
+    """Whether a sum in the tree has a term without a letter: 1 + 2i, but not a vector 3j."""
     sums = [here for here in walk(node) if here.op == "add"]
     return any(I not in walk(term) and not symbols(term) for here in sums for term in here.args)
 
 
 # --- the signs ± and ∓ ---
 def has_signs(node: Node) -> bool:
-    """Whether ± or ∓ stands in the tree."""
+    """Whether the tree contains ± or ∓."""
     return any(here.op in ("pm", "mp") for here in walk(node))
 
 
 def items_of(node: Node) -> tuple[Node, ...]:
-    """Return the items of a list; of any other node the node itself."""
+    """Return the items of a list; for any other node, the node itself."""
     return node.args if node.op == "list" else (node,)
 
 
 def values_of_signs(node: Node, independent: bool) -> Node | None:
-    """Return all values that `node` with its ± stands for, as a list node; None if there are over `MAX_ALTERNATIVES`.
+    """Return all values that `node` with its ± stands for, as a list node; None if there are more than
+    `MAX_ALTERNATIVES`.
 
     All signs of an item change together: `1 ± 2 ∓ 3` is two values. independent: each ± of a tuple, set or list
     changes by itself, so that (±a, ±b) is four points.
@@ -136,7 +137,7 @@ def values_of_signs(node: Node, independent: bool) -> Node | None:
 
 
 def _with_signs(node: Node, signs: list[int]) -> Node:
-    """Return `node` with its ± and ∓ replaced from left to right by `signs`, each 1 or -1; the list is emptied."""
+    """Return `node` with its ± and ∓ replaced from left to right by `signs`, each 1 or -1; this empties the list."""
     if node.op in ("pm", "mp"):
         is_minus = (signs.pop(0) == -1) == (node.op == "pm")  # ∓ has the other sign
         left, right = _with_signs(node.args[0], signs), _with_signs(node.args[1], signs)

@@ -1,8 +1,9 @@
 """Whether two scalars are equal: numbers or expressions, with their units, percent and degree signs.
 
-First units, percent and degree signs are taken off. `_readings` returns the pairs of plain values that the conventions
-allow: `5 cm` beside `50 mm` is (5, 5) in centimetres, `50%` beside `0.5` is (50, 0.5) or (0.5, 0.5). One equal pair is
-enough. No pair is left if the sides measure different things (metres, kilograms): then they differ.
+First, units, percent signs and degree signs are removed. `_readings` returns the pairs of plain values that the
+conventions allow: `5 cm` and `50 mm` give (5, 5) in centimeters, `50%` and `0.5` give (50, 0.5) and (0.5, 0.5). One
+equal pair is enough. If the sides measure different things (meters, kilograms), there are no pairs, and the sides
+differ.
 
 A pair of values is decided by the first of these methods that can tell; cheap ones come first:
 
@@ -11,10 +12,11 @@ A pair of values is decided by the first of these methods that can tell; cheap o
     field       residues in a finite field (`modular`)              decides rational functions, proves others
     numeric     values with many digits (`numeric`)                 decides nearly all the rest, but no limits
 
-A card's tolerances, or a float printed in full, can turn "different" into "equal". Expressions that use different
-letters are never "different": the letters may be named otherwise (None).
+A card's tolerances, or a float printed in full, can turn "different" into "equal". Expressions with different letters
+are never "different" but undecided (None): the letters may merely have other names.
 
-Long: each sign behind a value has a function that takes it off both sides, and all of them share what a unit is.
+Long: each sign after a value has a function that removes it from both sides, and all of them share the definition of a
+unit.
 """
 
 from __future__ import annotations
@@ -55,19 +57,19 @@ from harness.grading.compare.rewriting import with_factors, with_imaginary_unit,
 _ANGLE = (("radian", 1),)
 _DOLLARS = (("dollar", 1),)
 _NAMELESS = ((("sided", 1),), (("sided", 2),), (("sided", 3),))
-"""Dimensions of "units", "square units" and "cubic units", which name no size."""
+"""Dimensions of "units", "square units" and "cubic units", which specify no size."""
 
 _FEN_OR_MINUTE = re.compile("分(?![米克升贝钱钟])")
-"""The 分 that is 1/100 yuan or a minute; in other words, as 分米, it is a prefix."""
+"""The 分 that means 1/100 yuan or a minute; in words such as 分米 it is a prefix."""
 
 _STERLING = Unit((("sterling", 1),), Fraction(1))
 
 _OMEGA = sym("Omega")
 _MAX_LETTERS = 6
-"""A unit of more letters than this is not looked for in a product of letters."""
+"""A product of letters is not searched for a unit of more letters than this."""
 
 _MAX_SYMBOL_CHARS = 3
-"""An unknown unit of at most this many letters is a symbol, whose capitals count."""
+"""An unknown unit of at most this many letters is a symbol, which is case-sensitive."""
 
 _DECIMALS = 40
 """Decimals of an irrational value that is compared with a rounded one."""
@@ -89,7 +91,7 @@ class Comparison(NamedTuple):
 def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two numbers or expressions, with their units, percent and degree signs.
 
-    If they are not equal as written, letters before brackets are read as factors, and letters behind numbers as units.
+    If they are not equal as written, letters before brackets are read as factors, and letters after numbers as units.
     """
     if reference == answer and not contains_nan(reference):
         return Comparison(True, "identical")
@@ -107,20 +109,20 @@ def same_scalar(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _same_as_written(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two scalars whose letters are variables, and whose units are those set upright or named."""
+    """Compare two scalars whose letters are variables; only upright or spelled-out units count as units."""
     # The result if no reading is left.
     result = Comparison(False if _have_known_units(reference, answer) else None, "units")
     for reference_value, answer_value in _readings(reference, answer, rules):
         result = _same_value(reference_value, answer_value, rules)
         if result.equal is not False:
             break
-    # 0.3% beside 3/10: the sign may be left out if the question asks for percent, which has a larger number as answer.
+    # 0.3% and 3/10: the sign may be left out if the question asks for percent, which has a larger number as answer.
     if result.equal and (reference.op == "pct") != (answer.op == "pct") and result.rule != "tolerance":
         values = [exact(side.args[0] if side.op == "pct" else side) for side in (reference, answer)]
         if values[0] == values[1] and values[0] is not None and abs(values[0]) < 1:
             return Comparison(None, "percent")
     if result.equal and reference.op == "deg" and _is_temperature(answer):
-        return Comparison(None, "units")  # 60° may be an angle, which is no temperature
+        return Comparison(None, "units")  # 60° may be an angle, not a temperature
     if result.equal is False and {("ln", 2), ("log", 2)} <= _functions(reference) ^ _functions(answer):
         return Comparison(None, "logarithm")  # some write log for ln
     if result.equal is False and _has_unexplained_letters(reference, answer):
@@ -134,7 +136,7 @@ def _functions(node: Node) -> set[tuple[str, int]]:
 
 
 def _is_temperature(node: Node) -> bool:
-    """Whether `node` is a number of degrees Celsius or Fahrenheit."""
+    """Whether `node` is a temperature in degrees Celsius or Fahrenheit."""
     unit = unit_of(node.args[1]) if node.op == "quantity" else None
     return unit is not None and unit.offset != 0
 
@@ -160,13 +162,13 @@ def _readings(reference: Node, answer: Node, rules: GradeRules) -> list[tuple[No
     return [(reference, answer)]
 
 
-# --- letters behind a number as its unit ---
+# --- letters after a number as its unit ---
 def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
-    """Compare two sides with the letters behind their numbers as units; None where they stay letters.
+    """Compare two sides with the letters after their numbers as units; None if they stay letters.
 
-    They are a unit if the other side, or another part of theirs, has a unit set upright or named, or Ω: 3700 L beside
-    3700 升, the h of 72 km/h. Without one they are a unit only if that makes the sides equal and the units differ in a
-    prefix, 2 mA and 0.002 A: 5 m may be five times m, and 2d beside 48h may be products of variables.
+    They are a unit if the other side, or another part of their own side, has an upright or spelled-out unit, or Ω: 3700
+    L beside 3700 升, the h of 72 km/h. Otherwise they are a unit only if that makes the sides equal and the units
+    differ in a prefix, such as 2 mA and 0.002 A: 5 m may be five times m, and 2d and 48h may be products of variables.
     """
     named = any(here.op == "quantity" or here == _OMEGA for side in (reference, answer) for here in walk(side))
     results: list[Comparison] = []
@@ -184,22 +186,22 @@ def _same_quantities(reference: Node, answer: Node, rules: GradeRules) -> Compar
 
 
 def _differ_in_prefix(first: Node, second: Node) -> bool:
-    """Whether two quantities have the same unit with two prefixes, such as mA and A, which end in the same letter."""
+    """Whether two quantities have the same unit with two prefixes, such as mA and A; both end in the same letter."""
     return _ratio(first, second) not in (None, 1) and first.args[1][-1] == second.args[1][-1]
 
 
 def _ratio(first: Node, second: Node) -> Fraction | None:
-    """Return the ratio of the units of two quantities; None if a side is none, or they measure different things."""
+    """Return the ratio of the units of two quantities; None if either is not one, or they measure different things."""
     units = [unit_of(side.args[1]) if side.op == "quantity" else None for side in (first, second)]
     mine, theirs = units
     return None if mine is None or theirs is None or mine.dimension != theirs.dimension else mine.factor / theirs.factor
 
 
 def _as_quantities(node: Node) -> list[Node]:
-    """Return what a number, with a unit or with letters behind it, may be: itself, or quantities whose unit the letters
-    are; nothing for any other node.
+    """Return the possible readings of a number followed by a unit or by letters: itself, or quantities with the letters
+    as the unit; nothing for any other node.
 
-    Letters side by side are one symbol or several: 5·k·N·m is 5 kN·m, and 5 of the unknown unit kNm.
+    Adjacent letters are one symbol or several: 5·k·N·m is 5 kN·m, and 5 of the unknown unit kNm.
     """
     if node.op == "quantity" and sym("mu") not in walk(node):  # 5 \mu mol
         return [node]
@@ -215,9 +217,9 @@ def _as_quantities(node: Node) -> list[Node]:
 
 
 def _number_and_letters(node: Node) -> tuple[tuple[Node, ...], str] | None:
-    """Return the number and the letters behind it, 5 and "m/s^2" of 5·m/s^2; None for a node that is no such product.
+    """Return the number and the letters after it, 5 and "m/s^2" for 5·m/s^2; None if the node is not such a product.
 
-    The number is a tuple, which is empty for letters alone.
+    The number is a tuple, which is empty if there are only letters.
     """
     op, args = node
     if op == "sym" or node in (E, I):  # the e of eV, the i of mi
@@ -242,8 +244,8 @@ def _number_and_letters(node: Node) -> tuple[tuple[Node, ...], str] | None:
 def _have_known_units(reference: Node, answer: Node) -> bool:
     """Whether both sides have a known unit, a percent sign or a degree sign.
 
-    Then they measure different things, and are unequal, if no pair of plain values (`_readings`) is left. A side with
-    words that were not understood does not count: they may say what changes the value.
+    In that case, if there is no pair of plain values (`_readings`), they measure different things and are unequal. A
+    side with unrecognized words does not count: the words may change the value.
     """
     return all(
         (node.op in ("pct", "deg") or (node.op == "quantity" and unit_of(node.args[1]) is not None))
@@ -253,10 +255,10 @@ def _have_known_units(reference: Node, answer: Node) -> bool:
 
 
 def _has_unexplained_letters(reference: Node, answer: Node) -> bool:
-    r"""Whether the answer has a letter, or a value of an unknown function such as f, that the reference lacks; or the
-    reference has a value of an unknown function at a number, such as f(2), that the answer lacks.
+    r"""Whether the answer has a letter, or a value of an unknown function such as f, that the reference does not have;
+    or the reference has a value of an unknown function at a number, such as f(2), that the answer does not have.
 
-    Nobody has said what these mean, so a difference of the values proves nothing: \varphi(8) may be 4, XV may be 15,
+    Their meaning is unknown, so a difference between the values proves nothing: \varphi(8) may be 4, XV may be 15,
     and E(X) + E(Y) may be E(X + Y).
     """
     letters = symbols(answer) - symbols(reference) - bound_letters(answer)
@@ -265,8 +267,8 @@ def _has_unexplained_letters(reference: Node, answer: Node) -> bool:
 
 
 def _is_left_in_letters(reference: Node, answer: Node) -> bool:
-    """Whether the answer is an expression in small letters, and the reference a plain number: 5x beside 5. Capitals
-    may be numerals or signs (XV, 10C3), and functions may have any value.
+    """Whether the answer is an expression in lower-case letters and the reference a plain number: 5x and 5. Capitals
+    may be numerals or symbols (XV, 10C3), and functions may have any value.
     """
     is_number = reference.op != "quantity" and not symbols(reference)
     are_small = all(letter.islower() and "…" not in letter for letter in symbols(answer))
@@ -279,15 +281,16 @@ def _function_values(node: Node) -> frozenset[Node]:
 
 
 def _without_unit(quantity: Node, bare: Node, rules: GradeRules, swapped: bool) -> list[tuple[Node, Node]]:
-    """Return pairs (value of the quantity, value of the other side) for a quantity beside a side without a unit.
+    """Return pairs (value of the quantity, value of the other side) for a quantity and a side without a unit.
 
-    The list is empty if the rules let no unit be dropped, or if the words behind the number are part of the answer: "is
-    wrong", but not "apples". bare: may have a degree or percent sign. swapped: the quantity is the answer.
+    The list is empty if the rules do not let units be dropped, or if the words after the number are part of the answer:
+    "is wrong", but not "apples". bare: the side without a unit; may have a degree or percent sign. swapped: whether the
+    quantity is the answer.
     """
     if not allows(rules, "units_dropped"):
         return []
     inner, name = quantity.args
-    measure = unit_of(name)  # None: the name is no known unit
+    measure = unit_of(name)  # None: the name is not a known unit
     if bare.op == "deg" and measure is not None and measure.dimension == _ANGLE:
         return [(inner, Node("div", (Node("mul", (bare.args[0], PI)), num(180))))]
     if bare.op == "deg" and measure is not None and measure.offset:
@@ -334,10 +337,11 @@ def _in_one_unit(reference: Node, answer: Node) -> list[tuple[Node, Node]]:
 
 
 def measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
-    """Return the units of two names, where a name with two meanings gets the one that fits the name beside it.
+    """Return the units of two names, where a name with two meanings gets the meaning that fits the other name.
 
-    "pound" is a currency beside another name of that currency, else a mass. 分 is 1/100 yuan, also in 分/千克, if that
-    gives the dimension of the other side, else a minute. None for a name that is no known unit.
+    "pound" is a currency if the other name is one for that currency, otherwise a mass. 分 is 1/100 yuan, also in
+    分/千克, if that gives the dimension of the other side, otherwise a minute. None for a name that is not a known
+    unit.
     """
     names, units = (name, answer_name), [unit_of(name), unit_of(answer_name)]
     for first, second in ((0, 1), (1, 0)):
@@ -353,19 +357,19 @@ def measures(name: str, answer_name: str) -> tuple[Unit | None, Unit | None]:
 
 
 def _without_percent(signed: Node, bare: Node, rules: GradeRules, _swapped: bool) -> list[tuple[Node, Node]]:
-    """Return pairs as `_without_unit` does: 50% beside a bare value may be read as 50 or as 0.5."""
+    """Return pairs as `_without_unit` does: 50% compared with a bare value may be read as 50 or as 0.5."""
     readings = {"percent_dropped": signed.args[0], "percent_value": _multiply(signed.args[0], Fraction(1, 100))}
     return [(value, bare) for name, value in readings.items() if allows(rules, name)]
 
 
 def _without_degrees(signed: Node, bare: Node, rules: GradeRules, _swapped: bool) -> list[tuple[Node, Node]]:
-    """Return pairs as `_without_unit` does: 30° beside a bare value is read as 30, and also as π/6 if that value has π
-    or an inverse trigonometric function.
+    """Return pairs as `_without_unit` does: 30° compared with a bare value is read as 30, and also as π/6 if that value
+    has π or an inverse trigonometric function.
     """
     if any(here.op == "deg" for here in walk(bare)):
         return [(signed, bare)]  # 180° - 45°
     values = []
-    if allows(rules, "degrees_dropped") and PI not in walk(signed.args[0]):  # π/4 is no angle in degrees
+    if allows(rules, "degrees_dropped") and PI not in walk(signed.args[0]):  # π/4 is not an angle in degrees
         values.append(signed.args[0])
     if allows(rules, "degrees_radians") and any(here == PI or _gives_angle(here) for here in walk(bare)):
         values.append(Node("div", (Node("mul", (signed.args[0], PI)), num(180))))
@@ -378,13 +382,13 @@ def _gives_angle(node: Node) -> bool:
 
 
 def _add(node: Node, offset: Fraction) -> Node:
-    """Return node + offset, as one number if the node is one."""
+    """Return node + offset, as a single number if the node is a number."""
     value = exact(node)
     return Node("add", (node, num(offset))) if value is None else num(value + offset)
 
 
 def _multiply(node: Node, factor: Fraction) -> Node:
-    """Return `factor` · node. A decimal keeps the places that remain (10 · 0.25 = 2.5); the rest is a product."""
+    """Return `factor` · node. A decimal keeps its remaining places (10 · 0.25 = 2.5); otherwise, it is a product."""
     if node.op == "num" and node.args[1] >= 0:  # a literal, with its number of decimal places
         places = node.args[1] + _places_gained(factor)
         if places >= 0:
@@ -395,13 +399,13 @@ def _multiply(node: Node, factor: Fraction) -> Node:
 def _places_gained(factor: Fraction) -> int:
     """Return how many more decimal places a decimal has after multiplication by `factor`: 2 for 1/100, -1 for 10.
 
-    Rounded up for other factors, so that the product is not rounded more than the decimal.
+    The result is rounded up for other factors, so that the product is not rounded more than the decimal.
     """
     return 1 - len(str(floor(factor))) if factor >= 1 else len(str(ceil(1 / factor) - 1))
 
 
 def contains_nan(node: Node) -> bool:
-    """Whether NaN occurs in the tree; such a tree equals nothing, not even itself."""
+    """Whether NaN occurs in the tree; a tree with NaN equals nothing, not even itself."""
     return any(here.op == "const" and here.args[0] == "nan" for here in walk(node))
 
 
@@ -438,14 +442,14 @@ def _same_value(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _compare_numbers(reference: Node, answer: Node, rules: GradeRules) -> bool | None:
-    """Whether two expressions are equal, by numbers; None if that cannot be decided."""
+    """Whether two expressions are equal numerically; None if that cannot be decided."""
     if symbols(reference) or symbols(answer):
         return identical(reference, answer, positive=allows(rules, "positive_variables"))
     return same_number(reference, answer)
 
 
 def _infinity(node: Node) -> int:
-    """Return 1 or -1 for an infinity of this sign; 2 for an expression that holds an infinity or NaN; else 0."""
+    """Return 1 or -1 for an infinity of this sign, 2 for an expression with an infinity or NaN, otherwise 0."""
     if node.op == "const" and node.args[0] == "inf":
         return 1
     if node.op == "neg":
@@ -453,7 +457,7 @@ def _infinity(node: Node) -> int:
         return -inner if inner in (1, -1) else inner
     if any(here.op == "const" and here.args[0] == "nan" for here in walk(node)):
         return 2
-    # The infinite limit of a sum, limit or integral is no infinite value.
+    # The infinite limit of a sum, limit or integral is not an infinite value.
     endless = any(here.op == "fn" and here.args[0] in LEFT_OPEN for here in walk(node))
     return 2 if not endless and INFINITY in walk(node) else 0
 
@@ -461,7 +465,7 @@ def _infinity(node: Node) -> int:
 def _within_tolerance(
     reference: Node, answer: Node, reference_exact: Fraction | None, answer_exact: Fraction | None, rules: GradeRules
 ) -> bool:
-    """Whether the values agree within a tolerance of the card, or one is a float that prints the other in full.
+    """Whether the values agree within a tolerance of the card, or one is the other printed as a full float.
 
     reference_exact, answer_exact: the exact values; None for a value that has none.
     """
@@ -483,7 +487,7 @@ def _within_tolerance(
     if rules.relative_tolerance and distance <= rules.relative_tolerance * abs(left):
         return True
     if rules.round_to_reference:
-        # The reference may be exact and the answer rounded; then the answer's places say to how many digits.
+        # The reference may be exact and the answer rounded; then the answer's places show to how many digits.
         return _rounds_to(reference, right) or (_places(reference) < 0 and _rounds_to(answer, left))
     return False
 
@@ -512,8 +516,8 @@ _CONVERTED = Comparison(None, "rounded", ("the answer equals the reference in an
 
 
 def _rounds_when_converted(reference: Node, answer: Node) -> bool:
-    """Whether two quantities differ by a rounding to three digits, in units whose ratio is no power of ten: mi and km,
-    °C and K.
+    """Whether two quantities differ by a rounding to three digits, in units whose ratio is not a power of ten: mi and
+    km, °C and K.
     """
     ratio = _ratio(reference, answer)
     scales = _is_temperature(reference) != _is_temperature(answer)
@@ -536,8 +540,8 @@ def _may_be_rounded(reference: Node, answer: Node, answer_exact: Fraction | None
 
 
 def _decimal(node: Node, value: Fraction | None) -> Fraction | None:
-    """Return `value`, the exact value of `node`, if it has one, else its value to 30 digits; None if it is not real or
-    cannot be computed.
+    """Return `value`, the exact value of `node`, if it has one, otherwise its value to 30 digits; None if it is not
+    real or cannot be computed.
     """
     try:
         return real_of(node, 30, _DECIMALS) if value is None else value
@@ -546,7 +550,7 @@ def _decimal(node: Node, value: Fraction | None) -> Fraction | None:
 
 
 def _float_printout(reference: Node, answer: Node, left: Fraction, right: Fraction) -> bool:
-    """Whether one side is an endless fraction and the other its float in full, 1/12 and 0.0833333333333333."""
+    """Whether one side is a nonterminating fraction and the other its full float, 1/12 and 0.0833333333333333."""
     for literal, decimal, fraction in ((reference, left, right), (answer, right, left)):
         places, bottom = _places(literal), fraction.denominator
         # A fraction whose denominator divides a power of ten, such as 1/8, has an exact decimal: one near it is wrong.

@@ -10,15 +10,15 @@ trees to a common form (`_prepare`), and applies the first of these rules that f
     12  cases               13  matrices         14  ratios         15  sets of reals
     16  relations           17  tuples and brackets                   else: different
 
-Before all of these, a value with a condition beside it is split, and value and condition are compared. Parts are
-compared by `same` again. A comparison has three values: True, False (shown to differ), None (no rule can
-tell); a structure is equal if all parts are, and different as soon as a part is shown to differ. The order of the rules
-counts: `x = 1, x = 2` is a list of equations (8 before 9), and `(1, 2)` is an interval beside a set (15) but a point
-beside a point (17). Reference and answer cannot be exchanged, for a response may state more than a reference asks for
-(docs/grading.md). A function with a parameter `swapped` takes either order: True says that its first argument comes
-from the answer.
+Before any of these, a value with a condition is split, and the value and the condition are compared. Parts are
+compared by `same` again. A comparison has three values: True, False (shown to differ), None (no rule can tell); a
+structure is equal if all parts are, and different as soon as a part is shown to differ. The order of the rules counts:
+`x = 1, x = 2` is a list of equations (8 before 9), and `(1, 2)` is an interval compared with a set (15) but a point
+compared with a point (17). Reference and answer cannot be swapped, since a response may state more than a reference
+asks for (docs/grading.md). A function with a parameter `swapped` accepts either order: True means that its first
+argument comes from the answer.
 
-Long: structures hold structures, so the rules of all kinds call one another.
+Long: structures contain structures, so the rules for all kinds call one another.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ from harness.grading.compare.rewriting import has_signs, items_of, values_of_sig
 from harness.grading.compare.scalars import Comparison, contains_nan, same_scalar
 
 _UNREAD = Comparison(None, "structure")
-"""The result for two kinds of structures that no rule compares: undecided."""
+"""The result for two kinds of structures that no rule can compare: undecided."""
 
 _UNIT_VECTORS = (I, sym("j"), sym("k"))
 """The letters of unit vectors, as the grammar reads them: i is read as the imaginary unit."""
 
 _WORDS = ("text", "given")
-"""Kinds of nodes that hold words, so that no rule can say how many values they stand for."""
+"""Kinds of nodes that contain words, so that no rule can say how many values they stand for."""
 
 _NOT_POLYNOMIAL = ("text", "given", "fn", "apply", "root", "pm", "mp", "ratio")
-"""Kinds of nodes that no polynomial holds."""
+"""Kinds of nodes that do not occur in polynomials."""
 
 _FLIP = {">": "<", ">=": "<="}
-"""Sign of a relation that is written from its other end → its sign then."""
+"""Sign of a relation → its sign when the relation is reversed."""
 
 _SYMMETRIC = frozenset("∧∨∥⊥≅∼≡≈")
-"""Signs whose sides may change places."""
+"""Signs whose sides may be swapped."""
 
 
 def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
@@ -97,7 +97,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     if "congruence" in (reference.op, answer.op):
         return same_classes(reference, answer, rules)
     if reference.op == answer.op == "rel" and ("≡" in reference.args[1]) != ("≡" in answer.args[1]) and not one_name:
-        return Comparison(None, "label")  # x = 1 beside y ≡ 1 (mod 6)
+        return Comparison(None, "label")  # x = 1 against y ≡ 1 (mod 6)
     if is_equation(reference) or is_equation(answer):
         return _same_statements(reference, answer, rules)
     if "list" in (reference.op, answer.op) and "member" in (reference.op, answer.op):
@@ -109,7 +109,7 @@ def same(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
         if reference.op == answer.op and symbols(reference.args[0]) != symbols(answer.args[0]):
             return Comparison(None, "member")
         if reference.op == answer.op and not (elements := same(reference.args[0], answer.args[0], rules)).equal:
-            return elements  # 8 ∈ S beside 9 ∈ S
+            return elements  # 8 ∈ S against 9 ∈ S
         return same(_member_set(reference), _member_set(answer), rules)
     if "cases" in (reference.op, answer.op):
         return _same_cases(reference, answer, rules)
@@ -147,7 +147,7 @@ def _same_expressions(reference: Node, answer: Node, rules: GradeRules) -> Compa
 
 
 def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare values with conditions beside them: the answer's condition must be the reference's.
+    """Compare values that have conditions: the answer's condition must equal the reference's.
 
     A condition that only the reference states comes from the question, so the answer need not repeat it.
     "Approximately" in the answer is accepted if the reference is rounded.
@@ -158,7 +158,7 @@ def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) 
     if condition is None and defines_only(answer_condition or ""):
         return result
     if result.equal is False and symbols(answer_value):
-        return Comparison(None, "condition")  # the condition may say what the letters are
+        return Comparison(None, "condition")  # the condition may define the letters
     if not result.equal or answer_condition in (None, condition):
         return result
     rounded = answer_condition == "approximately" and any(here.op == "num" and here.args[1] > 0 for here in walk(value))
@@ -166,13 +166,13 @@ def _compare_under_conditions(reference: Node, answer: Node, rules: GradeRules) 
 
 
 def _are_of_other_numbers(reference: Node, answer: Node) -> bool:
-    """Whether one side is a single number and the other holds several; False if a side holds anything but numbers."""
+    """Whether one side is a single number and the other has several; False if a side has anything but numbers."""
     counts = [_count(node) for node in (reference, answer)]
     return None not in counts and 1 in counts and counts[0] != counts[1]
 
 
 def _count(node: Node) -> int | None:
-    """Return how many numbers an answer holds side by side; None if it is no number and no structure of numbers."""
+    """Return how many separate numbers an answer has; None if it is neither a number nor a structure of numbers."""
     if node.op in ("list", "tuple", "set", "bracket", "interval"):
         items = [part for part in node.args if isinstance(part, Node)]
         return len(items) if all(_count(item) == 1 for item in items) else None
@@ -180,15 +180,15 @@ def _count(node: Node) -> int | None:
 
 
 def _prepare(node: Node) -> Node:
-    """Rewrite `node` to the form that the rules know: drop names of points, compute sums of matrices, and so on."""
+    """Rewrite `node` into the form that the rules expect: drop names of points, compute sums of matrices, and so on."""
     return _computed(without_ellipsis(with_modulus(_drop_point_name(node))))
 
 
 def _with_parameters(reference: Node, answer: Node) -> tuple[Node, Node] | None:
-    """Return both sides without their conditions (k ∈ ℤ), and with `PARAMETER` for the letter that is any integer.
+    """Return both sides without their conditions (k ∈ ℤ), and with `PARAMETER` in place of the letter for any integer.
 
-    Where that letter is not known on a side, a residue class and `x = 7k + 2` are returned as their values, and other
-    sides as they are if each has every letter of a condition. None otherwise, and if no side has a condition.
+    If that letter is not known for a side, a residue class and `x = 7k + 2` are returned as their values, and other
+    sides unchanged if each has every letter of a condition. Return None otherwise, and if neither side has a condition.
     """
     (left, left_domains), (right, right_domains) = without_conditions(reference), without_conditions(answer)
     if not (left_domains or right_domains):
@@ -214,7 +214,7 @@ def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Comparison
     if PARAMETER in walk(reference) and PARAMETER in walk(answer):
         letter = answer_letter = PARAMETER
     if letter is None or answer_letter is None or not {PARAMETER, sym("k")} & {letter, answer_letter}:
-        return None  # n and m may be quantities of the question; k beside π is an integer by custom
+        return None  # n and m may be quantities of the question; k next to π is an integer by custom
     left, right = substitute(reference, letter, PARAMETER), substitute(answer, answer_letter, PARAMETER)
     agreed = same_family(left, right, lambda left, right: bool(same_scalar(left, right, rules).equal))
     return Comparison(True, "family") if agreed else None
@@ -224,8 +224,8 @@ def _same_family(reference: Node, answer: Node, rules: GradeRules) -> Comparison
 def _compare_sign_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare answers with ± by the lists of their values.
 
-    `(±a, ±b)` may be four points, or two with equal signs. Both answers are read in one of these ways, then in the
-    other; they are equal if they are in one of them. Undecided if the values are too many.
+    `(±a, ±b)` may be four points, or two points with equal signs. Both answers are read first one way, then the other;
+    they are equal if either reading makes them equal. Undecided if there are too many values.
     """
     for independent in (True, False):
         left, right = values_of_signs(reference, independent), values_of_signs(answer, independent)
@@ -276,9 +276,10 @@ def _same_lists(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _is_no_list_of_values(reference: Node, items: Sequence[Node]) -> bool:
-    """Whether parts of an answer are no values, although the reference consists of values.
+    """Whether some parts of an answer are not values, although the reference consists of values.
 
-    They are conditions or steps, such as `|x| = 3, x < 0` beside -3, or have letters where the reference has none.
+    They are conditions or steps, such as `|x| = 3, x < 0` compared with -3, or have letters although the reference has
+    none.
     """
     if _is_set_like(reference) or any(part.op == "rel" for part in walk(reference)):
         return False
@@ -297,9 +298,9 @@ def _value_of(item: Node) -> Node:
 def _compare_list_with_structure(
     listed: Node, counterpart: Node, rules: GradeRules, swapped: bool
 ) -> Comparison | None:
-    """Compare a list with a structure that is no list; None if no rule applies.
+    """Compare a list with a structure that is not a list; None if no rule applies.
 
-    swapped: the list is the answer's.
+    swapped: whether the list is the answer.
     """
     if counterpart.op == "union" and (
         swapped or any(item.op == "interval" or INFINITY in walk(item) for item in listed.args)
@@ -316,15 +317,15 @@ def _compare_list_with_structure(
         return Comparison(None, "list") if len(counterpart.args) == 2 and result.equal else result
     if counterpart.op == "tuple" and allows(rules, "list_as_tuple"):
         if _values_of_one_name(listed):
-            return Comparison(False, "tuple")  # `x = 1 or x = 2` is no point
+            return Comparison(False, "tuple")  # `x = 1 or x = 2` is not a point
         return _in_order(listed.args, counterpart.args, rules, "tuple")
     if swapped and counterpart.op == "rel" and not is_equation(counterpart) and _has_no_letter(counterpart):
-        return Comparison(None, "ordering")  # 3.5, 3.05 beside 3.5 > 3.05
+        return Comparison(None, "ordering")  # 3.5, 3.05 against 3.5 > 3.05
     return None
 
 
 def _values_of_one_name(listed: Node) -> bool:
-    """Whether each item of a list gives a value to the same name: `x = 1, x = 2`."""
+    """Whether every item of a list gives a value to the same name: `x = 1, x = 2`."""
     statements = [statement(item) if is_equation(item) else None for item in listed.args]
     names = {parts.labels[-1] if parts is not None and parts.labels else None for parts in statements}
     return len(statements) > 1 and len(names) == 1 and None not in names
@@ -333,7 +334,7 @@ def _values_of_one_name(listed: Node) -> bool:
 def _same_named(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
     """Compare two answers of which at least one gives values to names (`x = 1, y = 2`); None if neither does."""
     reference_names, answer_names = assignments(reference), assignments(answer)
-    # Only beside a list, a tuple or other named values is m = n = 3 read as two values (`spread`).
+    # m = n = 3 is read as two values (`spread`) only against a list, a tuple or other named values.
     if reference_names is None and answer_names is None and not {reference.op, answer.op} & {"list", "tuple"}:
         return None
     reference_names = reference_names or assignments(reference, spread=True)
@@ -359,9 +360,9 @@ def _compare_names_with_values(
 ) -> Comparison:
     """Compare assignments (`x = 1, y = 2`) with values that have no names.
 
-    named: an assignment for each solution; several are compared as a list of tuples. bare: the values without names.
-    swapped: `named` is the answer and `bare` the reference, whose list or set has no order; else `bare` is the answer,
-    and its values must stand in the order of the names. Undecided where a value could belong to several names.
+    named: one assignment per solution; several are compared as a list of tuples. bare: the values without names.
+    swapped: whether `named` is the answer and `bare` the reference, whose list or set has no order; otherwise `bare` is
+    the answer, and its values must be in the order of the names. Undecided if a value could belong to several names.
     """
     tuples = [Node("tuple", assignment.in_order()) for assignment in named]
     if len(tuples) > 1:
@@ -381,7 +382,7 @@ def _compare_names_with_values(
     elif bare.op in ("list", "tuple", "set"):
         entries = bare.args
     if entries is None:
-        # x = 70, y = 110 beside 70: which of the two was asked for is not read.
+        # x = 70, y = 110 against 70: it is not known which of the two was asked for.
         holds = swapped and any(same(bare, value, rules).equal is not False for value in values)
         return Comparison(False if _count(bare) == 1 and not holds else None, "names")
     if swapped:
@@ -404,7 +405,7 @@ def _in_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: Gr
 
 
 def _verdict_on_sizes(left_items: Sequence[Node], right_items: Sequence[Node]) -> bool | None:
-    """Return the verdict on structures of different sizes: False, or None if a side holds words, which may be several
+    """Return the verdict on structures of different sizes: False, or None if a side has words, which may be several
     values.
     """
     unread = any(here.op in _WORDS for item in (*left_items, *right_items) for here in walk(item))
@@ -414,8 +415,8 @@ def _verdict_on_sizes(left_items: Sequence[Node], right_items: Sequence[Node]) -
 def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules: GradeRules, rule: str) -> Comparison:
     """Compare two lists of parts that may be paired in any order. rule: the name to record.
 
-    Each part takes its first equal partner. If a part has none, the lists differ, or are undecided if a pair that was
-    tried is undecided.
+    Each part is paired with its first equal partner. If a part has none, the lists differ, or are undecided if a pair
+    that was tried is undecided.
     """
     if len(left_items) != len(right_items):
         return Comparison(_verdict_on_sizes(left_items, right_items), rule)
@@ -435,14 +436,14 @@ def _in_any_order(left_items: Sequence[Node], right_items: Sequence[Node], rules
 
 
 def _same_part(left: Node, right: Node, rules: GradeRules) -> Comparison:
-    """Compare two parts of answers, as `same` does, but a set equals no single value: in a list {5} is not 5."""
+    """Compare two parts of answers, as `same` does, but a set equals no single value: in a list, {5} is not 5."""
     if (left.op == "set") != (right.op == "set"):
         return Comparison(_verdict_on_sizes((left,), (right,)), "set")
     return same(left, right, rules)
 
 
 def _without_repeats(items: Sequence[Node]) -> list[Node]:
-    """Return `items` without those whose exact value, or tree, occurs before."""
+    """Return `items` without any whose exact value or tree occurred before."""
     distinct: list[Node] = []
     values: list[object] = []
     for item in items:
@@ -470,7 +471,7 @@ def _same_alternatives(reference: Node, answer: Node, rules: GradeRules) -> Comp
 
 
 def _names_fewer(reference: Statement, answer: Statement) -> bool:
-    """Whether the reference gives one value to several letters, the answer only to some of them: m = n = 3, m = 3."""
+    """Whether the reference gives one value to several letters, the answer only to some: m = n = 3, m = 3."""
     letters = {label.args[0] for label in reference.labels if label.op == "sym"}
     named = {label.args[0] for label in answer.labels if label.op == "sym"}
     return len(letters) == len(reference.labels) > 1 and bool(named) and named < letters
@@ -479,7 +480,7 @@ def _names_fewer(reference: Statement, answer: Statement) -> bool:
 def _same_statements(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two answers, at least one of them an equation: with its name dropped, as a curve, or solved."""
     if {reference.op, answer.op} & {"list", "set"} and (_names_nothing(reference) or _names_nothing(answer)):
-        return Comparison(None, "equation")  # |x| = 3 beside -3, 3 may repeat the question
+        return Comparison(None, "equation")  # |x| = 3 against -3, 3 may repeat the question
     if reference.op == "list" or answer.op == "list":
         return _same_lists(reference, answer, rules)
     reference_parts = statement(reference) if is_equation(reference) else None
@@ -515,13 +516,13 @@ def _contradicts_itself(equation: Node) -> bool:
 def _same_two_equations(
     reference: Node, reference_parts: Statement | None, answer: Node, answer_parts: Statement | None, rules: GradeRules
 ) -> Comparison:
-    """Compare two equations: the values that they give to one name, then the curves that they state.
+    """Compare two equations: the values that they give to one name, then the curves that they define.
 
     reference_parts, answer_parts: their names and values; None for an equation that names nothing.
     """
     is_solved = reference_parts is not None and not symbols(reference_parts.values[-1])
     if is_solved and answer_parts is None and same_equations(reference, answer):
-        return Comparison(None, "unsolved")  # 3x = 9 beside x = 3
+        return Comparison(None, "unsolved")  # 3x = 9 against x = 3
     if reference_parts is not None and answer_parts is not None:
         if _names_fewer(reference_parts, answer_parts):
             return Comparison(None, "names")
@@ -546,14 +547,14 @@ def _names_nothing(node: Node) -> bool:
 
 
 def _has_words(node: Node) -> bool:
-    """Whether words stand in the tree, which may say that what follows is a condition: `2 unless n = 2`."""
+    """Whether the tree has words, which may mean that what follows is a condition: `2 unless n = 2`."""
     return any(here.op in (*_WORDS, "quantity") for here in walk(node))
 
 
 def _verdict_on_curves(reference: Node, answer: Node) -> bool | None:
-    """Return the verdict on two equations that are no multiples of one another: False, or None if no rule can tell.
+    """Return the verdict on two equations that are not multiples of one another: False, or None if no rule can tell.
 
-    No rule can tell if a side has words, a function, a root, ±, or a letter that the other side lacks.
+    No rule can tell if a side has words, a function, a root, ±, or a letter that the other side does not have.
     """
     if symbols(reference) != symbols(answer):
         return None
@@ -561,12 +562,12 @@ def _verdict_on_curves(reference: Node, answer: Node) -> bool | None:
 
 
 def _has_no_letter(node: Node) -> bool:
-    """Whether no letter and no unknown function stands in the tree."""
+    """Whether the tree has no letter and no unknown function."""
     return not any(here.op in ("sym", "apply") for here in walk(node))
 
 
 def _compare_solved(equation: Node, expression: Node, rules: GradeRules) -> Comparison:
-    """Compare an expression with what `equation` gives for the letter that the expression lacks; else undecided."""
+    """Compare an expression with `equation` solved for a letter not in the expression; otherwise undecided."""
     if allows(rules, "equations_solved") and is_scalar(expression):
         solution = solve_for(equation, expression)
         if solution is not None:
@@ -587,7 +588,7 @@ def _compare_chains(reference: Statement, answer: Statement, rules: GradeRules) 
     if result.equal or any(same(left, right, rules).equal for left, right in pairs):
         verdict = _all_true((_is_consistent(reference), _is_consistent(answer)))
         if verdict and not result.equal and reference.values[-1].op == answer.values[-1].op == "quantity":
-            verdict = None  # 6 * 2 = 12 cm beside 12 m
+            verdict = None  # 6 * 2 = 12 cm against 12 m
         return result if result.equal is verdict else Comparison(verdict, "chain")
     return result
 
@@ -598,7 +599,7 @@ def _is_consistent(chain: Statement) -> bool | None:
 
 
 def _is_same_part(left: Node, right: Node) -> bool | None:
-    """Whether two parts of a chain are one value. A number beside a quantity is taken in its unit: 6 * 2 = 12 cm."""
+    """Whether two parts of a chain are one value. A bare number gets the unit of the other part: 6 * 2 = 12 cm."""
     if (left.op == "quantity") != (right.op == "quantity"):
         left, right = (part.args[0] if part.op == "quantity" else part for part in (left, right))
     quotients = [
@@ -608,7 +609,7 @@ def _is_same_part(left: Node, right: Node) -> bool | None:
 
 
 def _all_true(verdicts: Sequence[bool | None]) -> bool | None:
-    """Return False if any verdict is False, else None if any is undecided, else True."""
+    """Return False if any verdict is False, otherwise None if any is undecided, otherwise True."""
     if False in verdicts:
         return False
     return None if None in verdicts else True
@@ -656,13 +657,13 @@ def _same_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _compare_set_with_number(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare a number with a set that may hold it alone: [2, 2] and 2."""
+    """Compare a number with a set that may contain only it: [2, 2] and 2."""
     node, scalar = (answer, reference) if is_scalar(reference) else (reference, answer)
     try:
         pieces = real_set(node)
     except NotASet:
         return Comparison(None, "set")
-    # Both ends must be one closed value: (2, 2) is empty, and [2, 3] is no number.
+    # Both ends must be one closed value: (2, 2) is empty, and [2, 3] is not a number.
     single = len(pieces) == 1 and same_scalar(pieces[0].low, pieces[0].high, rules).equal
     if symbols(scalar) or not (single and pieces[0].closed_low and pieces[0].closed_high):
         return Comparison(None if symbols(scalar) else False, "set")
@@ -671,7 +672,7 @@ def _compare_set_with_number(reference: Node, answer: Node, rules: GradeRules) -
 
 
 def _compare_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Comparison | None:
-    """Compare two answers as sets of real numbers; None if a side cannot be read as such a set."""
+    """Compare two answers as sets of real numbers; None if a side cannot be read as one."""
     try:
         left, right = real_set(reference), real_set(answer)
     except NotASet:
@@ -685,8 +686,8 @@ def _compare_real_sets(reference: Node, answer: Node, rules: GradeRules) -> Comp
 def _same_relations(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
     """Compare two relations as they are written: equal, or undecided.
 
-    They are equal if one is the other read from its right end (1 < x is x > 1), or if their sign has no direction and
-    their sides are the same in any order.
+    They are equal if one is the reverse of the other (1 < x is x > 1), or if their sign has no direction and their
+    sides are the same in any order.
     """
     left, right = _orient(reference), _orient(answer)
     (left_operands, signs), (right_operands, right_signs) = left.args, right.args
@@ -708,7 +709,7 @@ def _orient(node: Node) -> Node:
 
 # --- matrices, vectors and cases ---
 def _same_matrices(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
-    """Compare two answers, at least one of them a matrix; a single row or column may be a tuple."""
+    """Compare two answers, at least one of them a matrix; one with a single row or column may equal a tuple."""
     if reference.op == answer.op == "matrix":
         if len(reference.args) != len(answer.args) or len(reference.args[0]) != len(answer.args[0]):
             return Comparison(False, "matrix")
@@ -738,15 +739,15 @@ def _computed(node: Node) -> Node:
 
 
 def _by_unit_vectors(node: Node, counterpart: Node) -> Node:
-    """Return `node`, one side of `(3, 4)` beside `3i + 4j`, as a sum of unit vectors in which i is a letter.
+    """Return `node`, a side of `(3, 4)` against `3i + 4j`, as a sum of unit vectors in which i is a letter.
 
-    So the vector becomes a sum, and the sum has the letter i in place of the imaginary unit. Any other node is returned
-    unchanged. counterpart: the other side.
+    The vector thus becomes a sum, and the sum has the letter i in place of the imaginary unit. Any other node is
+    returned unchanged. counterpart: the other side.
     """
     vector, total = (counterpart, node) if is_scalar(node) else (node, counterpart)
     entries = _vector(vector) if vector.op == "matrix" else vector.args if vector.op in ("tuple", "bracket") else ()
     terms = total.args if total.op == "add" and is_scalar(total) else ()
-    units = [[here for here in walk(term) if here in _UNIT_VECTORS] for term in terms]  # those of each term
+    units = [[here for here in walk(term) if here in _UNIT_VECTORS] for term in terms]  # the unit vectors of each term
     # One unit in each term: 1 + 2i is a complex number, i alone too, and i² + j² is none of vectors.
     is_sum = all(len(of_term) == 1 for of_term in units) and I in walk(total) and len({unit for (unit,) in units}) > 1
     n_units = 3 if [sym("k")] in units else 2
@@ -758,7 +759,7 @@ def _by_unit_vectors(node: Node, counterpart: Node) -> Node:
 
 
 def _may_be_vector(node: Node) -> bool:
-    """Whether an i stands in an expression and every term has a unit vector's letter: 3i, or a number."""
+    """Whether an expression contains i, and every term has a unit vector's letter (3i) or is a number."""
     terms = node.args if node.op == "add" else (node,)
     return is_scalar(node) and I in walk(node) and all(set(_UNIT_VECTORS) & set(walk(term)) for term in terms)
 
@@ -771,7 +772,7 @@ def _same_cases(reference: Node, answer: Node, rules: GradeRules) -> Comparison:
 
 
 def _vector(matrix: Node) -> list[Node] | None:
-    """Return the entries of a matrix with a single row or column, else None."""
+    """Return the entries of a matrix with a single row or column; otherwise None."""
     if len(matrix.args) == 1:
         return list(matrix.args[0])
     if len(matrix.args[0]) == 1:

@@ -1,4 +1,4 @@
-r"""Answers that are compared as they are written, since they are no numbers: dates, times of day, chemical formulas,
+r"""Answers that are compared as written, since they are not numbers: dates, times of day, chemical formulas,
 sequences of brackets.
 """
 
@@ -18,7 +18,7 @@ _FORMULA = re.compile(r"(?:[A-Z][a-z]?\d*|\([A-Za-z\d]+\)\d*){1,20}(?:\^?\d*[+-]
 """A chemical formula without layout: CO2, Fe^3+."""
 
 _COUNTED = re.compile(r"\d|[+-]\Z")
-"""A number of atoms or a charge, which makes letters a formula."""
+"""A number of atoms or a charge, which turns letters into a formula."""
 
 _LAYOUT = re.compile(r"\\ce(?![A-Za-z])|[\s{}_]")
 _SIGNS = re.compile(r"[\s!-/:-@\[\]^_`{|}~]+")
@@ -26,7 +26,7 @@ _SIGNS = re.compile(r"[\s!-/:-@\[\]^_`{|}~]+")
 
 
 def same_dates(reference: str, answer: str) -> bool | None:
-    """Compare dates in digits, 2024-05-01, which are no differences or quotients; None if a side is none."""
+    """Compare dates in digits, 2024-05-01, which are not differences or quotients; None if a side is not a date."""
     dates = [_DATE.fullmatch(text) for text in (reference, answer)]
     numbers = [[int(number) for number in re.findall(r"\d+", date[0])] for date in dates if date is not None]
     return numbers[0] == numbers[1] if len(numbers) == 2 else None
@@ -38,9 +38,9 @@ def is_date(text: str) -> bool:
 
 
 def same_times(reference: str, answer: str) -> bool | None:
-    """Compare times of day of which one is before or after noon: 3:30 p.m. and 15:30 are equal.
+    """Compare times of day, at least one of them marked a.m. or p.m.: 3:30 p.m. and 15:30 are equal.
 
-    None if neither has its half of the day, a side is no time, or only the half is missing: 3:30 beside 3:30 p.m.
+    None if neither is marked, if a side is not a time, or if only the mark is missing: 3:30 and 3:30 p.m.
     """
     times = [_TIME.fullmatch(_bare(text)) for text in (reference, answer)]
     first, second = times
@@ -64,8 +64,8 @@ def _seconds(time: re.Match[str]) -> int:
 
 
 def same_formulas(reference: str, answer: str) -> bool | None:
-    r"""Compare chemical formulas: CO2, `\text{CO}_2` and `\ce{CO2}` are one. None if a side is none, or if nothing but
-    letters stands on both.
+    r"""Compare chemical formulas: CO2, `\text{CO}_2` and `\ce{CO2}` are one. None if a side is not a formula, or if
+    both have only letters.
     """
     formulas = [_bare(text) for text in (reference, answer)]
     if not all(map(_FORMULA.fullmatch, formulas)) or not any(map(_COUNTED.search, formulas)):
@@ -74,10 +74,10 @@ def same_formulas(reference: str, answer: str) -> bool | None:
 
 
 def are_signs(reference: str, answer: str) -> bool:
-    """Whether both sides are nothing but punctuation, as a sequence of brackets is: they say what their signs say."""
+    """Whether both sides are nothing but punctuation, such as a sequence of brackets, which must match exactly."""
     return _SIGNS.fullmatch(reference) is not None and _SIGNS.fullmatch(answer) is not None
 
 
 def _bare(text: str) -> str:
-    """Return a text without layout, blanks and the braces and lines of subscripts."""
+    """Return a text without layout, blanks and the braces and underscores of subscripts."""
     return _LAYOUT.sub("", without_layout(without_text_commands(text)))
