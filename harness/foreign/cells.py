@@ -35,7 +35,7 @@ def require_columns(row: Row, names: Sequence[str], tool: str) -> None:
 
 
 def as_text(value: Any) -> str | None:
-    """The text of a question, given as a text or as chat messages, which are joined; None for anything else."""
+    """The text of a question given as a string or as chat messages, which are joined; None for anything else."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -45,7 +45,7 @@ def as_text(value: Any) -> str | None:
 
 
 def split_content(content: Any) -> tuple[str | None, str | None]:
-    """Split a message's content, a text or a list of typed parts, into (text, reasoning); (None, None) for others."""
+    """Split a message's content (a string or typed parts) into (text, reasoning); (None, None) for anything else."""
     if isinstance(content, str):
         return content, None
     if not isinstance(content, list):
@@ -62,7 +62,7 @@ def mapping_or_empty(value: Any) -> dict[str, Any]:
 
 
 def id_of(value: Any) -> str | None:
-    """`value` as an id, if it is a text or a number; else None."""
+    """`value` as an id if it is a string or a number, else None."""
     return None if value is None or isinstance(value, bool | dict | list) else str(value)
 
 
@@ -73,12 +73,12 @@ def count_or_none(value: Any) -> int | None:
 
 
 def text_or_none(value: Any) -> str | None:
-    """`value` if it is a text, else None."""
+    """`value` if it is a string, else None."""
     return value if isinstance(value, str) else None
 
 
 def reasons_of(row: Row, column: str, n: int) -> list[str]:
-    """The finish reason of each of the n responses in `column`: of a single one a word, of several a list of words."""
+    """The finish reason of each of the n responses; `column` has a word for one response, a list for several."""
     reasons = row.value.get("finish_reason")
     if not isinstance(reasons, list):
         reasons = [reasons if n == 1 else None] * n

@@ -62,8 +62,8 @@ GOLD_COLUMNS = ("gold_answer", "gold", "answer", "ground_truth", "expected_answe
 
 
 class Keys(NamedTuple):
-    """The columns of response, reference, question, the question's id and the sample's number that the user names;
-    None: the usual names.
+    """The user's names for the columns of the response, reference, question, question id and sample number; None: the
+    usual names.
     """
 
     response: str | None = None
@@ -76,7 +76,7 @@ class Keys(NamedTuple):
 GRADED = GivenVerdicts()
 """How a file is read whose replies are graded here."""
 _MAX_SECONDS = 1e9
-"""A longer time of a reply counts as unknown."""
+"""A reply time longer than this counts as unknown."""
 _MARKS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Inspect's marks: correct, partly correct, incorrect, no answer."""
 
@@ -88,9 +88,10 @@ MAX_MEMBER_BYTES = 256 * 1024 * 1024
 class ToolReply:
     """A completion as a tool stored it. A field is None if the tool did not store it.
 
-    index: the number of the sample among those of its question, from 0. calls: unset unless its question asks for some.
-    verdict: the share that is right, as the tool states it; unset where it states none, or the reply is graded here.
-    failed: whether the tool states no verdict, and the user has such an attempt count as wrong.
+    index: the number of the sample among its question's samples, from 0. calls: unset unless the question asks for tool
+    calls. verdict: the fraction that the tool reports as correct; unset if the tool reports none or if the reply is
+    graded here. failed: whether the tool reports no verdict and the user wants attempts without a verdict to count as
+    wrong.
     """
 
     text: str | None
@@ -106,7 +107,7 @@ class ToolReply:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the tool stored null (or nothing beside an error), and nothing that says that the model replied."""
+        """Whether the tool stored null (or nothing but an error) and no sign that the model replied."""
         has_text = self.text is not None or self.reasoning is not None
         return not has_text and self.finish_reason == UNSTATED_REASON and self.verdict is msgspec.UNSET
 
@@ -115,11 +116,11 @@ class ToolReply:
 class OutputRow:
     """A question as a tool stored it, with its responses.
 
-    where: file and line, for messages. responses: none in a row that repeats an earlier one. answer: the reference; if
-    the file states none (`states_reference`), it comes from the benchmark whose questions the file answers.
-    card_question: the same question in a card, for formats that need the questions; else None. usual_id: the value in a
-    column that is usually the question's id, where the user names no column; it may be a sample's. model: the name of
-    the model that replied. is_judged: whether the tool states the verdicts, so that no reply is graded.
+    where: file and line, for messages. responses: empty in a row that repeats an earlier one. answer: the reference; if
+    the file has none (`states_reference`), it comes from the benchmark whose questions the file answers. card_question:
+    the same question in a card, for formats that need the questions; otherwise None. usual_id: the value in a column
+    that usually has the question's id, if the user names no column; it may be a sample's id. model: the name of the
+    model that replied. is_judged: whether the tool reports verdicts, so that no reply is graded.
     """
 
     where: str
@@ -137,10 +138,10 @@ class OutputRow:
 
 
 def of_calls(rows: Iterable[Row], *, in_benchmark: bool) -> Iterator[OutputRow]:
-    """Read requests with their replies: `tools`, `tool_calls`, perhaps a text, the messages and what is accepted.
+    """Read requests with their replies: `tools`, `tool_calls`, optionally a text, the messages and the accepted calls.
 
-    in_benchmark: whether a benchmark has the references; else calls that fit their schemas are right where a row states
-    none. Raises `UsageError`.
+    in_benchmark: whether a benchmark has the references; if not, a row without a reference accepts any calls that fit
+    their schemas. Raises `UsageError`.
     """
     for row in rows:
         answer, text, asked, name = (
@@ -170,7 +171,7 @@ def by_columns(
 ) -> Iterator[OutputRow]:
     """Read any file by its columns.
 
-    questions: of the benchmark, which has their references. Raises `UsageError` if a column is missing.
+    questions: the benchmark's questions, with their references. Raises `UsageError` if a column is missing.
     """
     ahead = iter(rows)
     if (first := next(ahead, None)) is None:
@@ -205,9 +206,9 @@ def by_columns(
 
 
 def _with_verdicts(row: Row, replies: Sequence[ToolReply], judged: GivenVerdicts) -> list[ToolReply]:
-    """The replies with the verdicts that the row states, one or a list; without one, a reply is missing or wrong.
+    """The replies with the row's verdicts (one or a list); a reply without a verdict is missing or wrong.
 
-    A row with an `error` has a verdict only if that is above 0. Raises `UsageError`.
+    In a row with an `error`, a verdict counts only if it is above 0. Raises `UsageError`.
     """
     key, error = str(judged.key), row.value.get("error")
     if not error and _find_column(row, key, (), ()) is None:
@@ -229,7 +230,7 @@ def _with_verdicts(row: Row, replies: Sequence[ToolReply], judged: GivenVerdicts
 
 
 def _id_of_task(row: Row, column: str | None) -> str:
-    """The id of the task that a row has a verdict on. Raises `UsageError` if it has none."""
+    """The id of the task that a row's verdict is about. Raises `UsageError` if the row has no id."""
     value = _cell(row, column)
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         found = (
@@ -240,9 +241,10 @@ def _id_of_task(row: Row, column: str | None) -> str:
 
 
 class _Columns(NamedTuple):
-    """The columns of a file by their use; None: no column has it.
+    """The columns of a file by their use; None: the file has no column for it.
 
-    usual_id: the column that is usually the question's id, if the user names none. named: those that the user names.
+    usual_id: the column that usually has the question's id, if the user names none. named: the columns that the user
+    names.
     """
 
     response: str | None
@@ -254,10 +256,11 @@ class _Columns(NamedTuple):
 
 
 def _find_columns(first: Row, keys: Keys, judged: GivenVerdicts, *, in_benchmark: bool) -> _Columns:
-    """The columns of the first row. Raises `UsageError` for a missing one; with verdicts, only for one that is named.
+    """The columns of the first row. Raises `UsageError` if a column is missing; with verdicts, only if the user named
+    it.
 
-    A column has one use: one that is named is never guessed for another, nor is the response for the reference.
-    in_benchmark: whether a benchmark has the references, so that the file may lack them.
+    Each column has one use: a column that the user names is never guessed for another use, nor is the response column
+    taken for the reference. in_benchmark: whether a benchmark has the references, so that the file need not.
     """
     response, answer, question, question_id, sample = keys
     named = frozenset(usual_columns.find((name,), first.value) for name in (*keys, judged.key) if name is not None)
@@ -281,7 +284,7 @@ def _find_columns(first: Row, keys: Keys, judged: GivenVerdicts, *, in_benchmark
 
 
 def _cell(row: Row, column: str | None) -> Any:
-    """The cell in a column; None without a column, or if the row lacks it."""
+    """The cell in a column; None if no column is given or the row does not have it."""
     return None if column is None or usual_columns.find((column,), row.value) != column else row.cell(column)
 
 
@@ -319,7 +322,7 @@ def _by_epoch(name: str) -> tuple[str, int]:
 
 
 def _inspect_sample(sample: Any, where: str, judged: GivenVerdicts) -> OutputRow:
-    """One sample of an Inspect log. where: its place in the file, for messages. Raises `UsageError`."""
+    """One sample of an Inspect log. where: its location in the file, for messages. Raises `UsageError`."""
     if not isinstance(sample, dict) or "output" not in sample or "target" not in sample:
         raise UsageError(f"{where} is not a sample of an Inspect log")
     output = cells.mapping_or_empty(sample["output"])
@@ -346,7 +349,7 @@ def _inspect_sample(sample: Any, where: str, judged: GivenVerdicts) -> OutputRow
 
 
 def _mark_of(score: Any) -> Any:
-    """The value of a score of Inspect, whose letters stand for shares."""
+    """The value of an Inspect score; its letters are converted to fractions."""
     value = cells.mapping_or_empty(score).get("value")
     return _MARKS.get(value, value) if isinstance(value, str) else value
 
@@ -354,8 +357,8 @@ def _mark_of(score: Any) -> Any:
 def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator[OutputRow]:
     """Read a result file of an OpenAI batch.
 
-    `custom_id` is the question's id, alone or followed by the sample's number as `-3`, `:3` or `#3`. questions: those
-    of the benchmark, which have the reference answers. Raises `UsageError`.
+    `custom_id` is the question's id, alone or followed by the sample's number as `-3`, `:3` or `#3`. questions: the
+    benchmark's questions, which have the reference answers. Raises `UsageError`.
     """
     by_id = {question.question_id: question for question in questions}
     for row in rows:
@@ -374,9 +377,9 @@ def openai_batch(rows: Iterable[Row], questions: Sequence[Question]) -> Iterator
 
 
 def _of_choices(body: Mapping[str, Any], counts: tuple[str, str]) -> list[ToolReply]:
-    """The responses in the `choices` of an answer. counts: names of the usage of completion and prompt.
+    """The responses in the `choices` of an answer. counts: names of the usage fields for completion and prompt tokens.
 
-    The usage is that of all choices together.
+    The usage covers all choices together.
     """
     choices = body["choices"] if isinstance(body.get("choices"), list) else []
     usage = cells.mapping_or_empty(body.get("usage"))
@@ -406,8 +409,8 @@ _STATE = re.compile(r"^={40} (\d+) ={40}\n", re.MULTILINE)
 def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
     """Read the text dump of SGLang's reasoning benchmark (`tmp_output_*.txt`).
 
-    The dump has one text for each request (a state): the prompt and then the answer. The question of a state is the one
-    with the longest text that occurs in it. Raises `UsageError`.
+    The dump has one text (a state) for each request: the prompt followed by the answer. A state's question is the one
+    with the longest text that occurs in the state. Raises `UsageError`.
     """
     from harness.benchmarks.prompts import without_instruction  # prompts, which the other formats do without
 
@@ -433,8 +436,9 @@ def sglang(path: Path, questions: Sequence[Question]) -> Iterator[OutputRow]:
 
 
 def responses_of(row: Row, value: Any, column: str) -> list[ToolReply]:
-    """The responses in a cell, which is a text or a list of texts. If it has only one response, the row's finish reason
-    and token counts are added."""
+    """The responses in a cell, which has a string or a list of strings. If it has only one response, the row's finish
+    reason and token counts are added.
+    """
     items = value if isinstance(value, list) else [value]
     if not items:
         raise UsageError(f"{row.where}: the column {column!r} is an empty list of responses")
@@ -478,9 +482,10 @@ def _number_of(row: Row, column: str) -> int | None:
 
 
 def _find_column(row: Row, column: str | None, usual: Iterable[str], taken: Collection[str | None]) -> str | None:
-    """`column` if the user names one, else the first of the usual names that the row has; None if it has none.
+    """`column` if the user names one, else the first of the usual names that the row has; None if the row has none of
+    them.
 
-    taken: the columns that are something else, which no usual name finds.
+    taken: the columns that have another use, so that no usual name matches them.
     """
     if column is not None:
         return usual_columns.find((column,), row.value)
@@ -488,9 +493,9 @@ def _find_column(row: Row, column: str | None, usual: Iterable[str], taken: Coll
 
 
 def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: str | None = None) -> UsageError:
-    """The error for a row without the column that the user names, or without a usual one. role: what it should hold.
+    """The error for a row without the column that the user names, or without any usual one. role: the expected content.
 
-    perhaps: a column that may hold it.
+    perhaps: a column that may have this content.
     """
     columns = usual_columns.listed(row.value)
     have = ", ".join(visible(name, 60) for name in columns[:40]) + (", …" if len(columns) > 40 else "")
@@ -511,13 +516,14 @@ def _column_error(row: Row, column: str | None, role: str, field: str, perhaps: 
 
 
 class ToolRows(NamedTuple):
-    """Where the rows of a tool's outputs state what was asked and replied, after `transform`.
+    """Where the rows of a tool's outputs have the question, the reply and so on, after `transform`.
 
-    name: in messages. marks: the columns that all rows have. question, reply, answer, question_id: places in a row,
-    such as `doc.problem|doc.question`: the keys that lead to the value, with other ways to it behind a |. once: the
-    place whose value belongs to one row; further rows with it are copies. model: the column with the name of the model.
-    transform: a row → one with places as above. verdicts: the place of the object with the tool's own verdicts; empty:
-    the row. filter: the column that tells copies with other verdicts apart; `verdict_key` is then METRIC,FILTER.
+    name: the tool's name in messages. marks: the columns that all rows have. question, reply, answer, question_id:
+    paths in a row, such as `doc.problem|doc.question`: the keys that lead to the value, with alternatives after a |.
+    once: the path of a value that is unique to a row; further rows with the same value are copies. model: the column
+    with the name of the model. transform: converts a row to one with these paths. verdicts: the path of the object with
+    the tool's own verdicts; empty: the row itself. filter: the column that distinguishes copies with different
+    verdicts; `verdict_key` is then METRIC,FILTER.
     """
 
     name: str
@@ -593,11 +599,11 @@ TOOLS: dict[Format, ToolRows] = {
 """Tools whose outputs are rows of one question each."""
 
 _RECOGNIZED: tuple[Format, ...] = ("lm_eval", "limo", "llmeval", "evalscope")
-"""Tools that the columns of a row tell apart, in the order in which they are tried."""
+"""Tools that are recognized by the columns of a row, in the order in which they are tried."""
 
 
 def recognize(row: Row) -> Format:
-    """The format of a row, by the names of its columns; "columns" if they are no known tool's."""
+    """The format of a row, by the names of its columns; "columns" if they match no known tool."""
     if {"custom_id", "response"} <= row.value.keys() and isinstance(row.value["response"], dict | None):
         return "openai_batch"
     return next((tool for tool in _RECOGNIZED if {*TOOLS[tool].marks.split()} <= row.value.keys()), "columns")
@@ -651,7 +657,7 @@ def by_tool(rows: Iterable[Row], tool: ToolRows, judged: GivenVerdicts = GRADED)
 
 
 def _value_at(row: Row, places: str) -> Any:
-    """The value at the first of these places (`ToolRows`) that has one; None if none has."""
+    """The value at the first of these paths (`ToolRows`) that has one; None if none does."""
     for place in places.split("|"):
         if (value := _cell(row, place)) is not None:
             return value
@@ -659,7 +665,7 @@ def _value_at(row: Row, places: str) -> Any:
 
 
 def _last_user_turn(value: Any) -> str | None:
-    """The last message of the user in a prompt; a prompt that is a text stays as it is."""
+    """The user's last message in a prompt; a prompt that is a string is returned unchanged."""
     if isinstance(value, list):
         turns = [turn for turn in value if isinstance(turn, dict) and turn.get("role") in ("HUMAN", "human", "user")]
         return cells.text_or_none(turns[-1].get("prompt", turns[-1].get("content"))) if turns else None

@@ -25,17 +25,17 @@ from harness.core.nouns import count_noun
 from harness.foreign import cells, verdicts
 
 _RS = re.compile(r"output-rs(\d{1,6})\.jsonl(-async)?")
-"""The name of a file of NeMo-Skills; an unfinished file ends in -async, and its rows are in the order of their end."""
+"""The name of a file of NeMo-Skills; an unfinished file ends in -async, and its rows are in order of completion."""
 
 _PARTED = re.compile(r"(.+)_\d{1,6}\.json")
-"""The name of a part of a set's predictions, as OpenCompass divides them."""
+"""The name of one part of a set's predictions, which OpenCompass may split."""
 
 _BY_NUMBER = re.compile(rb'\s*\{\s*"\d{1,9}"\s*:\s*\{')
 """The beginning of a file of OpenCompass."""
 
 
 def format_of(path: Path) -> Format | None:
-    """The format that the name of a file or folder tells, or its contents; None if the rows must tell it.
+    """The format, recognized by a file's or folder's name or contents; None if only the rows can show it.
 
     Files of sgl_eval count as those of nemo_skills: both have the same names and the same columns.
     """
@@ -73,7 +73,7 @@ def rows_by_number(path: Path) -> Iterator[Row]:
 
 
 def is_by_number(path: Path) -> bool:
-    """Whether a file begins as OpenCompass's files do, a mapping of numbers to objects; no other format does."""
+    """Whether a file begins like those of OpenCompass (a mapping of numbers to objects); no other format does."""
     if path.suffix != ".json" or not path.is_file():
         return False
     try:
@@ -90,7 +90,7 @@ def is_numbered(path: Path) -> bool:
 
 
 def lacks(path: Path) -> list[str]:
-    """Sentences on what the outputs at `path` may lack: parts beside the file, and files that are not finished."""
+    """Sentences on what the outputs at `path` may lack: other parts in the same folder, and unfinished files."""
     parted = _PARTED.fullmatch(path.name)
     parts = (
         []
@@ -113,14 +113,14 @@ def lacks(path: Path) -> list[str]:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files with the outputs at `path`, a file or a folder. Raises `UsageError` for another folder."""
+    """The files with the outputs at `path`, a file or a folder. Raises `UsageError` for any other folder."""
     if not path.is_dir():
         return [path]
     return [file for _, file in numbered_files(path)] if is_numbered(path) else verdicts.trials(path)
 
 
 def numbered_files(folder: Path) -> list[tuple[int | None, Path]]:
-    """(number, file) of each `output-rs*.jsonl` in a folder, by number; of a number's files the finished one.
+    """(number, file) of each `output-rs*.jsonl` in a folder, by number; if a number has two files, the finished one.
 
     Raises `UsageError` if there is none.
     """

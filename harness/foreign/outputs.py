@@ -33,22 +33,25 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 """The names of all formats."""
 
 _PIECE_BYTES = 1 << 20
-"""Bytes that are read at a time for a checksum."""
+"""Number of bytes read at a time for a checksum."""
 _MAX_BUILT = 4_096
-"""Questions that are kept while a file is read; beyond this number they are built again from their rows."""
+"""Number of questions kept in memory while a file is read; the others are rebuilt from their rows when needed."""
 
 Pairs = Iterable[tuple[Question, Sample | None]]
-"""(question, one sample of it) pairs, which can be iterated any number of times; None: the file lacks the sample."""
+"""(question, one sample of it) pairs, which can be iterated any number of times; None: the sample is missing from the
+file.
+"""
 
 
 @dataclass
 class Outputs:
     """The (question, sample) pairs of a file. Each iteration reads the file again, so memory holds few of them.
 
-    digest: of the file as it was before it was read (`digest_of`). read: begins an iteration. doubts: sentences on rows
-    whose question is not certain. notes: sentences on samples that the file lacks. model: the one model that all rows
-    name; None if they do not. only_ids: whether each row has its question's id and none has a text of it. are_judged:
-    whether the file states the verdicts. numbers: those that the latest iteration has given to samples.
+    digest: the file's digest before it was read (`digest_of`). read: begins an iteration. doubts: sentences on rows
+    whose question is uncertain. notes: sentences on samples that are missing from the file. model: the model that all
+    rows name; None if they do not name the same one. only_ids: whether each row has its question's id and no row has a
+    question's text. are_judged: whether the file contains verdicts. numbers: the numbers that the latest iteration gave
+    to samples.
     """
 
     digest: str
@@ -79,16 +82,16 @@ def read(
     repeats: Repeats = "auto",
     half_done: bool = False,
 ) -> Outputs:
-    """The (question, sample) pairs of a file, in its order. Raises `UsageError` that names file, line and field.
+    """The (question, sample) pairs of a file, in its order. Raises a `UsageError` that names the file, line and field.
 
     The call reads the whole file for its questions; each iteration over the result reads it again, so that memory holds
     few responses at a time.
 
     response_key, answer_key, question_key, id_key, sample_key: names of columns; they imply the format "columns".
-    judged: whether the file's own verdicts are taken. format: None recognizes the tool. questions: those of a card,
-    which has the reference answers if the file has none.
-    repeats: the meaning of equal questions in a file without ids (`Repeats`). half_done: leave out an unfinished
-    last line, whose writer was killed.
+    judged: whether the file's own verdicts are used. format: if None, the tool is recognized. questions: a card's
+    questions, with the reference answers if the file has none.
+    repeats: the meaning of equal questions in a file without ids (`Repeats`). half_done: leave out an unfinished last
+    line (its writer was killed).
     """
     path = Path(path)
     name = path.name.split(".")[0] or "outputs"
@@ -154,7 +157,7 @@ def are_outputs(path: Path) -> bool:
 
 
 def digest_of(path: Path) -> str:
-    """A digest that changes if the outputs change: of the names, sizes and CRC-32 of the files. Raises `UsageError`.
+    """A digest of the files' names, sizes and CRC-32, which changes if the outputs change. Raises `UsageError`.
 
     It takes half the time of a SHA-256, which matters for files of hundreds of megabytes.
     """
@@ -221,7 +224,7 @@ def _read_rows(
 
 
 def _needed(questions: Sequence[Question], path: Path, format: Format) -> Sequence[Question]:
-    """The questions of a format that has no reference answers of its own. Raises `UsageError` if there are none."""
+    """The questions for a format that has no reference answers itself. Raises `UsageError` if there are none."""
     if not questions:
         raise UsageError(
             f"{visible(str(path))} has the format {format}, which contains no reference answers; specify its "
@@ -233,10 +236,10 @@ def _needed(questions: Sequence[Question], path: Path, format: Format) -> Sequen
 def _pairs(
     rows: Iterable[OutputRow], ids: Iterable[str], name: str, folder: str, numbers: SampleNumbers
 ) -> Iterator[tuple[Question, Sample | None]]:
-    """Yield (question, sample) for each response in the rows; for a missing one, None as its sample.
+    """Yield (question, sample) for each response in the rows; the sample of a missing response is None.
 
-    ids: the question id of each row. folder: of the file, which is left out of the place that a sample names. numbers:
-    get the samples' numbers.
+    ids: the question id of each row. folder: the file's folder, which is omitted from the location that a sample
+    states. numbers: receives the samples' numbers.
     """
     built: dict[str, Question] = {}
     for row, question_id in zip(rows, ids, strict=True):

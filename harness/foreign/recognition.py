@@ -1,7 +1,8 @@
 """Matches another tool's rows to the questions of a benchmark by their texts, or by ids if there are no texts.
 
-`Beginning` makes the replies in an unfinished file the first samples of our run. A reply belongs to the question with
-the same text, with or without an instruction at the end. Its endpoint is `file:NAME`, and it has no seed and no times.
+`Beginning` makes the replies in an unfinished file the first samples of our run. A reply is matched to the question
+with the same text, with or without an instruction at the end. Its endpoint is `file:NAME`, and it has no seed and no
+times.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from harness.runs.missing import n_planned
 
 
 class ByText:
-    """An index of questions by their text, with and without the instructions and the choices around it."""
+    """An index of questions by their text, with and without the surrounding instructions and choices."""
 
     def __init__(self, questions: Iterable[Question], prompt: Prompt | None = None) -> None:
-        """prompt: of the questions, whose instructions may stand around the texts; None: the usual ones alone."""
+        """prompt: the questions' prompt, whose instructions may surround the texts; None: only the usual
+        instructions.
+        """
         self._by_text: dict[str, list[Question]] = {}
         self._prompt = prompt
         for question in questions:
@@ -39,7 +42,7 @@ class ByText:
     def of(self, row_question: Question) -> list[Question]:
         """Find the benchmark's questions that a row of another tool's file may answer.
 
-        There are several if the benchmark repeats a text and neither id nor reference tells the questions apart."""
+        There are several if the benchmark repeats a text and neither id nor reference distinguishes the questions."""
         bare = bare_text(row_question, self._prompt)
         forms = row_question.last_turn, bare, _without_drawings(bare)
         candidates = next((self._by_text[form] for form in forms if form in self._by_text), [])
@@ -49,10 +52,10 @@ class ByText:
 
 
 class Recognized:
-    """A tool's (question, sample) pairs, in which the file's questions are replaced by a benchmark's questions.
+    """A tool's (question, sample) pairs, with the file's questions replaced by a benchmark's questions.
 
-    So ids, references and rules are the benchmark's. A row that lacks the question's text is matched by its reference,
-    if only one question has that reference; or by its id (`by_id`).
+    So ids, references and rules are the benchmark's. A row without the question's text is matched by its reference if
+    only one question has it, or by its id (`by_id`).
     """
 
     def __init__(
@@ -65,8 +68,8 @@ class Recognized:
         prompt: Prompt | None = None,
         by_id: bool = False,
     ) -> None:
-        """path: the file of outputs. name: the benchmark. Both are for messages. prompt: of the benchmark's questions.
-        by_id: the rows have no texts, and their ids are those of the benchmark's questions.
+        """path: the file of outputs. name: the benchmark. Both are for messages. prompt: the prompt of the benchmark's
+        questions. by_id: the rows have no texts, and their ids are the ids of the benchmark's questions.
         """
         self._path, self._pairs, self._name = path, pairs, name
         self._questions, self._by_text = questions, ByText(questions, prompt)
@@ -124,8 +127,9 @@ class Recognized:
         )
 
     def _with_id(self, row_question: Question, by_id: Mapping[str, Question]) -> Question:
-        """The benchmark's question with the id of the row. Raises `UsageError` if there is none, or if the row states
-        another reference, since ids of two tables may mean different questions."""
+        """The benchmark's question with the id of the row. Raises `UsageError` if there is none, or if the row has a
+        different reference, since the same id may mean different questions in two tables.
+        """
         path, name, shown = visible(str(self._path)), visible(self._name), visible(row_question.question_id, 100)
         question = by_id.get(row_question.question_id)
         if question is None:
@@ -146,7 +150,9 @@ class Recognized:
 
 
 def _show_the_same(candidates: Sequence[Question]) -> bool:
-    """Whether questions of one text show the same images, if any: otherwise a reply to one is none to another."""
+    """Whether questions with the same text show the same images, if any: if not, a reply to one does not answer the
+    other.
+    """
     return len({tuple(image.sha256 for image in question.images) for question in candidates}) == 1
 
 
@@ -175,13 +181,14 @@ def _sample_of(question: Question, index: int, sample: Sample, row_question: Que
 class Beginning:
     """The replies in a file to the questions of a run. Each iteration reads the file again.
 
-    n_other, n_empty: replies to other questions, or beyond the samples that the run plans; and replies without a text.
-    The latest iteration has counted them.
+    n_other, n_empty: replies to other questions or beyond the run's planned samples, and replies without text, as
+    counted by the latest iteration.
     """
 
     def __init__(self, path: Path, sets: list[QuestionSet], samples: Mapping[str, float]) -> None:
-        """samples: benchmark → samples that the run plans of each question. Raises `UsageError` for an unreadable file,
-        and for one without a reply to a question of the run."""
+        """samples: benchmark → planned samples per question. Raises `UsageError` for an unreadable file and for a file
+        without a reply to any of the run's questions.
+        """
         listed = [question for each in sets for question in each.questions]
         self._path, self._samples, self._by_text = path, samples, ByText(listed)
         self._outputs = outputs.read(path, questions=listed, half_done=True)
@@ -213,7 +220,7 @@ class Beginning:
 
     @property
     def sentence(self) -> str:
-        """How many replies the run takes, and what becomes of the others."""
+        """A sentence on how many replies the run uses and what happens to the others."""
         left = (
             (self.n_empty, "empty or failed, to be requested again"),
             (self.n_other, "ignored, because their questions or sample numbers are not in the plan"),

@@ -1,10 +1,10 @@
 """Decides which rows of a file are samples of one question.
 
 If the file has ids, rows with the same id are samples of one question. Otherwise, rows with the same question and
-reference are, unless most questions have one row: then each row is a question, as the programs that write such files
-count. The argument `repeats` overrides this rule.
+reference are samples of one question, unless most questions have one row: then each row is a question, which is how the
+programs that write such files count. The argument `repeats` overrides this rule.
 
-`SampleNumbers` numbers the samples of a question. A sample keeps its number in the file, whatever the order of the
+`SampleNumbers` numbers the samples of a question. A sample keeps its number in the file, regardless of the order of the
 rows. If it has none, or if an earlier sample of the question has the same number, it gets the lowest free number.
 """
 
@@ -25,16 +25,17 @@ from harness.foreign.formats import OutputRow
 from harness.grading.find.reference import stated_in
 
 Repeats = Literal["auto", "samples", "questions"]
-"""The meaning of rows with equal question and reference, in a file without ids: samples of one question, or questions
-of their own. auto: questions of their own only if most questions have one row."""
+"""The meaning of rows with equal question and reference in a file without ids: samples of one question, or separate
+questions. auto: separate questions only if most questions have one row.
+"""
 
 
 class _RowIdentity(NamedTuple):
-    """The part of a row that tells which question it answers.
+    """The part of a row that identifies the question it answers.
 
-    named: the question's id in the file; None if it has none. usual: an id that may be the question's. from_card:
-    whether the question is a card's. answer_digest: digest of the reference. content: digest of question and reference;
-    None if the file lacks the question's text. n_responses: number of replies in the row.
+    named: the question's id in the file; None if the file has none. usual: an id that may be the question's. from_card:
+    whether the question comes from a card. answer_digest: digest of the reference. content: digest of question and
+    reference; None if the file does not have the question's text. n_responses: number of replies in the row.
     """
 
     named: str | None
@@ -65,16 +66,16 @@ _digests_of_text = lru_cache(maxsize=4_096)(_digests)
 
 
 class RowIdentities:
-    """The identity of each row of a file, in order; a row takes four bytes.
+    """The identity of each row of a file, in order; each row takes four bytes.
 
     rows: the index of each row's identity in `distinct`. distinct: identity → its index. _first: name → (identity,
     place) of the first row with that name. _first_of_text: digest of the question → (digest of the reference, place) of
     the first row with that question. conflict: the error for the first row whose reference
     or text differs from that of an earlier row with its name; it is raised only if all rows have names. doubt: a
-    sentence on the first row whose reference differs from that of an earlier row with its question. model: the one that
-    all rows name; None if they do not. n_replies, n_missing, n_repeated: numbers of replies, of those that are null or
-    failed, and of rows without any, which repeat an earlier one. are_judged: whether the file states verdicts.
-    n_failed: number of replies that are wrong for want of one.
+    sentence on the first row whose reference differs from that of an earlier row with the same question. model: the
+    model that all rows name; None if they do not name the same one. n_replies, n_missing, n_repeated: numbers of
+    replies, of replies that are null or failed, and of rows without replies, which repeat an earlier row. are_judged:
+    whether the file contains verdicts. n_failed: number of replies that count as wrong because they have no verdict.
     """
 
     def __init__(self) -> None:
@@ -90,7 +91,7 @@ class RowIdentities:
 
     @property
     def all_named(self) -> bool:
-        """Whether all rows have names, so that no row is known by its question."""
+        """Whether all rows have names, so that no row needs to be identified by its question."""
         return all(identity.named for identity in self.distinct)
 
     def add(self, row: OutputRow) -> None:
@@ -127,7 +128,7 @@ class RowIdentities:
 
 
 def _difference(identity: _RowIdentity, earlier: _RowIdentity) -> str:
-    """What differs in two rows of one name, which should have one question; empty if nothing does."""
+    """What differs between two rows with the same name, which should have the same question; empty if nothing does."""
     if identity.answer_digest != earlier.answer_digest:
         return "reference answer"
     return "text" if identity.content and earlier.content and identity.content != earlier.content else ""
@@ -136,13 +137,13 @@ def _difference(identity: _RowIdentity, earlier: _RowIdentity) -> str:
 def row_ids(seen: RowIdentities, repeats: Repeats, *, listed: bool = False) -> list[str]:
     """The question id of each row: the file's own if all rows have one, else a digest of question and reference.
 
-    Ids in a column that the user did not name count if they are the questions': one id for each question, one question
-    for each id. Ids of samples are not.
+    Ids in a column that the user did not name count if they identify questions: one id for each question, one question
+    for each id. Sample ids do not.
 
     repeats: which rows with equal digest are samples of one question. Rows of further questions get the digest with
     `-2`, `-3` … at its end. listed: a benchmark lists the questions, and its reader (`Recognized`) joins further
-    questions that the benchmark does not have; then the numbers of samples decide. Raises `UsageError` for two rows of
-    one id that contradict each other.
+    questions that the benchmark does not have; then the numbers of samples decide. Raises `UsageError` for two rows
+    with the same id that contradict each other.
     """
     if seen.all_named:
         if seen.conflict is not None:
@@ -160,7 +161,7 @@ def _ids_by_content(
 ) -> list[str]:
     """The question id of each row of a file without ids; repeats, listed: as in `row_ids`.
 
-    identities: those in the file. rows: the index in `identities` of each row's.
+    identities: the identities in the file. rows: for each row, the index of its identity in `identities`.
     """
     n_samples: Counter[str] = Counter()  # of each content
     for index, n_rows in Counter(rows).items():
@@ -204,7 +205,7 @@ def _are_of_questions(identities: Iterable[_RowIdentity]) -> bool:
 
 
 def reference_of(row: OutputRow) -> AcceptedAnswers:
-    """The reference answers that a row states; none if it states none. Raises `UsageError` if they cannot be read."""
+    """The reference answers in a row; empty if the row has none. Raises `UsageError` if they cannot be read."""
     if not row.states_reference:
         return AcceptedAnswers((), "text")
     if row.is_judged:  # nothing is compared with it
@@ -219,16 +220,16 @@ def reference_of(row: OutputRow) -> AcceptedAnswers:
 
 @lru_cache(maxsize=4_096)
 def _reference_of_text(text: str) -> AcceptedAnswers:
-    """The reference that a text states, with a cache, since the rows of a question have one reference."""
+    """The reference in a text, with a cache, since all rows of a question have the same reference."""
     return read_reference(stated_in(text) or text)
 
 
 MAX_INDEX = 1_000_000
-"""Bound of a sample's number in a file; a number that is not below it counts as none."""
+"""Limit of a sample's number in a file; a number at or above it is ignored."""
 
 
 class SampleNumbers:
-    """The numbers given to the samples of one pass over a file, by question."""
+    """The numbers given to samples during one pass over a file, by question."""
 
     def __init__(self) -> None:
         # All numbers below `_lowest` are given, and those in `_ahead`. Samples in order leave `_ahead` empty.
@@ -238,7 +239,9 @@ class SampleNumbers:
         self._first_renumbered = ""
 
     def give(self, question_id: str, stated: int | None, where: str = "") -> int:
-        """Return the number of the next sample of a question. stated: in the file, at least 0. where: its place."""
+        """Return the number of the next sample of a question. stated: its number in the file, at least 0. where: its
+        location.
+        """
         lowest = self._lowest[question_id]
         ahead = self._ahead.get(question_id)
         if stated is not None and stated != lowest:
@@ -256,7 +259,7 @@ class SampleNumbers:
 
     @property
     def sentence(self) -> str:
-        """The samples that lost the number that the file states, in words; empty if none did."""
+        """A sentence on the samples whose number in the file was replaced; empty if there are none."""
         if not self._n_renumbered:
             return ""
         return (

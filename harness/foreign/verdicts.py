@@ -1,7 +1,7 @@
 """Reads the verdicts in the files of suites that grade themselves. Nothing is graded here.
 
 format       files
-verdicts     a JSON object of ids with their verdicts
+verdicts     a JSON object that maps ids to verdicts
 swe_bench    a report of SWE-bench: lists of ids, `resolved_ids`, `unresolved_ids`, `error_ids` …
 tau2_bench   `results.json` of tau2-bench: `simulations`, each with `task_id`, `trial` and `reward_info.reward`
 harbor       a job's folder of Harbor (Terminal-Bench 2) with `TRIAL/result.json`
@@ -32,7 +32,7 @@ FORMATS: tuple[Format, ...] = ("verdicts", "swe_bench", "tau2_bench", "harbor")
 """The formats of this module."""
 
 ID_COLUMNS = ("id", "task_id", "instance_id")
-"""Usual names of columns with the id of a task, in files of verdicts."""
+"""Usual names of columns with a task's id in files of verdicts."""
 
 _WORDS = {
     **dict.fromkeys(("true", "yes", "pass", "passed", "resolved", "correct", "success"), 1.0),
@@ -44,11 +44,11 @@ _SWE_BENCH = {
     **{"resolved_ids": True, "unresolved_ids": False, "empty_patch_ids": False},
     **{"error_ids": None, "incomplete_ids": None},
 }
-"""A report's lists → the verdict on their instances. An empty patch is an empty answer, hence wrong."""
+"""List in a report → the verdict on the instances in it. An empty patch is an empty answer and therefore wrong."""
 
 
 class GivenVerdicts(NamedTuple):
-    """How verdicts are taken from a file. key: the field that states them; None: replies are graded, if the format has
+    """How verdicts are read from a file. key: the field with the verdicts; None: replies are graded, if the format has
     any. errors: what an attempt without a verdict counts as; None: the format's own rule.
     """
 
@@ -57,9 +57,9 @@ class GivenVerdicts(NamedTuple):
 
 
 def share_of(value: Any, where: str, field: str) -> float | None:
-    """The share of the task that a verdict calls right, from 0 to 1; None if there is no verdict.
+    """The fraction of the task that a verdict counts as correct, from 0 to 1; None if there is no verdict.
 
-    field: the one that states it, for messages. Raises `UsageError` for anything but a verdict.
+    field: the name of the verdict's field, for messages. Raises `UsageError` for anything but a verdict.
     """
     if value is None or value == "":
         return None
@@ -76,7 +76,7 @@ def share_of(value: Any, where: str, field: str) -> float | None:
 
 
 def form_of(path: Path) -> Format | None:
-    """The format of this module that a file or folder has; None if it has none, or cannot be read."""
+    """The format (one of this module's) of a file or folder; None for any other format and if it cannot be read."""
     if path.is_dir():
         return "harbor" if any(path.glob("*/result.json")) else None
     if path.suffix != ".json" or not path.is_file():
@@ -97,7 +97,9 @@ def form_of(path: Path) -> Format | None:
 
 
 def rows(path: Path, format: Format, key: str | None) -> Iterator[Row]:
-    """The rows of a file or folder of this module. key: of Harbor, the name of the reward. Raises `UsageError`."""
+    """The rows of a file or folder in one of this module's formats. key: for Harbor, the name of the reward. Raises
+    `UsageError`.
+    """
     if format == "harbor":
         return _harbor(path, key or "reward")
     shown = visible(str(path))
@@ -112,12 +114,12 @@ def rows(path: Path, format: Format, key: str | None) -> Iterator[Row]:
 
 
 def trials(folder: Path) -> list[Path]:
-    """The results of the trials in a job's folder of Harbor, by name."""
+    """The results of the trials in a Harbor job's folder, by name."""
     return sorted(folder.glob("*/result.json"))
 
 
 def _without_repeats(shown: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object with these members. Raises `UsageError` for a name that occurs twice."""
+    """The object with these members. Raises `UsageError` if a name occurs twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
@@ -146,7 +148,9 @@ def _swe_bench(report: Mapping[str, Any], shown: str) -> Iterator[Row]:
 
 
 def _tau2_bench(results: Mapping[str, Any], shown: str) -> Iterator[Row]:
-    """The simulations, or their index if each has its own file; one whose infrastructure failed has no verdict."""
+    """The simulations, or their index if each has its own file; a simulation whose infrastructure failed has no
+    verdict.
+    """
     name = "simulations" if results.get("simulations") else "simulation_index"
     for number, simulation in enumerate(results.get(name) or []):
         where = f"{shown}:{name}[{number}]"
@@ -160,8 +164,8 @@ def _tau2_bench(results: Mapping[str, Any], shown: str) -> Iterator[Row]:
 
 
 def _harbor(folder: Path, reward: str) -> Iterator[Row]:
-    """The trials of a job's folder, those of a task in the order of their names. A reward counts beside an exception,
-    such as the agent's timeout, after which the verifier still ran.
+    """The trials in a job's folder, sorted by name within each task. A reward counts even if there is also an exception
+    (such as the agent's timeout), because the verifier ran after it.
     """
     for path in trials(folder):
         where = visible(str(path))

@@ -1,4 +1,4 @@
 """Generates samples: from settings to finished samples on disk. Callers use `runner.generate`; nothing here grades.
 
-`dispatch` decides, without I/O; `network` carries out; `session` handles the run folder.
+`dispatch` makes the decisions, without I/O; `network` carries them out; `session` handles the run folder.
 """

@@ -1,7 +1,7 @@
 """Checks before the first sample that prompt + max_tokens fits the server's context. Pure.
 
-Without a tokenizer, a prompt's length is only known between two bounds. A run is rejected if even the lower bound does
-not fit. Where `may_lower` allows it, max_tokens is lowered instead, by the upper bound.
+Without a tokenizer, only a lower and an upper bound of a prompt's length are known. A run is rejected if even the lower
+bound does not fit. If `may_lower` allows it, max_tokens is lowered instead, based on the upper bound.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Every tokenizer in use stays within these bounds for whole prompts.
 
 MAX_TOKENS_PER_WIDE_CHAR = 2.0
 MIN_TOKENS_PER_WIDE_CHAR = 0.5
-"""Largest and smallest number of tokens per character that is not ASCII.
+"""Largest and smallest number of tokens per non-ASCII character.
 
 A common Chinese word of two characters is one token; a rare character may be split into its bytes.
 """
@@ -36,7 +36,7 @@ MIN_IMAGE_TOKENS, MAX_IMAGE_TOKENS = 64, 4096
 FIT_STEPS = 16
 """A fitted max_tokens is a multiple of one sixteenth of the context, so that a few more questions do not change it.
 
-If less than a sixteenth is free, all of it is taken.
+If less than a sixteenth is free, all of the free part is used.
 """
 
 MIN_ROOM = 16
@@ -67,7 +67,7 @@ def turn_tokens(text: str) -> PromptTokens:
 
 
 def may_lower(origins: Mapping[str, str], *, fit_context: bool) -> bool:
-    """Whether max_tokens may be lowered to the server's context: nobody gave it, or the option `fit_context` allows it.
+    """Whether max_tokens may be lowered to the server's context: it is a default, or `fit_context` allows it.
 
     origins: sampling parameter → where its value comes from, as in `BenchmarkSettings`.
     """
@@ -79,7 +79,7 @@ def fitted_max_tokens(
 ) -> int | None:
     """The max_tokens to send: unchanged if it can fit; lowered to the context if `fit`.
 
-    Raises `ServerError` that names both ways out if it cannot fit and `fit` is false, or if there is no room at all.
+    Raises a `ServerError` that states both remedies if it cannot fit and `fit` is false, or if there is no room at all.
     """
     if max_tokens is None or not questions:
         return max_tokens

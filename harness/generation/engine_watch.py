@@ -1,11 +1,12 @@
-"""Reads the servers' metrics pages while a session goes on, into `engine.jsonl` of the run's folder.
+"""Reads the servers' metrics pages during a session and writes them to `engine.jsonl` in the run's folder.
 
-    before the first request   a thread an endpoint reads its page; the request waits for it up to `FIRST_S`
+    before the first request one thread per endpoint reads its page; the request waits for it up to `FIRST_S`
     while the session goes on  each thread reads, writes a line, and waits
     after the last request     until two readings agree, for `LAST_S` at most
 
-Never needed and never a reason to fail: a page that is missing or broken at the first reading is not asked for again, a
-thread that hangs is left behind, and a disk that refuses ends the readings. The client's streams run on another thread.
+The readings are never required and never cause a failure: a page that is missing or broken at the first reading is not
+requested again, a thread that hangs is abandoned, and a disk error ends the readings. The client's streams run on
+another thread.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ LAST_S = 5.0
 """Longest time that the end of a session waits for the last readings."""
 
 HURRIED_S = 0.5
-"""The same, after a signal."""
+"""The same limit after a signal."""
 
 STILL_S = 0.5
-"""Two readings this far apart that agree are the last; histograms may come later than the last byte of a reply."""
+"""If two readings this far apart agree, they are the last; histograms may lag behind the last byte of a reply."""
 
 INTERVAL_S = 10.0
 """Shortest time between two readings of an endpoint. One takes 3.5 ms, 1% of the client at 3,000 tokens/s."""
 
 SPREAD_S = 0.5
-"""Shortest time between two readings of any endpoints, so that many of them take no more of the processor."""
+"""Shortest time between two readings of any endpoints, so that many endpoints do not take more processor time."""
 
 POINTS = 50
-"""The interval grows with the session: to a fifty-first part of its time so far. A day has 350 readings."""
+"""The interval grows with the session, to 1/51 of its duration so far. A day has 350 readings."""
 
 MAX_WATCHED = 64
-"""Largest number of endpoints whose pages are read; with more, the pages count a part of the tokens."""
+"""Largest number of endpoints whose pages are read; with more endpoints, the pages cover only part of the tokens."""
 
 
 @contextlib.contextmanager
@@ -53,7 +54,8 @@ def watched(
 ) -> Iterator[None]:
     """A context manager that reads the pages of `endpoints` while a session is carried out, and appends them to `path`.
 
-    progress: the client's own state; called on the threads here. hurries: whether a user wants the end at once.
+    progress: returns the client's own state; called on this module's threads. hurries: whether the user wants the
+    session to end at once.
     """
     file = None
     if endpoints:
@@ -71,7 +73,7 @@ def watched(
 
 
 class _Watch:
-    """The readings of one session. interval: seconds between two of an endpoint, at least."""
+    """The readings of one session. interval: minimum seconds between two readings of an endpoint."""
 
     def __init__(self, file: line_file.LineFile, progress: Callable[[], Progress], interval: float) -> None:
         self._file, self._progress, self._interval = file, progress, interval
@@ -94,7 +96,7 @@ class _Watch:
             first.wait(max(0.0, due - time.monotonic()))
 
     def end(self, seconds: float) -> None:
-        """Take the last readings, and close the file; a thread that takes longer is left to itself."""
+        """Take the last readings, and close the file; a thread that takes longer is abandoned."""
         self._ending.set()
         due = time.monotonic() + seconds
         for endpoint, first, thread in self._threads:
@@ -106,7 +108,7 @@ class _Watch:
             self._file.close()
 
     def _run(self, endpoint: Endpoint, first: threading.Event) -> None:
-        """Read the page of an endpoint until the end; the program of its thread. first: set after the first reading."""
+        """Read the page of an endpoint until the end; the body of its thread. first: set after the first reading."""
         from harness.client.facts import metrics, page  # with their HTTP library, where pages are read
 
         try:

@@ -1,11 +1,11 @@
 """A server's fingerprint: the beginnings of its greedy answers to eight fixed prompts.
 
 The fingerprint is stored with the run and compared on a resume and for each endpoint. It reveals what a server does not
-state: other weights, another precision, a broken kernel. Other requests in the server's batch change greedy text now
-and then, where two tokens are nearly equally likely; so some replies may differ (docs/provenance.md has the
-measurement). A penalty that a server fills in changes greedy text, too, so the neutral values of the run's requests are
-sent. A fingerprint records its neutral values, and later fingerprints of the run use the same; a fingerprint from
-before neutral values existed is compared without them.
+report: different weights, a different precision, a broken kernel. Other requests in the server's batch occasionally
+change greedy text where two tokens are almost equally likely, so some replies may differ (docs/provenance.md has the
+measurement). A default penalty that a server applies also changes greedy text, so the neutral values of the run's
+requests are sent. A fingerprint records its neutral values, and the run's later fingerprints use the same ones; a
+fingerprint from before neutral values existed is compared without them.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ PROMPTS = (
 )
 
 TOKENS = 16
-"""Number of new tokens for each prompt: 128 in all, beside some 200 tokens of prompts."""
+"""Number of new tokens per prompt: 128 in total, in addition to about 200 prompt tokens."""
 
 MIN_SAME = 4
-"""Smallest number of the eight beginnings that stay equal in any batch; fewer mean another model or set-up."""
+"""Minimum number of the eight beginnings that stay equal in any batch; fewer mean a different model or setup."""
 
 SECONDS = 30.0
-"""Seconds for all prompts of all endpoints; a beginning that is not there by then is not compared."""
+"""Seconds for all prompts of all endpoints; a beginning that has not arrived by then is not compared."""
 
 MAX_BYTES = 1024 * 1024
 """Largest body of a reply, in bytes."""
 MAX_CHARS = 400
-"""Largest number of stored characters of a beginning; sixteen tokens have about sixty."""
+"""Maximum number of characters stored per beginning; sixteen tokens have about sixty."""
 
 SAMPLING = {"temperature": 0.0, "max_tokens": TOKENS}
 """The sampling of all fingerprints."""
@@ -64,18 +64,18 @@ def version(neutral: Mapping[str, Any]) -> str:
 
 
 def same(before: Sequence[str], now: Sequence[str]) -> int:
-    """How many beginnings are equal, to the last character."""
+    """Number of beginnings that are equal to the last character."""
     return sum(a == b for a, b in zip(before, now, strict=True))
 
 
 def comparable(provenance: Provenance) -> Fingerprint | None:
-    """The run's fingerprint if it has the present version; else None."""
+    """The run's fingerprint if it has the current version, else None."""
     fingerprint = provenance.fingerprint
     return fingerprint if fingerprint is not None and fingerprint.version == version(fingerprint.neutral) else None
 
 
 def first(given: Mapping[str, list[str]], neutral: Mapping[str, Any]) -> Fingerprint:
-    """The fingerprint of a run that has none yet. given: from `ask`; neutral: the neutral values in those requests."""
+    """The fingerprint of a run that has none yet. given: from `ask`. neutral: the neutral values in its requests."""
     url, beginnings = next(iter(given.items()))
     return Fingerprint(version=version(neutral), beginnings=beginnings, endpoint=url, neutral=dict(neutral))
 
@@ -88,13 +88,13 @@ def bodies(settings: RunSettings, template: RequestTemplate) -> list[bytes]:
 
 
 def most(settings: RunSettings, neutral: Mapping[str, Any], n: int) -> Spent:
-    """The most that the requests for the fingerprints of `n` endpoints can be billed for."""
+    """The most that can be billed for the fingerprint requests of `n` endpoints."""
     template = settings.asker.template(SAMPLING, neutral)
     return Spent().plus(*[_billed(body, None) for body in bodies(settings, template) * n])
 
 
 def _billed(body: bytes, reply: Reply | BaseException | None) -> Spent:
-    """What one request was billed for: as the server states, else the most possible."""
+    """What one request was billed for: as reported by the server, or else the maximum possible."""
     if isinstance(reply, RequestFailed) and reply.free:
         return Spent()
     usage = reply.usage if isinstance(reply, Reply) else Usage()
@@ -111,8 +111,9 @@ class Fingerprints:
     """The fingerprints of some endpoints.
 
     beginnings: base URL → beginnings of the replies, of each endpoint that answered all prompts. failures: base URL →
-    why one of its requests failed, or what its replies lack. cost: what all requests were billed for. toolless: the
-    endpoints that count no more prompt tokens if a prompt comes with the tool: a template or a gateway drops it.
+    why one of its requests failed, or what is missing in its replies. cost: what all requests were billed for.
+    toolless: the endpoints that count no more prompt tokens with the tool than without it, because a template or a
+    gateway drops the tool.
     """
 
     beginnings: dict[str, list[str]] = field(default_factory=dict)
@@ -122,7 +123,7 @@ class Fingerprints:
 
 
 def _drops_tool(replies: Sequence[Reply | BaseException]) -> bool:
-    """Whether the reply to the first prompt with the tool counts no more prompt tokens than the one without it."""
+    """Whether the reply to the first prompt with the tool counts no more prompt tokens than the reply without it."""
     ends = (replies[0], *replies[len(PROMPTS) :])
     counts = [count for each in ends if isinstance(each, Reply) and (count := each.usage.prompt_tokens) is not None]
     return len(counts) == 2 and counts[1] <= counts[0]
@@ -138,8 +139,8 @@ def ask(
     """Ask each endpoint for its fingerprint. Blocking; may be called with or without a running event loop.
 
     neutral: values that keep the servers' own defaults out. open_transport: opens the client that sends the requests.
-    former: the run's beginnings; an endpoint whose own differ is asked twice, and one that does not repeat itself has
-    no fingerprint. A failed request is not sent again: its endpoint has none either.
+    former: the run's beginnings; an endpoint whose beginnings differ from them is asked twice, and gets no fingerprint
+    if its replies differ. A failed request is not retried; its endpoint gets no fingerprint either.
     """
     taken, requests = Fingerprints(), settings.asker.template(SAMPLING, neutral)
     contents = bodies(settings, requests)

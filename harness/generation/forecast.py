@@ -1,4 +1,4 @@
-"""What a run will take, by the samples of an earlier one. Pure.
+"""Forecasts what a run will take, from the samples of an earlier run. Pure.
 
 Only sums are needed, and a sum needs means and variances. With m_q samples of question q at hand (mean
 length L_q, variance s²_q) and r_q still to come:
@@ -39,7 +39,7 @@ class Forecast:
 
 @dataclass(slots=True)
 class _Finished:
-    """One question's finished samples: their lengths and the prompt tokens that were stated."""
+    """One question's finished samples: their lengths and the reported prompt tokens."""
 
     lengths: list[int] = field(default_factory=list)
     prompts: list[int] = field(default_factory=list)
@@ -58,11 +58,11 @@ def forecast(
     concurrency: int,
     prices: Prices | None,
 ) -> Forecast:
-    """What a run takes, estimated from the samples of an earlier run, of any benchmarks.
+    """What a run will take, estimated from the samples of an earlier run of any benchmarks.
 
-    planned: benchmark → (questions, samples of each) of the whole run. The time is a range, from "each stream keeps its
-    speed, however many there are" to "all streams together are no faster than they were". A question with one sample
-    gets the mean variance of the others; questions without samples are assumed to be like the others.
+    planned: benchmark → (number of questions, samples per question) of the whole run. The time is a range, from "each
+    stream keeps its speed, however many there are" to "all streams together are no faster than they were". A question
+    with one sample gets the mean variance of the others; questions without samples are assumed to be like the others.
     """
     questions: dict[str, dict[str, _Finished]] = {name: {} for name in planned}
     spans: list[tuple[float, float]] = []
@@ -113,7 +113,7 @@ def forecast(
 
 
 def _busy_seconds(spans: list[tuple[float, float]], max_gap: float = 1.0) -> float:
-    """Seconds in which the run was at work: with requests in flight, or for at most `max_gap` writing and sending.
+    """Seconds during which the run was active: with requests in flight, or writing and sending for at most `max_gap`.
 
     spans: (start, end) of each request, in seconds. A longer gap is a pause, such as that between two sessions.
     """

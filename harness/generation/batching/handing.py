@@ -1,16 +1,16 @@
 """Sends requests to a provider as batches, reports their progress, and reads their results. Blocking.
 
-Steps that are safe to repeat are retried until the patience (in seconds) is over. A batch is created only once: before
-a second try, it is looked up in the provider's list. The lines of a batch's files, of a request and of
-what came of it:
+Steps that are safe to repeat are retried for `patience` seconds. A batch is created only once: before a second try, it
+is looked up in the provider's list. The lines of a batch's files, for a request and for its result:
 
 {"custom_id":"3f9c…-0","method":"POST","url":"/v1/chat/completions","body":{…}}
 {"custom_id":"3f9c…-0","response":{"status_code":200,"request_id":"…","body":{…}},"error":null}
 
-The run's file `batches.jsonl` says which samples were sent to a provider in which batch, so that none is sent twice:
-append-only lines with a checksum, each on disk before the call returns. A batch is recorded before it is sent
-(`planned`), and again once the provider has named it (`sent`). So after a crash in between, the batch can be found by
-our name in the provider's list. `void`: the batch never began, or failed; its requests are to be asked again.
+The run's file `batches.jsonl` records which samples were sent to a provider in which batch, so that none is sent twice.
+Its lines are append-only and have a checksum; each is on disk before the call returns. A batch is recorded before it is
+sent (`planned`), and again once the provider has given it an id (`sent`), so that after a crash in between, the batch
+can be found by our name in the provider's list. `void`: the batch never began or it failed; its requests must be sent
+again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from harness.runs.missing import Task
 T = TypeVar("T")
 
 LONGEST_PAUSE_S = 30.0
-"""Longest pause, in seconds, between two tries of one step."""
+"""Longest pause, in seconds, between two attempts at a step."""
 
 
 class EndedBatch(NamedTuple):
@@ -65,9 +65,10 @@ class EndedBatch(NamedTuple):
 class ServiceBatches:
     """Batches at a provider.
 
-    facts: of the provider. path: of a request, as lines and batches name it. patience: seconds for which a step is
-    tried again. on_status: gets sentences for a person. sleep: waits for so many seconds; returns True at once if the
-    session is to end. Each call may raise `RequestFailed`, `ServerError` or `StoreError`.
+    facts: facts about the provider. path: the API path of a request, as stated in lines and batches. patience: seconds
+    for which a failed step is retried. on_status: receives sentences for the user. sleep: waits for the given number of
+    seconds; returns True immediately if the session is to end. Each call may raise `RequestFailed`, `ServerError` or
+    `StoreError`.
     """
 
     service: BatchService
@@ -80,7 +81,7 @@ class ServiceBatches:
     sleep: Callable[[float], bool]
 
     def find(self, ask_ids: set[str]) -> Mapping[str, str]:
-        """Request id → name of the batch that asks it already; ids that no batch asks are left out.
+        """Request id → name of the batch that already contains it; ids that are in no batch are left out.
 
         A batch without a service id may or may not have been submitted, so it is first looked up at the service by the
         name we gave it; if the service does not have it, it is void. Also raises `ServerError` if a batch was sent to
@@ -108,7 +109,7 @@ class ServiceBatches:
     def hand_in(self, asks: Mapping[str, bytes]) -> str:
         """Submit a batch with these requests and return its name.
 
-        The ledger notes the batch before and after, so that the next session knows if the process died in between.
+        The ledger records the batch before and after, so that the next session can tell if the process died in between.
         """
         # Random, so that it can be found in the provider's list, which other runs share.
         name = f"harness-{secrets.token_hex(12)}"
@@ -124,7 +125,7 @@ class ServiceBatches:
         return name
 
     def look(self, name: str) -> EndedBatch | str:
-        """The batch if the service says that it has ended, else a sentence on its state."""
+        """The batch if the service reports that it has ended, else a sentence on its state."""
         handed: Handed = self.ledger.batches[name]
         try:
             batch = self._tried("checking the batch", lambda: self.service.look(handed.id))
@@ -156,7 +157,8 @@ class ServiceBatches:
     def _begin(self, name: str, file_id: str) -> Batch:
         """Begin a batch with the uploaded file, and return the batch.
 
-        A try without a reply may have begun the batch, so each later try first looks for the batch by its name.
+        An attempt without a reply may have begun the batch, so each later attempt first looks for the batch by its
+        name.
         """
         tries = count()
 
@@ -168,15 +170,15 @@ class ServiceBatches:
         return self._tried("creating the batch", begin)
 
     def _results(self, batch: Batch) -> Iterator[bytes]:
-        """The results, replies first: a few refusals before any reply would stop the run, as if all were refused."""
+        """The results, replies first: if rejections came first, the run would stop as if all were rejected."""
         for file_id in (batch.output_file_id, batch.error_file_id):
             if file_id:
                 yield from self.service.lines(file_id)
 
     def _tried(self, step: str, act: Callable[[], T]) -> T:
-        """Call `act`, again and again while its failure may pass and the patience lasts; return its result.
+        """Call `act`, and retry it while its failure may be temporary and the patience lasts; return its result.
 
-        step: what it does, for a line about each failure.
+        step: what `act` does, for the message about each failure.
         """
         due, pause = time.monotonic() + self.patience, 1.0
         while True:
@@ -197,16 +199,16 @@ class ServiceBatches:
 
 
 ID_CHARS = 32
-"""Characters of the digest that names a question in a request's id; providers take 64 for the whole id."""
+"""Length of the digest that identifies a question in a request's id; providers allow 64 characters for the whole id."""
 
 
 def ask_id(task: Task) -> str:
-    """The id of a sample's request: the same in every session, and inert."""
+    """The id of a sample's request: the same in every session, with only harmless characters."""
     return f"{digest([task.benchmark, task.question_id])[:ID_CHARS]}-{task.sample_index}"
 
 
 class BatchResult(NamedTuple):
-    """The result for one request: a reply, or the reason why there is none."""
+    """The result of one request: a reply, or the reason that there is none."""
 
     ask: str
     outcome: Reply | RequestFailed
@@ -227,10 +229,11 @@ class _ResultLine(msgspec.Struct, frozen=True):
 def read_result(
     line: bytes, api: API, *, started: float, seconds: float, max_body_bytes: int, secrets: Iterable[Secret] = ()
 ) -> BatchResult | None:
-    """The result in a line; None for a line that has another form.
+    """The result in a line; None if the line has any other form.
 
-    api: of the batch's requests. started: Unix time when the batch began. seconds: its duration. The times of single
-    tokens are unknown. secrets: keys that no text of the result may show. max_body_bytes: largest body of a reply.
+    api: the API of the batch's requests. started: Unix time when the batch began. seconds: the batch's duration; the
+    times of individual tokens are unknown. secrets: keys that must not appear in any text of the result.
+    max_body_bytes: maximum size of a reply's body.
     """
     try:
         result_line = msgspec.json.decode(line, type=_ResultLine)
@@ -263,10 +266,10 @@ _REMEDY = (
 
 
 class Handed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of the file. In `BatchLedger.batches`: the planned batch, with its id once the provider has stated one.
+    """A line of the file. In `BatchLedger.batches`: the planned batch, with its id once the provider has assigned one.
 
-    name: our name of the batch. id: the provider's. endpoint: its base URL. asks: the ids of its requests. why: of a
-    void batch.
+    name: our name for the batch. id: the provider's id. endpoint: the endpoint's base URL. asks: the ids of the batch's
+    requests. why: why the batch is void.
     """
 
     event: Literal["planned", "sent", "void"]
@@ -282,13 +285,13 @@ class BatchLedger:
     """The file `batches.jsonl`. Only the holder of the run's lock may use it, one thread at a time."""
 
     def __init__(self, folder: RunFolder) -> None:
-        """Open the file. Raises `StoreError` where it cannot be read, has a newer schema or a damaged line.
+        """Open the file. Raises `StoreError` if the file cannot be read, has a newer schema or has a damaged line.
 
         A damaged line is an error because its batch might be sent twice.
         """
         self.path = folder.batches
         self.batches: dict[str, Handed] = {}
-        """Batches that are not void, by our name, in the order in which they were planned."""
+        """Batches that are not void, by our names, in the order in which they were planned."""
         # A torn tail comes from a process that died while writing, before it sent anything.
         for entry in read_appended(self.path, Handed, _REMEDY, sealed=True):
             self._apply(entry)
@@ -298,15 +301,15 @@ class BatchLedger:
         self._append(Handed(event="planned", name=name, endpoint=endpoint, asks=list(asks)))
 
     def sent(self, name: str, id: str) -> None:
-        """Record the provider's name of the batch. Raises `StoreError`."""
+        """Record the provider's id for the batch. Raises `StoreError`."""
         self._append(Handed(event="sent", name=name, id=id))
 
     def void(self, name: str, why: str) -> None:
-        """Record that the batch never began, or failed. Raises `StoreError`."""
+        """Record that the batch never began or that it failed. Raises `StoreError`."""
         self._append(Handed(event="void", name=name, why=why))
 
     def holding(self, asks: Collection[str]) -> dict[str, Handed]:
-        """For each request id in `asks` that a batch holds, the latest such batch; other ids are left out."""
+        """For each request id in `asks`, the latest batch that contains it; ids in no batch are left out."""
         asked_ids = set(asks)
         # In the order of the batches, so a later one takes the place of an earlier one with the same request.
         return {ask: batch for batch in self.batches.values() for ask in batch.asks if ask in asked_ids}
@@ -316,7 +319,7 @@ class BatchLedger:
         self._apply(entry)
 
     def _apply(self, entry: Handed) -> None:
-        """Note in `batches` what a line of the file says."""
+        """Update `batches` with a line of the file."""
         if entry.event == "planned":
             self.batches[entry.name] = entry
         elif entry.name in self.batches and entry.event == "sent":

@@ -4,9 +4,9 @@
          ▲                                                                      │
          └──────── landed ◀── results of the batches that have ended ◀─────────┘
 
-Guarantees: a request in a batch is never sent again while that batch may answer it. Each request is asked at most
-`attempts` times, and again only after its batch has ended without a reply. A result changes nothing if it names no
-request of ours, or one that already has its result. A sample is stored before the next result is read. After `stop`,
+Guarantees: a request in a batch is never sent again while that batch may answer it. Each request is sent at most
+`attempts` times, and again only after its batch has ended without a reply. A result is ignored if it belongs to none of
+our requests or to one that already has its result. A sample is stored before the next result is read. After `stop`,
 or a kill at any moment, the next session finds its requests in their batches.
 """
 
@@ -42,16 +42,16 @@ from harness.generation.settings import RunSettings
 from harness.runs.layout import RunFolder
 
 FIRST_LOOK_S, LONGEST_LOOK_S = 2.0, 60.0
-"""Seconds between two looks at the batches: short at first, then longer, since batches take hours."""
+"""Seconds between two checks of the batches: short at first, then longer, since batches take hours."""
 
 LINE_BYTES = 200
-"""Largest number of bytes of a request's line besides the body and its id."""
+"""Maximum size in bytes of a request's line, excluding its body and id."""
 
 
 class BatchLoop(NetworkThread):
     """A thread that requests the samples of a session in batches.
 
-    on_event: writes to the run's log. on_status: gets a sentence for a person when the state of a batch changes.
+    on_event: writes to the run's log. on_status: receives a sentence for the user when the state of a batch changes.
     """
 
     def __init__(
@@ -84,22 +84,22 @@ class BatchLoop(NetworkThread):
     # ---- for the owner's thread
 
     def obey(self, orders: Orders) -> None:
-        """Follow a user's orders: a paused session hands in no more, and the number of requests means nothing."""
+        """Follow a user's orders: a paused session submits nothing; the number of requests is ignored."""
         self._dispatcher.set_paused(orders.paused)
         if orders.draining:
             self.stop("drained by `harness status`")
 
     def stop(self, why: str) -> None:
-        """End the session after the present step, and leave the batches as they are."""
+        """End the session after the current step, and leave the batches as they are."""
         self._why = self._why or why
         self._stopped.set()
 
     # ---- the thread
 
     def _run(self) -> None:
-        """Make batches and collect their results until nothing is missing or `stop` is called; the thread's program.
+        """Make batches and collect their results until nothing is missing or `stop` is called; the thread's body.
 
-        What fails goes to the dispatcher, which ends the session; nothing is raised.
+        Failures are passed to the dispatcher, which ends the session; nothing is raised.
         """
         try:
             settings, batching = self._settings, self._settings.batching
@@ -150,12 +150,12 @@ class BatchLoop(NetworkThread):
         return not self._dispatcher.ended
 
     def _cancel(self, flight: Flight) -> None:
-        """End a request; a result that comes later finds nobody."""
+        """End a request; a result that arrives later is ignored."""
         if self._asks.pop(ask_id(flight.task), None) is not None:
             self._dispatcher.landed(flight, None)
 
     def _hand_in(self, provider: ServiceBatches) -> None:
-        """Find waiting requests in batches of earlier sessions, and send the others within the provider's bounds."""
+        """Find waiting requests in batches of earlier sessions, and send the others within the provider's limits."""
         if new := set(self._waiting) - self._looked_up:
             found = provider.find(new)
             self._looked_up |= new
@@ -186,7 +186,7 @@ class BatchLoop(NetworkThread):
             self._on_status(f"submitted: {count_noun(len(asks), 'request')}")
 
     def _look(self, provider: ServiceBatches) -> bool:
-        """Look at every batch; return whether one has ended."""
+        """Check every batch; return whether one has ended."""
         any_ended = False
         for name in list(self._batches):
             if self._stopped.is_set():
@@ -200,9 +200,9 @@ class BatchLoop(NetworkThread):
         return any_ended
 
     def _read(self, ended: EndedBatch) -> bool:
-        """Take the results of a batch; requests without a reply are asked again, or given up.
+        """Process the results of a batch; requests without a reply are retried or given up.
 
-        Returns False where the results broke off: the rest is read at a later look.
+        Returns False if the results broke off; the rest is read at a later check.
         """
         awaited = self._batches.pop(ended.name)
         n_awaited, n_foreign = len(awaited), 0
@@ -244,7 +244,7 @@ class BatchLoop(NetworkThread):
         return True
 
     def _take(self, result: BatchResult) -> None:
-        """Report a result to the dispatcher; after a failure that may pass, the request goes into the next batch."""
+        """Report a result to the dispatcher; after a retryable failure, the request goes into the next batch."""
         if result.ask not in self._asks:  # The session has ended this request meanwhile.
             return
         flight, request = self._asks[result.ask]

@@ -1,32 +1,32 @@
 """The limits of a session: its phase, its requests per minute, and its budget in tokens or money. No I/O.
 
-What one request may still use is its *reserve*, a prompt and a reply:
+The most that one request may still use is its *reserve*, for a prompt and a reply:
 
 | tokens | reserve of one request |
 | --- | --- |
-| prompt | the most that a prompt of the session can have (`Billing`) |
+| prompt | the maximum for any prompt of the session (`Billing`) |
 | reply, all benchmarks have a max_tokens | the largest of these |
 | reply, one benchmark has none | the longest so far; before the first, `UNKNOWN_LENGTH` or the rest of the budget |
 
-Invariant, whenever a request is sent: used + reserve × (requests in flight + 1) ≤ budget. Once a request has ended, the
-tokens that the server states replace its reserve; without them, the most that it can have used (`Billing`), also if it
-failed or was cancelled: a server bills the part of a reply that it has written. Only what made no reply is free
-(`RequestFailed.free`). So with max_tokens neither the tokens of replies nor the cost exceeds the budget, whatever the
-lengths: no later reply is judged by the earlier ones, which may be those of easier questions. Without max_tokens
-nothing bounds a reply.
+Invariant, whenever a request is sent: used + reserve × (requests in flight + 1) ≤ budget. Once a request has ended, its
+reserve is replaced by the tokens that the server reports or, without a report, by the most that it can have used
+(`Billing`). This includes requests that failed or were cancelled, since a server bills the part of a reply that it has
+written. Only a request that produced no part of a reply is free (`RequestFailed.free`). So with max_tokens, neither the
+tokens of replies nor the cost exceeds the budget, whatever the lengths: the reserve does not depend on earlier replies,
+whose questions may be easier. Without max_tokens, the length of a reply has no limit.
 
-The session asks in rounds (one sample of every question), so that a score of a stopped run is not biased. A round
-starts only if all of it is expected to fit: its last request at the reserve, the others at the mean cost so far. The
-mean counts once the first `KNOWN` samples *begun* have ended (the first to finish are short); until then the reserve
-stands for it, so the first round of a run starts only if the budget covers all of it, and else nothing is sent.
-Without max_tokens nothing is known before the first reply, and the first round starts if one request fits. If a round
-or a request does not fit, the session waits for the requests in flight, which may turn out
-shorter than their reserve; with none in flight it ends.
+The session requests samples in rounds (one sample of every question), so that the score of a stopped run is not biased.
+A round starts only if all of it is expected to fit: its last request at the reserve, the others at the mean cost so
+far. The mean is used once the first `KNOWN` samples to *begin* have ended (the first to finish are short). Until then
+the reserve is used in its place, so the first round of a run starts only if the budget covers all of it; otherwise
+nothing is sent. Without max_tokens, nothing is known before the first reply, so the first round starts if one request
+fits. If a round or a request does not fit, the session waits for the requests in flight, which may use less than their
+reserve; if none is in flight, it ends.
 
 A budget is for one command, which may have several sessions: the stages of a run with a target error, or the candidates
-of a race. They share one `Account`, which holds what is used, and for each run what its samples cost so far.
+of a race. They share one `Account`, which records the amount used and, for each run, the cost of its samples so far.
 
-The limit on requests a minute is a token bucket, which fills evenly: a request may be sent if it holds at least 1.
+The limit on requests per minute is a token bucket that fills evenly; a request may be sent if it has at least 1 token.
 
 Long: a request is sent only if all of these limits allow it; the table and the invariant above apply to all of them.
 """
@@ -71,9 +71,9 @@ class Ending:
         self.why = ""
         """Why the session ended before all samples were asked, in a sentence; empty if nothing ended it."""
         self.rule = ""
-        """The rule of the user (a budget, a target error) that ended the run early; empty if none did."""
+        """The user's rule (a budget, a target error) that ended the run early; empty if none did."""
         self.repeats = False
-        """Whether what ended the session would end the same command again."""
+        """Whether the same command would end again for the same reason."""
         self.error: BaseException | None = None
         """The error that ended the session early, which the session's owner raises; None without one."""
         self.grace_ends: float | None = None
@@ -99,7 +99,7 @@ class Ending:
     def fail(self, error: BaseException, *, repeats: bool = False) -> bool:
         """Cancel the requests in flight because of `error`. Returns False if another error came first.
 
-        repeats: whether the same command again would fail alike.
+        repeats: whether the same command would fail again in the same way.
         """
         self.phase = "stopping"
         if self.error is not None:
@@ -109,7 +109,7 @@ class Ending:
         return True
 
     def by_rule(self, why: str, *, repeats: bool) -> None:
-        """Send no more requests, because a rule of the user (such as a budget) is met.
+        """Send no more requests, because a user's rule (such as a budget) applies.
 
         repeats: whether the rule would end the same command again before its first request.
         """
@@ -129,14 +129,14 @@ class Ending:
 MINUTE_S = 60.0
 
 SHORTEST_WAIT_S = 1e-6
-"""A wait of at most this many seconds counts as none: it is a rounding error of a sum of times."""
+"""A wait of at most this many seconds counts as no wait, because it is a rounding error in a sum of times."""
 
 
 class RateLimit:
-    """Says when the next request may be sent, by a limit on requests per minute, as a token bucket.
+    """Says when the next request may be sent under a limit on requests per minute (a token bucket).
 
-    The bucket holds what may be sent in one second, at least 1, and fills evenly, so at most `per_minute` are sent in
-    any 60 seconds. per_minute: above 0; None = no limit. clock: monotonic seconds.
+    The capacity of the bucket is the number of requests allowed in one second (at least 1). It fills evenly, so at most
+    `per_minute` are sent in any 60 seconds. per_minute: above 0; None = no limit. clock: monotonic seconds.
     """
 
     def __init__(self, per_minute: float | None, clock: Callable[[], float]) -> None:
@@ -168,20 +168,20 @@ class RateLimit:
 
 
 class Billing:
-    """Tokens of prompts and replies: as the server states them, else the most that they can be."""
+    """Tokens of prompts and replies: as reported by the server, or else the maximum possible."""
 
     def __init__(self, settings: RunSettings, plan: SessionPlan) -> None:
         self._bytes: Mapping[tuple[str, str], int] = plan.prompt_bytes
-        """(benchmark, question_id) → bytes of the prompt; empty if the session counts no money."""
+        """(benchmark, question_id) → bytes of the prompt; empty if the session does not count money."""
         self._max_tokens = {name: benchmark.sampling.max_tokens for name, benchmark in settings.benchmarks.items()}
         self.longest_prompt = max(map(most_prompt_tokens, self._bytes.values()), default=0)
-        """The most tokens that the prompt of a further request can have; 0 if the session counts no money."""
+        """The maximum number of tokens in the prompt of another request; 0 if the session does not count money."""
 
     def billed(self, sample: Sample) -> Spent:
         """What the last request for this sample was billed for.
 
-        The part of a continued sample that an earlier request wrote counts as prompt: `n_before` tokens, which the
-        sample's own usage has among its completion tokens. If money is counted, `longest_prompt` grows to this prompt.
+        In a continued sample, the part from an earlier request counts as prompt: `n_before` tokens, which the sample's
+        own usage includes in its completion tokens. If money is counted, `longest_prompt` grows to this prompt.
         """
         n_before, usage = tokens_before(sample), sample.usage
         prompt = usage.prompt_tokens
@@ -209,20 +209,20 @@ class Billing:
         return Spent(prompt, completion, n_unstated=int(usage.prompt_tokens is None or stated is None))
 
     def next_step(self, n_bytes: int) -> None:
-        """Note that the prompt of the next step has so many bytes at most."""
+        """Note that the prompt of the next step has at most this many bytes."""
         if self._bytes:
             self.longest_prompt = max(self.longest_prompt, most_prompt_tokens(n_bytes))
 
     def _most_of_step(self, work: Work) -> int:
-        """The most tokens that the prompt of the work's next request can have."""
+        """The maximum number of tokens in the prompt of the work's next request."""
         of_step = most_prompt_tokens(work.prompt_bytes) if work.prompt_bytes and self._bytes else 0
         return max(self._most_prompt(work.task.benchmark, work.task.question_id), of_step)
 
     def most(self, work: Work, n_events: int) -> Spent:
-        """The most that a request can be billed for that ended without a sample.
+        """The most that can be billed for a request that ended without a sample.
 
-        n_events: token events that had come: the server wrote as many tokens at least, and read the prompt. Without
-        max_tokens they are the only sign of how much it wrote.
+        n_events: token events received: the server wrote at least as many tokens, and read the prompt. Without
+        max_tokens, they are the only indication of how much it wrote.
         """
         bound = self._max_tokens.get(work.task.benchmark) or 0
         return Spent(self._most_of_step(work), max(bound, n_events), n_unstated=1)
@@ -239,7 +239,7 @@ class OutOfBudget(Exception):
 
 
 KNOWN = 20
-"""After this many ended samples, their mean cost is taken as the expected cost of later ones."""
+"""Once this many samples have ended, their mean cost is used as the expected cost of later ones."""
 
 
 ROUNDING = 1 + 1e-9
@@ -248,8 +248,8 @@ ROUNDING = 1 + 1e-9
 
 @dataclass(slots=True)
 class _Limit:
-    """One budget, in tokens or USD. cost: the amount that a prompt and a reply of given tokens use. account: what is
-    used.
+    """One budget, in tokens or USD. cost: the amount used by a prompt and a reply with given token counts. account: the
+    amounts used so far.
     """
 
     total: float
@@ -270,14 +270,15 @@ class _Limit:
 class Budget:
     """The tokens or USD that a session may still use. Without a budget in `settings`, every request fits.
 
-    `_account` counts what the whole command has used, over all its runs; `_run` what this run has shown of its costs.
-    holds_round: whether the next round of samples does not fit as long as nothing ends or fails.
+    `_account` counts what the whole command has used, over all its runs; `_run` records the costs observed in this run.
+    holds_round: whether the next round of samples does not fit until another request ends or fails.
     """
 
     def __init__(
         self, settings: RunSettings, rows: Sequence[Missing], billing: Billing, account: Account, flights: Sized
     ) -> None:
-        """rows: the samples that the session asks for. billing: knows the prompts. account: of the command.
+        """rows: the samples that the session requests. billing: what requests were billed for. account: the command's
+        account.
 
         flights: the requests in flight.
         """
@@ -302,7 +303,7 @@ class Budget:
         self._first_open: set[Task] = set()  # Those of the first `KNOWN` samples begun that may still finish.
         self._flights = flights
         self.billed_for_steps: Callable[[], int] = int
-        """Completion tokens billed for the earlier steps of the samples in flight, which their reserves hold, too."""
+        """Completion tokens billed for earlier steps of the samples in flight; their reserves include them, too."""
         self.holds_round = False
         """Whether the next round did not fit when the scheduler asked, and no request has ended since."""
 
@@ -312,7 +313,7 @@ class Budget:
     # ---- what happens
 
     def sent(self, task: Task, attempt: int) -> None:
-        """Note that a request for `task` is sent: if its sample is one of the first `KNOWN`, wait for its length.
+        """Note that a request for `task` is sent; if its sample is one of the first `KNOWN`, wait for its length.
 
         attempt: the request's number among those for this sample, from 1.
         """
@@ -321,7 +322,7 @@ class Budget:
             self._first_open.add(task)
 
     def failed(self, billed: Spent | None) -> None:
-        """Count a request that ended without a sample. billed: the most that it can cost; None if it was free."""
+        """Count a request that ended without a sample. billed: the most that it can have cost; None if it was free."""
         if not self._limits:
             return
         self.holds_round = False
@@ -331,7 +332,7 @@ class Budget:
             self._account.add(billed, self._prices)
 
     def step(self, billed: Spent) -> bool:
-        """Count a step of a sample that goes on. Returns whether the requests in flight, its next among them, fit."""
+        """Count a step of a sample that continues. Returns whether all requests in flight, its next included, fit."""
         if not self._limits:
             return True
         self._run.spent = self._run.spent.plus(billed)
@@ -339,9 +340,9 @@ class Budget:
         return not self._exceeded_by(len(self._flights))
 
     def finished(self, task: Task, billed: Spent, of_steps: int = 0) -> None:
-        """Add what the request for `task` was billed for to what is used; its sample's length counts.
+        """Add the amount billed for the request for `task`; the length of its sample now counts toward the mean.
 
-        of_steps: completion tokens of its earlier steps.
+        of_steps: completion tokens of the sample's earlier steps.
         """
         if not self._limits:
             return
@@ -353,7 +354,7 @@ class Budget:
         self._account.add(billed, self._prices)
 
     def forget(self, task: Task) -> None:
-        """Stop waiting for the length of `task`, which is not asked again in this session."""
+        """Stop waiting for the length of `task`, which is not requested again in this session."""
         self._first_open.discard(task)
 
     # ---- what fits
@@ -372,7 +373,7 @@ class Budget:
     def sentence(self) -> str:
         """Why the session ends: the amount that the command used, and what did not fit.
 
-        If the command asked for nothing, also the smallest budget that allows a first round.
+        If the command has sent no request, it also states the smallest budget that allows a first round.
         """
         if not self.has_begun:
             exceeded = self._exceeded_by(1) or self._exceeded_by(self._first_round)
@@ -391,7 +392,7 @@ class Budget:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the command sent a request."""
+        """Whether the command has sent a request."""
         return self._account.has_begun
 
     @property
@@ -434,7 +435,7 @@ class Budget:
         return [limit for limit, amount in used if amount + cost(limit) > ROUNDING * limit.total]
 
     def _round_cost(self, limit: _Limit, n_requests: int) -> float:
-        """What `n_requests` are expected to use of `limit`: (n_requests − 1) × mean + reserve, the last one's room."""
+        """What `n_requests` are expected to use of `limit`: (n_requests − 1) × mean + reserve, for the last one."""
         reserve, run = self._reserve(limit), self._run
         has_mean = run.n_finished >= KNOWN and not self._first_open
         total = limit.cost(run.spent.prompt_tokens, run.spent.completion_tokens)

@@ -19,23 +19,23 @@ FIRST_SAMPLES = 16
 """Number of first samples that must all be bad before the run stops."""
 
 BEGINNING = f"the first {FIRST_SAMPLES} samples"
-"""Each sentence by which the canary stops a run begins so."""
+"""The beginning of each sentence with which the canary stops a run."""
 
 MIN_QUESTIONS = 3
-"""Smallest number of different questions among identical replies that counts as a sign."""
+"""Minimum number of different questions among identical replies for the replies to count as a sign."""
 
 ANSWERS_IN_REASONING = (
     "reasoning but no text, although they ended normally: the server treats the answer as part of the reasoning. "
     "Fix its reasoning parser, or let `harness score` read the reasoning too: `answer_from_reasoning=True`"
 )
-"""The fault of replies that are noted as `ALL_REASONING`, and its remedy."""
+"""What is wrong with replies noted as `ALL_REASONING`, and the remedy."""
 
 Answered = Callable[[Task, Reply], bool]
 """Whether the reply gives an answer. The caller passes the grader's extractor."""
 
 
 class Canary:
-    """Explains why a run with a broken setup should stop: its first `FIRST_SAMPLES` samples all have the same fault.
+    """Explains why a run with a broken setup should stop: its first `FIRST_SAMPLES` samples all have the same problem.
 
     They are all truncated, all empty, all the same text, all without an answer, or all reasoning. on: False: nothing is
     checked.
@@ -105,14 +105,14 @@ class Canary:
 
 
 class ModelName:
-    """The model name in servers' replies. Routers rename models, so it is compared with the run's own first reply."""
+    """The model name in replies, compared with that in the run's own first reply because routers rename models."""
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name
-        """The name in the first reply; stored with the run, so that a resume compares too."""
+        """The name in the first reply; it is stored with the run, so that a resumed run is compared with it, too."""
 
     def observe(self, base_url: str, name: str | None) -> str | None:
-        """Return why the run must stop: `name` is not the first reply's; else None. base_url: of the endpoint."""
+        """Return why the run must stop if `name` is not the first reply's name; else None. base_url: the endpoint's."""
         if not name:
             return None
         self.name = self.name or name

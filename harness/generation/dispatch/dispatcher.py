@@ -1,18 +1,18 @@
-"""Decides what a session does next: which sample is requested where, what a failure costs, when it ends. No I/O.
+"""Decides what a session does next: which sample is requested where, what follows from a failure, when it ends. No I/O.
 
 The owner (the network thread, or a simulator) works in a loop: it sends the requests of `begin`, waits for `pause`
-seconds or until a request ends, and reports each end once to `landed`; until `ended`. A user's commands may come at any
-time. Clock, randomness and the journals are parameters, so that whole sessions can be replayed from a seed
-(`tests/simulation`).
+seconds or until a request ends, and reports each end once to `landed`, until the session has `ended`. A user's commands
+may come at any time. Clock, randomness and the journals are parameters, so that whole sessions can be replayed from a
+seed (`tests/simulation`).
 
 Guarantees, if every request is sent and its end reported:
 - at most `concurrency` requests are in flight, never two for one sample;
-- each missing sample is stored once, or is listed with the cause of its failure, or was not asked because the session
-  ended before (`Ending.why`);
-- retries stay within their budget, and `pause` never lasts longer than until the next event that time alone brings.
+- each missing sample is stored once, or is listed with the cause of its failure, or was not requested because the
+  session ended first (`Ending.why`);
+- retries stay within their budget, and `pause` never extends past the next event that depends on time alone.
 
-Long: the dispatcher is one state machine, and its guarantees apply to all of it. Independent parts are other modules of
-this package.
+Long: the dispatcher is one state machine, and its guarantees apply to all of it. Independent parts are in other modules
+of this package.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ from harness.runs.missing import Task, n_planned
 from harness.runs.record import RecordRefused
 
 MIN_FINISHED = 8
-"""Smallest number of finished samples for which the end of a session is forecast."""
+"""Minimum number of finished samples before the end of a session is forecast."""
 
 SHORTEST_WAIT_S = 0.001
-"""Shortest pause in seconds. It exceeds the rounding errors of sums of times, so that what was due is due after it."""
+"""Shortest pause in seconds. It exceeds rounding errors in sums of times, so that what was almost due is due after it.
+"""
 
 
 class Dispatcher:
@@ -69,10 +70,10 @@ class Dispatcher:
 
     store: writes a sample to its journal; raises `RecordRefused` for this one sample, and any other error if nothing
     can be stored. log: writes an event to the run's log. answered: tells whether a reply gives an answer, for the
-    canary (the check of the first samples). jitter: returns a random number between two bounds. account: what the
-    command has used of its budget; None: nothing.
+    canary (the check of the first samples). jitter: returns a random number between two bounds. account: how much of
+    its budget the command has used; None: nothing.
 
-    Wide: it combines the parts, with one attribute for each; the decisions of a part are in the part's module.
+    Wide: it combines the parts, with one attribute for each; a part's decisions are made in its own module.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Dispatcher:
         self._proven = {o[:2] for o in plan.missing if len(o.indices) < n_planned(o.question_id, samples[o.benchmark])}
         self._canary = Canary(answered, on=settings.canary)
         self.done, self.total = dict(plan.done), plan.total
-        """Samples by benchmark: on disk, earlier sessions included, and expected."""
+        """Samples by benchmark: expected, and on disk (including earlier sessions)."""
         self.tally = Tally()
         # By kind: number of failed requests, the latest cause, and its time.
         self._failed: dict[str, tuple[int, str, float]] = {}
@@ -127,9 +128,9 @@ class Dispatcher:
             flights = self._flights.values()
             self._budget.billed_for_steps = lambda: sum(each.work.billed.completion_tokens for each in flights)
         self.on_given_up: Callable[[Task], object] = lambda _: None
-        """Called with each sample that is not asked for again."""
+        """Called with each sample that will not be requested again."""
         self.tool_progress: Callable[[], ToolProgress | None] = lambda: None
-        """The state of the tool's calls."""
+        """The state of the tool calls."""
         self._arrivals = Arrivals(clock, self._flights)
         self._scheduler = Scheduler(
             plan.missing,
@@ -153,7 +154,7 @@ class Dispatcher:
             yield flight
 
     def _end_by_budget(self) -> None:
-        """End the session if the budget allows neither the next request nor the next round, now and later."""
+        """End the session if the budget allows neither the next request nor the next round, now or later."""
         # The next round did not fit; but a sample of this round that is asked again goes before it.
         is_held = self._budget.holds_round and not self._scheduler.retrying
         # While requests are in flight, they may use less than their reserve and leave room for the next.
@@ -168,8 +169,8 @@ class Dispatcher:
     def _let_time_pass(self) -> None:
         """Do what is due by now.
 
-        End a grace period that is over, and a session in which no endpoint answers any more. Queue failed samples again
-        after their wait, and try endpoints again after theirs.
+        End a grace period that is over, and a session in which no endpoint answers any more. Requeue failed samples and
+        retry endpoints when their waits are over.
         """
         now, ending = self._clock(), self.ending
         if ending.phase != "stopping":
@@ -188,7 +189,7 @@ class Dispatcher:
         self._lanes.advance()
 
     def _next_flight(self, at_work: Sequence[Lane]) -> Flight | None:
-        """The next request, to the first endpoint with room for which there is a sample; None without such a one."""
+        """The next request, to the first endpoint that has room and a sample to send; None if there is none."""
         for lane in self._lanes.with_room():
             work = self._scheduler.next(lane, at_work)
             if work is not None:
@@ -220,7 +221,7 @@ class Dispatcher:
         return max(SHORTEST_WAIT_S, min(pauses, default=math.inf))
 
     def bill(self, spent: Spent) -> None:
-        """Count tokens that the session was billed for and that became no sample, such as a fingerprint's."""
+        """Count billed tokens that did not result in a sample, such as a fingerprint's."""
         self.tally.beside = self.tally.beside.plus(spent)
 
     # ---- how a request ended
@@ -229,7 +230,7 @@ class Dispatcher:
         """Handle the end of a request. Returns whether its sample is stored.
 
         end: the sample with the reply that it was made from; or the failure, which may be an error in our own code; or
-        None: it was cancelled.
+        None if the request was cancelled.
         """
         self._arrivals.advance()
         del self._flights[flight.task]
@@ -258,7 +259,7 @@ class Dispatcher:
         return False
 
     def _answered(self, flight: Flight, sample: Sample, reply: Reply) -> bool:
-        """Handle a request that became `sample`. Returns whether the sample is stored."""
+        """Handle a request that resulted in `sample`. Returns whether the sample is stored."""
         task = flight.task
         tokens = completion_tokens(sample)
         # The sample's count holds a part that an earlier request wrote and was charged for.
@@ -290,10 +291,10 @@ class Dispatcher:
         return is_stored
 
     def step(self, flight: Flight, usage: Usage, next_bytes: int) -> bool:
-        """Bill a step of a sample that goes on. Returns whether its next one fits into the budget; if not, the session
-        ends by it.
+        """Bill a step of a sample that continues. Returns whether its next step fits into the budget; if not, the
+        session ends.
 
-        next_bytes: of the next request.
+        next_bytes: size of the next request.
         """
         work = flight.work
         billed = self._billing.step(work, usage)
@@ -311,7 +312,7 @@ class Dispatcher:
     def _count(self, sample: Sample, reply: Reply, new: int, billed: Spent, max_tokens: int | None) -> None:
         """Count a finished sample, its reply, the `new` tokens and what they were billed for.
 
-        max_tokens: what the request asked for, with which the length of a cut sample is compared.
+        max_tokens: the request's limit, with which the length of a truncated sample is compared.
         """
         tally = self.tally
         tally.finished += 1
@@ -331,9 +332,7 @@ class Dispatcher:
             self.cuts.observe(limit, cut_tokens(stated, events), max_tokens)
 
     def _contradictions(self, sample: Sample, reply: Reply, max_tokens: int | None) -> Iterator[str]:
-        """The kinds of contradictions that a reply shows, by itself or compared with those before it, and the settings
-        that it states as sent.
-        """
+        """The kinds of contradictions in a reply: within itself, with earlier replies, with the settings sent."""
         yield from contradictions(reply.claims(max_tokens))
         if reply.echo:
             yield from of_settings(echoes(self.settings.spelling.extra_body), reply.echo)
@@ -358,7 +357,7 @@ class Dispatcher:
         return False
 
     def _bill_without_sample(self, flight: Flight, end: BaseException | None) -> None:
-        """Count what a request may have cost that ended without a sample."""
+        """Count what a request that ended without a sample may have cost."""
         failure = end if isinstance(end, RequestFailed) else None
         billed = None
         # The server may have begun a reply, and bills it though it never states its tokens.
@@ -415,7 +414,7 @@ class Dispatcher:
     # ---- what a failure leads to
 
     def _refused_all(self, failure: RequestFailed, endpoint: str) -> None:
-        """End the session, since no request can succeed, with what to do. endpoint: the base URL that refuses."""
+        """End the session, since no request can succeed, and say what to do. endpoint: base URL that rejects them."""
         variable = self.settings.key_variable or "OPENAI_API_KEY or the provider's variable"
         cure = f"; put the correct key, without quotes, into {variable}" if failure.status == 401 else ""
         # An empty account can be filled; all else needs another command.
@@ -428,19 +427,19 @@ class Dispatcher:
         self.fail(ServerError(f"{endpoint} {does}: {failure.message}{cure}"), repeats=repeats)
 
     def _again(self, work: Work, failure: RequestFailed, after: float = 0.0) -> None:
-        """Ask for a sample again, `after` seconds from now."""
+        """Request a sample again, `after` seconds from now."""
         self.causes.met(work.task, failure)
         self.tally.retries += 1
         self._scheduler.give_back(work, self._clock() + after)
 
     def _give_up(self, work: Work, kind: str, message: str, status: int | None = None) -> None:
-        """Do not ask for a sample, whose request has ended, again in this session, and list why."""
+        """Do not request a sample whose request has ended again in this session, and record why."""
         self._budget.forget(work.task)
         self.on_given_up(work.task)
         self.causes.gave_up(work.task, kind, message, status, work.requests)
 
     def _refused(self, work: Work, failure: RequestFailed, endpoint: str) -> None:
-        """Give up a sample whose request the server will never accept, or never finish."""
+        """Give up a sample whose request the server will never accept or never finish."""
         task = work.task
         self._give_up(work, failure.kind, failure.message, failure.status)
         if failure.kind == "too_long":
@@ -467,14 +466,14 @@ class Dispatcher:
         self._cancel_all()
 
     def fail(self, error: BaseException, *, repeats: bool = False) -> None:
-        """End every request now; `error` is the reason. Only the first one counts. repeats: as in `Ending`."""
+        """End every request now; `error` is the reason. Only the first error counts. repeats: as in `Ending`."""
         is_first = self.ending.fail(error, repeats=repeats)
         self._cancel_all()
         if is_first:
             self._log("stopped", reason=str(error), error=type(error).__name__)
 
     def _cancel_all(self) -> None:
-        """Cancel the requests in flight, each once, whatever the cancelling of another one raises."""
+        """Cancel each request in flight once, even if cancelling another one raises an exception."""
         for flight in [*self._flights.values()]:
             cancel, flight.cancel = flight.cancel, no_request
             try:
@@ -483,21 +482,21 @@ class Dispatcher:
                 self.ending.fail(error)
 
     def set_paused(self, paused: bool) -> None:
-        """Send no more requests, while those in flight end; or continue after a pause.
+        """Pause (send no more requests while those in flight finish) or continue after a pause.
 
-        The pause uses up no patience, since no endpoint could answer during it.
+        A pause does not count toward the patience, since no endpoint could answer during it.
         """
         if self.paused and not paused:
             self._lanes.end_pause()
         self.paused = paused
 
     def set_concurrency(self, number: int) -> None:
-        """Change the number of requests in flight."""
+        """Change the maximum number of requests in flight."""
         self._concurrency = number
         self._lanes.set_concurrency(number)
 
     def replace_endpoints(self, endpoints: Sequence[Endpoint]) -> None:
-        """Use these endpoints from now on, at least one."""
+        """Use these endpoints (at least one) from now on."""
         joined, left = self._lanes.replace(endpoints)
         self._log("endpoints_changed", joined=joined, left=left)
 
@@ -514,7 +513,7 @@ class Dispatcher:
         return number
 
     def progress(self) -> Progress:
-        """The present state of the session."""
+        """The current state of the session."""
         now, arrivals, ending = self._clock(), self._arrivals, self.ending
         arrivals.look()
         flying = Counter([task.benchmark for task in self._flights])
@@ -560,7 +559,7 @@ class Dispatcher:
         )
 
     def _time_left(self) -> float | None:
-        """Seconds until the missing tokens have come at the present rate; None while too little is known."""
+        """Seconds until the missing tokens have arrived at the current rate; None while too little is known."""
         scheduler, rate = self._scheduler, self._arrivals.rate_now
         if not rate or self.tally.finished < MIN_FINISHED:
             return None

@@ -1,7 +1,7 @@
 """Shared by the dispatcher's parts: the session's plan, an endpoint and its history, a sample in progress, a request.
 
-From an endpoint's history a failure says whose fault it is (the table of `retry`): a question's if others pass, the
-endpoint's if others fail, too. No I/O.
+An endpoint's history shows whose fault a failure is (the table of `retry`): the question's if other questions succeed,
+the endpoint's if others fail, too. No I/O.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from harness.runs.missing import Missing, Task
 
 
 Past = Literal["new", "hopeless", "spare", "known", "alone", "others pass"]
-"""The past of an endpoint and a question before a failure.
+"""The history of an endpoint and a question before a failure.
 
 new: the endpoint has answered nothing (for a rejected request: nothing of the same benchmark). hopeless: new, and it
-has refused `HOPELESS_QUESTIONS`. spare: new, but another endpoint may answer. known: it has answered. alone: since its
-last answer only this question has failed, of which no sample was ever answered. others pass: since the question's first
-failure more requests for others were answered than failed, and the last one was.
+has rejected `HOPELESS_QUESTIONS`. spare: new, but another endpoint may answer. known: it has answered. alone: since its
+last answer, only this question has failed, and no sample of the question was ever answered. others pass: since the
+question's first failure, more requests for other questions were answered than failed, and the last one was answered.
 """
 
 HOPELESS_QUESTIONS = 3
-"""After refusals of this many different questions, or of all, an endpoint without a reply is taken to refuse each."""
+"""Once an endpoint without a reply has rejected this many questions, or all, it is assumed to reject every one."""
 
 MAX_FAILURES = 3
-"""Failures of one question that are held, so that no two questions excuse each other for ever."""
+"""Number of failures of one question that are kept, so that no two questions excuse each other forever."""
 
 RECENT = 64
-"""Ended requests that an endpoint's history holds."""
+"""Number of ended requests in an endpoint's history."""
 
 Question = tuple[str, str]
 
 
 class _End(NamedTuple):
-    """A request that ended. number: of the request; nth: of the end; both count from 1."""
+    """A request that ended. number: its number in order of sending; nth: in order of ending; both count from 1."""
 
     number: int
     nth: int
@@ -56,10 +56,10 @@ class _End(NamedTuple):
 class History(msgspec.Struct, eq=False):
     """The history of one endpoint in a session.
 
-    n_sent: requests so far; a request's number is `n_sent` after it was sent. in_flight: requests by question. answers:
-    replies by benchmark. recent: the last requests that ended. refused: questions that were refused, by benchmark if
-    only its requests may be concerned. first_failed: the first failure of each question since any endpoint answered it;
-    the owner removes it.
+    n_sent: number of requests so far; a request's number is the value of `n_sent` after sending it. in_flight: number
+    of requests by question. answers: number of replies by benchmark. recent: the last requests that ended. refused:
+    rejected questions, by benchmark if only its requests may be affected. first_failed: the first failure of each
+    question since any endpoint answered it; the owner removes it.
     """
 
     n_sent: int = 0
@@ -77,7 +77,7 @@ class History(msgspec.Struct, eq=False):
             del self.in_flight[question]
 
     def has_answered(self, benchmark: str | None) -> bool:
-        """Whether any request was answered; benchmark: any of this one."""
+        """Whether any request was answered. benchmark: count only requests of this benchmark."""
         return bool(self.answers if benchmark is None else self.answers[benchmark])
 
     def answered(self, number: int, question: Question) -> None:
@@ -88,7 +88,8 @@ class History(msgspec.Struct, eq=False):
     def failed(self, number: int, question: Question, *, proven: bool) -> Past:
         """Note a failure, and return what came before it. proven: whether a sample of the question was ever answered.
 
-        A failure of a question whose others pass is not noted, so that it makes no other question look innocent.
+        If requests for other questions succeed, the failure is not noted, so that it makes no other question look
+        innocent.
         """
         end = self._end(number, question, answered=False)
         first = self.first_failed.setdefault(question, end)
@@ -123,10 +124,10 @@ class History(msgspec.Struct, eq=False):
 class SessionPlan:
     """The state from which one session starts.
 
-    missing: the samples to ask for. done, total: samples by benchmark, on disk before the session and expected in the
-    end. prompt_bytes: (benchmark, question_id) of each question with missing samples → bytes of its prompt in a
-    request; empty if no prices are given. server_model: the model's name in the first reply of the run, in any session;
-    None before that.
+    missing: the samples to request. done, total: numbers of samples by benchmark, on disk before the session and
+    expected at the end. prompt_bytes: (benchmark, question_id) of each question with missing samples → size of its
+    prompt in a request; empty if no prices are given. server_model: the model name in the run's first reply, in any
+    session; None before that.
     """
 
     missing: Sequence[Missing]
@@ -137,17 +138,18 @@ class SessionPlan:
 
 
 class Lane(msgspec.Struct, kw_only=True, eq=False):
-    """One endpoint: how fast it is, which requests it may get, and what they came to.
+    """One endpoint: how fast it is, which requests it may get, and how its requests ended.
 
-    Times are monotonic seconds. history: what it has answered. share: the requests in flight that it gets when all
-    endpoints work. pace: controls how many it gets at present. has_left: whether it was taken off the list. opens_at:
-    nothing is sent before; retry_after_ends: the end of the pause that the server itself stated. try_owed: whether it
-    stated one while the session was still patient, and has not been tried since. set_aside: it failed several times in
-    a row, and gets one request at a time; n_waits: how often, since its last answer. down_at: when it was last set
-    aside; a failure of a request that was sent before shows nothing new. lists: it has listed the model since its last
-    answer, so that it is there. refuses: whether it has refused all requests
-    (a wrong key, say). n_done, n_failed: its requests. seconds, tokens: sums over its finished samples, in which recent
-    ones count most.
+    Times are monotonic seconds. history: the outcomes of its requests. share: its share of the requests in flight when
+    all endpoints work. pace: controls how many requests it gets at present. has_left: whether it was removed from the
+    list. opens_at: nothing is sent before this time. retry_after_ends: the end of the pause that the server itself
+    requested. try_due: whether it requested a pause while the session's patience lasted and has not been tried since.
+    set_aside: whether it failed several times in a row and gets one request at a time. n_waits: how often it was set
+    aside since its last answer. down_at: when it was last set aside; the failure of a request sent before that shows
+    nothing new. lists: whether it has listed the model since its last answer, which shows that it is up. refuses:
+    whether it has rejected all requests
+    (a wrong key, say). n_done, n_failed: numbers of its requests. seconds, tokens: sums over its finished samples, with
+    the highest weights for recent ones.
     """
 
     endpoint: Endpoint
@@ -176,7 +178,7 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
         return self.seconds / self.tokens if self.tokens else 0.0
 
     def finished(self, seconds: float, tokens: float) -> None:
-        """Note how long a sample of so many tokens took here."""
+        """Note how long a sample with this many tokens took here."""
         self.seconds = 0.98 * self.seconds + seconds
         self.tokens = 0.98 * self.tokens + tokens
 
@@ -186,7 +188,7 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def limit(self) -> int:
-        """Requests in flight that the endpoint gets at present."""
+        """Current maximum number of requests in flight to the endpoint."""
         if self.has_left:
             return 0
         return 1 if self.set_aside else self.pace.limit
@@ -211,11 +213,12 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
 
 
 class Work(msgspec.Struct, eq=False):
-    """A sample that is asked for, from its first request until it is stored or given up.
+    """A sample being requested, from its first request until it is stored or given up.
 
-    requests: how many were sent. failures: how many cost an attempt (`retry`). refusals: by 429. returned: how often
-    the sample came back. failed_at: it goes to another endpoint than this one, if such a one is up. billed: for the
-    steps of a sample with a tool, but the last. prompt_bytes: of its next step.
+    requests: number of requests sent. failures: number of failures that cost an attempt (`retry`). refusals: number of
+    429 replies. returned: how often the sample was returned to the queue. failed_at: the endpoint where it last failed,
+    avoided while another is up. billed: tokens billed for all steps but the last, of a sample with a tool.
+    prompt_bytes: prompt size of its next step.
     """
 
     task: Task
@@ -229,16 +232,17 @@ class Work(msgspec.Struct, eq=False):
 
 
 def no_request() -> None:
-    """What `Flight.cancel` is once it was called, and after the end of the request."""
+    """The value of `Flight.cancel` once it has been called and once the request has ended."""
 
 
 class Flight(msgspec.Struct, eq=False):
     """One request, from the moment at which it may be sent until it has ended.
 
-    attempt: number of this request for the sample in this session, from 1. refusals: of its slot, less those that were
-    forgiven. number: of this request among those to its endpoint. arriving: tells how much has come. continues: whether
-    it continues the written part of a reply; set by the sender. events: token events that had come at the last look;
-    tokens: the number that these are counted as. cancel: ends the request; whoever sends the request replaces it.
+    attempt: number of this request among the sample's requests in this session, from 1. refusals: of its slot, minus
+    those forgiven. number: number of this request among those to its endpoint. arriving: reports how much has arrived.
+    continues: whether it continues the written part of a reply; set by the sender. events: token events that had
+    arrived at the last check. tokens: the number of tokens that these events count as. cancel: ends the request; set by
+    whoever sends it.
     """
 
     work: Work
@@ -266,17 +270,17 @@ class Flight(msgspec.Struct, eq=False):
 
 
 NOW_S = 10.0
-"""Seconds over which the present rates are measured."""
+"""Seconds over which the current rates are measured."""
 
 
 class Arrivals:
     """How much of the requests in flight has arrived, and how fast it comes.
 
-    flights: the requests in flight, in the order in which they were sent; its owner calls `advance` before it changes.
-    tokens: received in this session.
+    flights: the requests in flight, in the order in which they were sent; the mapping's owner calls `advance` before
+    changing it. tokens: number received in this session.
 
-    The transports count token events, which are read from time to time; servers state tokens only when a sample has
-    finished. So each event counts as many tokens as in the finished samples, on average.
+    The transports count token events, which are read from time to time; servers report tokens only when a sample has
+    finished. So each event counts as the average number of tokens per event in the finished samples.
     """
 
     def __init__(self, clock: Callable[[], float], flights: Mapping[Task, Flight]) -> None:
@@ -290,7 +294,7 @@ class Arrivals:
         self._any_events = False
 
     def finished(self, flight: Flight, tokens: int, events: int) -> None:
-        """Note that a request became a sample of `tokens` tokens in `events` events."""
+        """Note that a request resulted in a sample of `tokens` tokens in `events` events."""
         # The server's number replaces what the events were counted as, so that the end agrees with the server's books.
         self.tokens += tokens - flight.tokens
         # A reply in one piece does not say how many tokens an event has.
@@ -299,7 +303,7 @@ class Arrivals:
             self._finished_events += events
 
     def look(self) -> None:
-        """Count the tokens that have come so far."""
+        """Count the tokens that have arrived so far."""
         tokens_per_event = self._finished_tokens / self._finished_events if self._finished_events else 1.0
         for flight in self._flights.values():
             if (n := flight.arriving.count()) > flight.events:
@@ -316,7 +320,7 @@ class Arrivals:
             self._looks.popleft()
 
     def advance(self) -> float:
-        """Count the time since the last call, and return the present second."""
+        """Count the time since the last call, and return the current time in seconds."""
         now = self._clock()
         self._busy += len(self._flights) * (now - self._since)
         self._since = now
@@ -354,10 +358,10 @@ class Arrivals:
         return None
 
     def missing(self, mean: float) -> float:
-        """Tokens that the requests in flight still bring if each sample becomes as long as `mean`, in tokens."""
+        """Tokens still to come from the requests in flight if each sample reaches a length of `mean` tokens."""
         pace = self.pace
         return sum(max(0.0, mean - self._tokens_of(flight, pace)) for flight in self._flights.values())
 
     def _tokens_of(self, flight: Flight, pace: float) -> float:
-        """Tokens of a request so far; estimated from its age if the servers send each reply in one piece."""
+        """Tokens of a request so far; estimated from the request's age if the servers send each reply in one piece."""
         return flight.tokens if self._any_events or not pace else (self._clock() - flight.sent_at) / pace

@@ -7,14 +7,15 @@ Each endpoint is a *lane*. What a failure means for it:
 | open | at most `pace.limit` | | |
 | paused | none new until `opens_at` | a Retry-After, or all slots rest after 429s | by time |
 | set aside | one at a time, after pauses that double | `SET_ASIDE_AFTER` failures in a row | any answer: open |
-| left | none new; those in flight end | off the user's list | never: a return is a new lane |
+| left | none new; those in flight finish | removed from the user's list | never: if it returns, it gets a new lane |
 
-Two signals, two answers: a 429 means "slow down" (`too_many_requests` lets slots rest); other failures mean "it may be
-down". A request goes to the lane with the fewest in flight. The share of a lane that is set aside
-goes to the others, at most doubling theirs. When all lanes are set aside, the seconds of the run's patience begin to
-count; any answer stops the count, and so does a pause of the run, in which no endpoint could answer.
+Two signals get two responses: a 429 means "slow down" (`too_many_requests` lets slots rest); other failures mean "it
+may be down". A request goes to the lane with the fewest in flight. The share of a lane that is set aside is distributed
+among the others, whose shares at most double. When all lanes are set aside, the run's patience starts to run out; any
+answer stops the count, and so does a pause of the run, during which no endpoint could answer.
 
-Invariant: each `Flight` of `sent` goes to `answered_by`, `failed` or `cancelled` once, so that `in_flight` is right.
+Invariant: each `Flight` that `sent` returns is passed to `answered_by`, `failed` or `cancelled` once, so that
+`in_flight` is correct.
 """
 
 from __future__ import annotations
@@ -32,25 +33,25 @@ from harness.generation.run_progress import EndpointProgress
 from harness.generation.settings import Patience
 
 SET_ASIDE_AFTER = 5
-"""An endpoint is set aside after this many failures in a row, or a quarter of its share if that is more: of many
-requests in flight, more may fail at once.
+"""An endpoint is set aside after this many failures in a row, or after a quarter of its share if that is more, since
+many requests in flight may fail at the same time.
 """
 
 HOPELESS_REFUSALS = 7
-"""A 429 counts as such a failure once its slot was refused this often: after rests of some 5 s together."""
+"""A 429 counts as such a failure once its slot was refused this often, after a total of about 5 s of rests."""
 
 LONGEST_PAUSE_S = 3600.0
-"""A session waits out a pause that a server asks for up to this many seconds; a longer one ends the session."""
+"""Longest pause, in seconds, that a session waits out if a server requests it; a longer one ends the session."""
 
 MAX_SHARES = 2.0
-"""Largest share that an endpoint gets while others are down, as a multiple of its own share."""
+"""Largest share that an endpoint gets while others are down, as a multiple of its normal share."""
 
 
 class Lanes:
     """All endpoints of a run. `clock`: monotonic seconds; `jitter`: returns a random number between two bounds.
 
-    batches: the requests of a batch are answered together, so that none of them came before another. n_questions: of
-    the session.
+    batches: whether requests are sent in batches, whose requests are answered together, not one after another.
+    n_questions: number of questions in the session.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Lanes:
         self._batches = batches
         self._hopeless = min(HOPELESS_QUESTIONS, n_questions)
         self._down_since: float | None = None
-        """Since when all endpoints are set aside, and the patience counts; None while one is not."""
+        """Since when all endpoints have been set aside and the patience has run; None while any is not."""
         self._concurrency = concurrency
         self._lanes = [Lane(endpoint=endpoint, pace=Pace(concurrency, clock, jitter)) for endpoint in endpoints]
         self.answered = False
@@ -83,14 +84,14 @@ class Lanes:
     # ---- changes while the run goes on
 
     def set_concurrency(self, concurrency: int) -> None:
-        """Divide another number of requests in flight among the endpoints."""
+        """Change the total number of requests in flight, which the endpoints share."""
         self._concurrency = concurrency
         self._share_out()
 
     def replace(self, endpoints: Sequence[Endpoint]) -> tuple[list[str], list[str]]:
         """Use these endpoints from now on, at least one. Returns the base URLs that (joined, left).
 
-        A known base URL keeps its history; one that left and returns starts afresh.
+        A known base URL keeps its history; one that left and returns starts with an empty history.
         """
         listed = {endpoint.base_url: endpoint for endpoint in endpoints}
         joined, left = dict(listed), []
@@ -108,7 +109,7 @@ class Lanes:
         return list(joined), left
 
     def end_pause(self) -> None:
-        """Start the patience anew after a pause of the run, in which no endpoint could answer."""
+        """Restart the patience after a pause of the run, during which no endpoint could answer."""
         self._down_since = None
         self._update_patience()
 
@@ -120,20 +121,20 @@ class Lanes:
         return sorted((lane for lane in self._lanes if lane.has_room(now)), key=lambda lane: lane.in_flight)
 
     def advance(self) -> None:
-        """Let time pass for the pace of every lane."""
+        """Advance the pace of every lane to the current time."""
         now = self._clock()
         for lane in self._lanes:
             lane.pace.advance(now)
 
     def at_work(self) -> list[Lane]:
-        """The lanes whose endpoints work off the queue, as far as known."""
+        """The lanes whose endpoints are processing the queue, as far as is known."""
         now = self._clock()
         return [lane for lane in self._lanes if not (lane.has_left or lane.set_aside or now < lane.opens_at)]
 
     def sent(self, lane: Lane, work: Work) -> Flight:
         """Note a request for a sample to the endpoint of this lane, and return it.
 
-        It goes to exactly one of `cancelled`, `answered_by` and `failed`.
+        Pass it to exactly one of `cancelled`, `answered_by` and `failed`.
         """
         work.requests += 1
         lane.history.n_sent += 1
@@ -146,12 +147,12 @@ class Lanes:
         flight.lane.pace.ended(flight.refusals)
 
     def answered_by(self, flight: Flight, *, is_reply: bool = True) -> None:
-        """Note that the endpoint answered. is_reply: False: it refused this one request."""
+        """Note that the endpoint answered. is_reply: False if it rejected this one request."""
         lane = flight.lane
         lane.pace.answered(flight.refusals)
         lane.history.over(flight.task[:2])
         if is_reply:
-            for each in self._lanes:  # a question that was answered anywhere is sound
+            for each in self._lanes:  # a question that was answered anywhere is valid
                 each.history.first_failed.pop(flight.task[:2], None)
             lane.history.answered(flight.number, flight.task[:2])
         lane.n_done += 1
@@ -161,7 +162,7 @@ class Lanes:
             self._share_out()
 
     def heard(self, lane: Lane) -> None:
-        """Note that the endpoint works, also by a step of a sample that goes on."""
+        """Note that the endpoint works; the step of a sample that continues shows this, too."""
         lane.failures_in_row = lane.n_waits = 0
         lane.lists = False
         self._down_since = None
@@ -173,16 +174,17 @@ class Lanes:
             lane.lists |= lane.endpoint.base_url == url
 
     def failed(self, flight: Flight, failure: RequestFailed, *, counts: bool = True) -> None:
-        """Note a failed request that is asked again.
+        """Note a failed request that will be retried.
 
         The endpoint may be paused (Retry-After), lose slots for a while (429), or be set aside (too many failures).
-        counts: whether the failure counts towards the last; if the endpoint is set aside already, it does.
+        counts: whether the failure counts toward setting the endpoint aside; if the endpoint is set aside already, it
+        does.
         """
         now, lane = self._clock(), flight.lane
         lane.n_failed += 1
         if now >= lane.retry_after_ends or failure.retry_after is not None:  # a stated pause explains the lane best
             lane.last_failure = failure
-        # A request that was sent before the pause ended is not the try that the endpoint is owed after the pause.
+        # A request that was sent before the pause ended is not the attempt due after the pause.
         if flight.sent_at >= lane.retry_after_ends:
             lane.try_due = False
         if failure.retry_after is not None:
@@ -204,12 +206,12 @@ class Lanes:
         self._update_patience()
 
     def _pause(self, lane: Lane, now: float, seconds: float) -> None:
-        """Send this endpoint nothing for the seconds that its Retry-After states."""
+        """Send this endpoint nothing for the number of seconds in its Retry-After."""
         # A little longer, so that not all clients come back at once.
         until = now + seconds + self._jitter(0.0, min(1.0, 0.1 * seconds))
         lane.retry_after_ends = max(lane.retry_after_ends, until)
         lane.opens_at = max(lane.opens_at, until)
-        # `gave_up` waits for a try after the pause; once the patience is over, a new pause earns no new try.
+        # `gave_up` waits for an attempt after the pause; once the patience is over, a new pause does not allow another.
         lane.try_due = self._down_since is None or now - self._down_since < self.patience
 
     def _set_aside(self, lane: Lane, now: float) -> None:
@@ -221,7 +223,7 @@ class Lanes:
         self._share_out()
 
     def sign_and_past(self, flight: Flight, failure: RequestFailed, *, proven: bool) -> tuple[Sign, Past]:
-        """What a failure shows by itself, and what its endpoint and its question have met before; notes the failure.
+        """What a failure shows by itself, and the history of its endpoint and question; notes the failure.
 
         Called once for each failure, before `failed` or `answered_by`. proven: whether a sample of the question was
         ever answered.
@@ -230,12 +232,12 @@ class Lanes:
         flight.work.refusals += failure.kind == "rate_limited"
         sign = sign_of(failure, probing=lane.set_aside, has_waited=self.has_waited(flight, failure))
         if flight.continues and not failure.n_events and failure.retryable and failure.sent:
-            # Another kind of request: it says nothing of those that are whole.
+            # This is another kind of request, which says nothing about whole requests.
             return "part", "others pass" if history.well else "known"
         is_news = sign not in ("too long", "runaway")
         past = history.failed(flight.number, flight.task[:2], proven=proven) if is_news else "known"
         if lane.lists and failure.status is None and past in ("known", "alone"):
-            past = "others pass"  # the list did: a server that is there closes, resets or stalls these requests
+            past = "others pass"  # the model list did: a server that is up closes, resets or stalls these requests
         refuses_all = sign in ("refused", "no account", "unreadable")
         lane.refuses |= refuses_all
         # Sampling options are a benchmark's, so a server may reject all requests of one and answer those of another.
@@ -248,7 +250,7 @@ class Lanes:
             refused = history.refused.setdefault(benchmark, set())
             if sign in ("rejected", "refused", "unreadable"):
                 refused.add(flight.task[:2])
-            # A sound server may answer some oddly; one round shows whether it does so with all.
+            # A healthy server may answer some requests oddly; one round shows whether it does so with all.
             least = max(self._hopeless, len(history.in_flight)) if sign == "unreadable" else self._hopeless
             return sign, "hopeless" if len(refused) >= least or batches else "new"
         return sign, past
@@ -266,10 +268,11 @@ class Lanes:
     # ---- hope
 
     def gave_up(self) -> str | None:
-        """Return why the session should end: every endpoint has been set aside for longer than the patience; else None.
+        """Return why the session should end if all endpoints have been set aside for longer than the patience, else
+        None.
 
-        It should not end while a request is in flight, since a long reply may outlast the patience (its deadlines bound
-        it), nor before each endpoint that asked for a pause has been tried once more.
+        It should not end while a request is in flight, since a long reply may outlast the patience (it has deadlines),
+        nor before each endpoint that requested a pause has been tried once more.
         """
         if self._down_since is None:
             return None
@@ -279,9 +282,9 @@ class Lanes:
         return f"no request has been answered for {now - self._down_since:.0f} s ({self._last_words})"
 
     def away(self) -> str | None:
-        """Return why the session should end: every endpoint asks for a pause above `LONGEST_PAUSE_S`; else None.
+        """Return why the session should end if every endpoint requests a pause above `LONGEST_PAUSE_S`, else None.
 
-        Requests in flight end first.
+        Requests in flight finish first.
         """
         now, present = self._clock(), self._present()
         soonest = min(lane.retry_after_ends for lane in present) - now
@@ -300,12 +303,12 @@ class Lanes:
 
     @property
     def last_failures(self) -> list[RequestFailed | None]:
-        """The last failure of each endpoint that is asked again; None for one without any."""
+        """The last failure of each endpoint in use; None for an endpoint without a failure."""
         return [lane.last_failure for lane in self._present()]
 
     @property
     def patience_left(self) -> float | None:
-        """Seconds until `gave_up` ends the session if nothing is answered; None while an endpoint is not set aside."""
+        """Seconds until `gave_up` ends the session if nothing is answered; None while any endpoint is not set aside."""
         if self._down_since is None:
             return None
         # An endpoint that asked for a pause is tried once more after it, however long the pause is.
@@ -314,11 +317,11 @@ class Lanes:
 
     @property
     def unreachable(self) -> bool:
-        """Whether nothing was ever answered, and every endpoint's last failure was that it could not be reached."""
+        """Whether nothing was ever answered, and each endpoint's last failure is that it could not be reached."""
         return not self.answered and all(failure and failure.kind == "connect" for failure in self.last_failures)
 
     def next_change(self) -> float | None:
-        """Seconds until a paused endpoint may be sent a request; None if none is awaited."""
+        """Seconds until a paused endpoint may be sent a request; None if no endpoint is paused."""
         now = self._clock()
         changes = (lane.opens_at if lane.opens_at > now else lane.pace.rest_ends for lane in self._present())
         return min((change - now for change in changes if change is not None and change > now), default=None)
@@ -327,14 +330,14 @@ class Lanes:
     def patience(self) -> float:
         """Seconds for which all endpoints may be set aside.
 
-        Another number before the first answer of the session, unless an endpoint says itself that it is busy: it is no
-        wrong address.
+        The number is different before the session's first answer, unless an endpoint itself reports that it is busy,
+        which shows that the address is not wrong.
         """
         is_there = self.answered or any(failure and failure.status in BUSY for failure in self.last_failures)
         return self._patience.outage if is_there else self._patience.start_up
 
     def progress(self) -> tuple[EndpointProgress, ...]:
-        """The state of each endpoint, as the display and `harness status` show it."""
+        """The state of each endpoint, for the display and `harness status`."""
         now = self._clock()
         return tuple(
             EndpointProgress(
@@ -359,7 +362,8 @@ class Lanes:
         up = sum(not lane.set_aside for lane in present)
         for lane in present:
             share = self._concurrency / len(present)
-            # At least one: one of many endpoints would else never be asked, nor found to be down.
+            # At least one: otherwise one of many endpoints might never get a request, and would not be found to be
+            # down.
             lane.share = max(1, round(share))
             most = lane.share
             if not lane.set_aside and up < len(present):
@@ -367,7 +371,7 @@ class Lanes:
             lane.pace.set_ceiling(most)
 
     def _update_patience(self) -> None:
-        """Start the patience if every endpoint is set aside now; stop it if one is not."""
+        """Start the patience if every endpoint is now set aside; stop it if any is not."""
         if not self.down:
             self._down_since = None
         elif self._down_since is None:

@@ -1,21 +1,22 @@
-"""What happens after a failed request: the cause, whether the sample is requested again, or why it is missing.
+"""What happens after a failed request: its cause, whether the sample is requested again, or why it is missing.
 
 | fault | the sample is requested again | it costs | counts against the endpoint |
 | --- | --- | --- | --- |
 | endpoint | elsewhere first; at once, or within a second if refused | nothing | yes |
 | pace | at once, by whichever endpoint's pace allows it | nothing | slots rest |
-| part | at once (`keeping` decides whether it continues the part) | nothing | no |
+| part | at once (`written_parts` decides whether it continues the part) | nothing | no |
 | chance | after a backoff, elsewhere first | an attempt | yes |
 | question | after a backoff, elsewhere first | an attempt | no |
 | payload | never: the sample is given up | – | no |
 | run | never: the run stops | – | – |
 
-`FAULTS` says which fault it is: by the failure's own sign, and by what endpoint and question have met before
-(`History`). One sentence holds the table together: what fails where others pass is its own fault, and an endpoint that
-has just answered such requests is waited for, whatever its words are, unless they concern the key or the account.
+`FAULTS` gives the fault by the failure's own sign and by the past of its endpoint and question (`History`). One
+principle underlies the table: a request that fails where others succeed is itself at fault; if an endpoint has just
+answered such requests, the run waits for it, whatever its error message says, unless the message concerns the key or
+the account.
 
-`lanes` and `too_many_requests` decide what a fault means for the endpoint. A Retry-After holds the endpoint back but
-not the sample, which another endpoint may take meanwhile. Time and randomness are parameters; nothing here sleeps.
+`lanes` and `too_many_requests` decide what a fault means for the endpoint. A Retry-After delays the endpoint but not
+the sample, which another endpoint may take in the meantime. Time and randomness are parameters; nothing here sleeps.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Sign = Literal[
     "too long",  # the prompt exceeds the context
     "runaway",
 ]
-"""The kinds of failures, as far as one failure by itself shows its kind."""
+"""The kinds of failures, as far as a single failure shows its kind."""
 
 Fault = Literal["endpoint", "pace", "part", "chance", "question", "payload", "run"]
 
@@ -64,23 +65,23 @@ FAULTS: Mapping[Sign, tuple[Fault, Fault, Fault, Fault, Fault, Fault]] = {
     "too long": ("payload", "payload", "endpoint", "payload", "payload", "payload"),
     "runaway": ("payload", "payload", "payload", "payload", "payload", "payload"),
 }
-"""The fault by the failure's sign, and by what came before it (the values of `Past`, in their order)."""
+"""The fault, by the failure's sign and by the past (the values of `Past`, in order)."""
 
 _OF_THE_ACCOUNT = re.compile(
     r"\b(api[ _-]?)?(key|token|credential|account|subscription|licen[cs]e|billing|balance|credits?|permissions?)s?\b"
     r"|authenti|authori[sz]|suspended|country|region|territory",
     re.IGNORECASE,
 )
-"""Words of a 403 that concern the key, the account or the place from which it is used."""
+"""Words in a 403 message that concern the key, the account or the place from which it is used."""
 
 AWAY = frozenset({503, 529})
-"""Statuses by which a server says that it cannot serve now, also by an error inside a reply of status 200."""
+"""Statuses with which a server reports that it cannot serve now, including in an error inside a 200 reply."""
 
 BUSY = AWAY | {429}
-"""Statuses by which a server says that it is there and will serve later."""
+"""Statuses with which a server reports that it is up and will serve later."""
 
 GATEWAY = frozenset({502, 504, 520, 521, 522, 523})
-"""Statuses by which a gateway says that no server is behind it. Inside a reply of status 200, one was: "broken"."""
+"""Statuses with which a gateway reports that no server is behind it. Inside a 200 reply, there was one: "broken"."""
 
 _MAX_DOUBLINGS = 30
 
@@ -88,8 +89,8 @@ _MAX_DOUBLINGS = 30
 def sign_of(failure: RequestFailed, *, probing: bool = False, has_waited: bool = False) -> Sign:
     """What a failed request shows by itself.
 
-    probing: it was a probe of an endpoint that was set aside, so a deadline says that the endpoint is still away.
-    has_waited: so that a 429 says nothing of the pace.
+    probing: whether it was a probe of an endpoint that was set aside, so that a missed deadline means that the endpoint
+    is still away. has_waited: whether the request had waited, so that a 429 says nothing about the pace.
     """
     status = failure.status
     match failure.kind:
@@ -112,21 +113,22 @@ def sign_of(failure: RequestFailed, *, probing: bool = False, has_waited: bool =
 
 
 def fault_of(sign: Sign, past: Past) -> Fault:
-    """Say whose fault a failed request is (the endpoint's, chance, …), which decides about its retry."""
+    """Return whose fault a failed request is (the endpoint's, chance, …), which determines its retry."""
     return FAULTS[sign][get_args(Past).index(past)]
 
 
 def longest_backoff(patience: Patience, n_failures: int) -> float:
-    """Longest backoff, in seconds, after `n_failures` (at least 1) of a sample."""
+    """Longest backoff, in seconds, after `n_failures` (at least 1) failures of a sample."""
     return min(patience.longest_wait, patience.first_wait * 2.0 ** min(n_failures - 1, _MAX_DOUBLINGS))
 
 
 def seconds_to_retry(
     work: Work, fault: Fault, patience: Patience, jitter: Callable[[float, float], float], *, is_refused: bool = False
 ) -> float | None:
-    """Seconds until a sample is asked again whose request failed; None: it is given up.
+    """Seconds until a sample whose request failed is requested again; None: it is given up.
 
-    Counts the failure. is_refused: by an endpoint that has answered before. jitter: a random number between two bounds.
+    Counts the failure. is_refused: whether an endpoint that has answered before rejected it. jitter: returns a random
+    number between two bounds.
     """
     costs = fault in ("chance", "question")
     work.failures += costs
@@ -160,19 +162,20 @@ class Cause:
         return f"{self.count} × {self.kind}: {self.example}{note}"
 
     def plus(self, other: Cause) -> Cause:
-        """Both as one, with the example of this one."""
+        """Both causes as one, with this one's example."""
         attempts = min(self.attempts[0], other.attempts[0]), max(self.attempts[1], other.attempts[1])
         return replace(self, count=self.count + other.count, attempts=attempts)
 
 
 _PASSING = frozenset({"connect", "timeout", "cut", "malformed", "server", "rate_limited", "not asked"})
-"""Kinds of causes that the same command may not meet again."""
+"""Kinds of causes that may not occur again if the same command is repeated."""
 
 
 def advice(causes: Sequence[Cause], down: Sequence[RequestFailed | None] | None) -> str:
     """What to do about the samples that are missing for these causes; empty: nothing is known that helps.
 
-    down: if no endpoint answers at the end, the last failure of each, None for one without a failure; else None.
+    down: if no endpoint answers at the end, the last failure of each, None for an endpoint without a failure; otherwise
+    None.
     """
     kinds = {cause.kind for cause in causes}
     refused = "the server answers other requests but rejects these, so a retry would fail too"
@@ -186,7 +189,7 @@ def advice(causes: Sequence[Cause], down: Sequence[RequestFailed | None] | None)
 
 
 def _again(down: Sequence[RequestFailed | None] | None, *, slow: bool) -> str:
-    """When the same command may help. slow: whether some sample had no reply in time."""
+    """When the same command may help. slow: whether some sample got no reply in time."""
     again = "run the same command again"
     if not down or None in down:
         return f"{again} to request them" + (", perhaps with a longer timeout" if slow else "")
@@ -208,15 +211,15 @@ class Causes:
         self._given_up: set[Task] = set()
 
     def given_up(self) -> dict[Task, str]:
-        """Return the samples that are not asked again, with the kind of their last failure."""
+        """Return the samples that will not be requested again, with the kind of their last failure."""
         return {task: self._failures[task][0].kind for task in self._given_up}
 
     def met(self, task: Task, failure: RequestFailed) -> None:
-        """Note a failure of `task`, which will be asked again."""
+        """Note a failure of `task`, which will be retried."""
         self._failures[task] = Cause(failure.kind, 1, failure.message), failure.status
 
     def gave_up(self, task: Task, kind: str, message: str, status: int | None = None, attempts: int = 0) -> None:
-        """Note the failure after which `task` is not asked again and stays missing. attempts: its requests so far."""
+        """Note the failure after which `task` is not retried and stays missing. attempts: its requests so far."""
         self._failures[task] = Cause(kind, 1, message, (attempts, attempts)), status
         self._given_up.add(task)
 
@@ -225,7 +228,7 @@ class Causes:
         self._failures.pop(task, None)
 
     def too_long(self) -> dict[str, dict[str, str]]:
-        """Questions whose prompt exceeds the context: benchmark → question id → the server's words."""
+        """Questions whose prompt exceeds the context: benchmark → question id → the server's message."""
         messages: dict[str, dict[str, str]] = {}
         for task in self._given_up:
             cause, _ = self._failures[task]
@@ -234,9 +237,9 @@ class Causes:
         return messages
 
     def listed(self, n_missing: int, not_asked_because: str) -> list[Cause]:
-        """Return why samples are missing, with how many for each cause; the most frequent cause first.
+        """Return why samples are missing and how many for each cause, the most frequent cause first.
 
-        n_missing: missing samples. not_asked_because: the cause of those that were never asked.
+        n_missing: number of missing samples. not_asked_because: why some samples were never requested.
         """
         groups: dict[tuple[str, int | None], list[Cause]] = {}
         for cause, status in self._failures.values():

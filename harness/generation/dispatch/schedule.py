@@ -2,26 +2,27 @@
 
 One queue serves all benchmarks of a run, as a heap of questions:
 
-- order "longest": first one sample of each question whose length nobody knows, then always a sample of the question
-  whose samples are the longest so far, so that the run does not end with a few long samples and idle endpoints. A
+- order "longest": first one sample of each question of unknown length, then always a sample of the question with the
+longest samples so far, so that the run does not end with a few long samples and idle endpoints. A
   question without a finished sample counts as the longest: short samples finish first.
-- order "rounds": sample r of every question before sample r + 1 of any; within a round as above. It is for runs that a
-  budget or a target may end early: with longest-first across rounds the short questions would be left out, which biases
-  the score.
+- order "rounds": sample r of every question before sample r + 1 of any; within a round as above. This order is for runs
+that a budget or a target may end early: with longest-first across rounds, the short questions would be left out, which
+would bias the score.
 
 A sample is in one of four states; each arrow is a method:
 
     waiting ──next──▶ running ──finish──▶ done
        │                │  ▲
        │                │  └──next── returned ◀──advance── postponed ◀──give_back── running
-       └─drop_question──┴──▶ gone: not asked again in this session
+       └─drop_question──┴──▶ gone: not requested again in this session
 
-A returned sample is handed out before all that waits, but not to the endpoint where it just failed while another one
-takes samples. A sample that came back `WORN` times goes after all others, so that a question that no server answers
-delays no other. A sample is handed out again only after it came back, so it never runs twice at a time.
+Returned samples are handed out before waiting ones, but not to the endpoint where they just failed while another
+endpoint accepts samples. A sample returned `WORN` times goes after all others, so that a question that no server
+answers does not delay other questions. A sample is handed out again only after it was returned, so it never runs twice
+at the same time.
 
 A slow endpoint gets a sample only if it would finish it before the faster endpoints at work have emptied the queue.
-Each call takes O(log n) steps for n questions, beside one for each endpoint at work.
+Each call takes O(log n) steps for n questions, plus one for each endpoint at work.
 """
 
 from __future__ import annotations
@@ -45,19 +46,19 @@ SLOWER = 1.25
 """An endpoint is slow if its seconds per token exceed those of another one at work by this factor."""
 
 PRUDENCE = 2.5
-"""A slow endpoint takes a sample only if this multiple of its expected length would not finish last."""
+"""A slow endpoint gets a sample only if a sample of this multiple of the expected length would not finish last."""
 
 WORN = 3
-"""A sample that came back this many times goes after all others."""
+"""A sample that was returned this many times goes after all others."""
 
 
 class _Question(msgspec.Struct, eq=False):
-    """One question of the queue. row: its place there.
+    """One question in the queue. row: its position there.
 
-    waiting: sample indices that were not handed out, the next one last. tokens, n: sum and number of its known lengths.
-    begun: whether a sample was handed out; failed: whether a request failed. tokens_left, n_unknown: expected tokens of
-    the waiting samples, or their number while no length is known. entry: the present one in the heap; None while
-    nothing waits.
+    waiting: indices of samples not yet handed out, the next one last. tokens, n: sum and number of its known lengths.
+    begun: whether a sample was handed out. failed: whether a request failed. tokens_left, n_unknown: expected tokens of
+    the waiting samples, or their number while no length is known. entry: its current entry in the heap; None while no
+    sample is waiting.
     """
 
     key: tuple[str, str]
@@ -73,11 +74,11 @@ class _Question(msgspec.Struct, eq=False):
 
 
 class _Entry(NamedTuple):
-    """A question in the heap, whose smallest entry is handed out first; its row decides between equals.
+    """A question in the heap, whose smallest entry is handed out first; ties are broken by row.
 
     wave: with order "rounds" the round of the question's next sample; else 0 before its first sample, then 1. rank:
-    minus the expected tokens of a sample, infinite while unknown; 0 for a question of which only failures are known.
-    waiting: minus its samples that wait.
+    minus the expected tokens of a sample (infinite while unknown); 0 for a question with only failures. waiting: minus
+    the number of its waiting samples.
     """
 
     wave: int
@@ -90,8 +91,8 @@ class _Entry(NamedTuple):
 class Scheduler:
     """Hands out the missing samples. Lengths are in tokens, times in monotonic seconds.
 
-    may_start_round: with order "rounds", called with the number of each round before it starts; False holds the round
-    back, and the next call of `next` asks once more.
+    may_start_round: with order "rounds", called with the number of each round before it starts; if it returns False,
+    the round waits, and the next call of `next` calls it again.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class Scheduler:
         self._in_rounds = order == "rounds"
         self._may_start_round = may_start_round
         self._latest_round = -1
-        """The latest round that `may_start_round` let begin; rounds count from 0."""
+        """The latest round that `may_start_round` allowed to begin; rounds count from 0."""
         self._questions = {
             (o.benchmark, o.question_id): _Question((o.benchmark, o.question_id), row, sorted(o.indices, reverse=True))
             for row, o in enumerate(missing)
@@ -113,7 +114,7 @@ class Scheduler:
         """(whether `WORN`, the endpoint where they failed last) → samples that came back."""
         self._postponed: list[tuple[float, Task, Work]] = []  # A heap, by the second at which they come back.
         self.retrying: set[Task] = set()
-        """Samples whose request failed, and which wait to be handed out again."""
+        """Samples whose request failed and which are waiting to be handed out again."""
         self._n_fresh = sum(len(question.waiting) for question in self._questions.values())
         self._tokens, self._n_known = 0.0, 0  # of the finished samples
         # Of the samples that were not handed out: tokens of those whose length is known, number of the others.
@@ -129,7 +130,7 @@ class Scheduler:
 
     @property
     def next_due(self) -> float | None:
-        """Second at which the next postponed sample comes back; None if none is postponed."""
+        """Time in seconds at which the next postponed sample is returned; None if none is postponed."""
         return self._postponed[0][0] if self._postponed else None
 
     @property
@@ -139,22 +140,22 @@ class Scheduler:
 
     @property
     def tokens_left(self) -> float:
-        """Tokens that the samples which were not asked yet are expected to bring."""
+        """Expected number of tokens in the samples that have not been requested yet."""
         return max(0.0, self._known_left + self._n_unknown * self.mean_length)
 
     def next(self, lane: Lane, at_work: Sequence[Lane] = ()) -> Work | None:
         """Return the next sample for an endpoint; None if it should take none now (another one may still get one).
 
-        at_work: the endpoints that take samples at present; one that is set aside or paused does not.
+        at_work: the endpoints that accept samples at present, so none that is set aside or paused.
         """
         if lane.set_aside:
-            # It may be down. A sample that was not asked yet probes it best, since a returned one may fail by its
-            # question's fault; else any, also one that failed there.
+            # It may be down. A sample not yet requested is the best probe, since a returned one may fail because of its
+            # question; otherwise any sample will do, even one that failed there.
             return self._fresh(lane) or self._again(lane) or self._again(lane, worn=True)
         return self._again(lane, at_work) or self._fresh(lane, at_work) or self._again(lane, at_work, worn=True)
 
     def finish(self, work: Work, tokens: float) -> None:
-        """Note that a sample is done, with so many completion tokens."""
+        """Note that a sample is finished, with this many completion tokens."""
         question = self._questions[work.task[:2]]
         question.tokens += tokens
         question.n += 1
@@ -163,12 +164,12 @@ class Scheduler:
         self._push(question)
 
     def give_back(self, work: Work, until: float) -> None:
-        """Take back a sample whose request failed. It is handed out again from the second `until` on."""
+        """Take back a sample whose request failed. It may be handed out again from time `until` (in seconds)."""
         self.retrying.add(work.task)
         heapq.heappush(self._postponed, (until, work.task, work))
 
     def advance(self, now: float) -> None:
-        """Let postponed samples be handed out again once their second has come: before fresh ones, unless `WORN`."""
+        """Let postponed samples be handed out again once they are due: before fresh ones, unless `WORN`."""
         while self._postponed and self._postponed[0][0] <= now:
             _, task, work = heapq.heappop(self._postponed)
             question = self._questions[task.benchmark, task.question_id]
@@ -178,7 +179,7 @@ class Scheduler:
             self._returned.setdefault((work.returned >= WORN, work.failed_at), deque()).append(work)
 
     def drop_question(self, benchmark: str, question_id: str) -> list[Task]:
-        """Remove the samples of this question that were not asked yet from the queue, and return them."""
+        """Remove the samples of this question that were not yet requested from the queue, and return them."""
         question = self._questions[benchmark, question_id]
         dropped = [Task(benchmark, question_id, index) for index in reversed(question.waiting)]
         question.waiting.clear()
@@ -187,7 +188,7 @@ class Scheduler:
         return dropped
 
     def _again(self, lane: Lane, at_work: Sequence[Lane] = (), *, worn: bool = False) -> Work | None:
-        """Hand out a returned sample, worn or not; None if there is none that the endpoint should get."""
+        """Hand out a returned sample (a worn one if `worn`); None if there is none that the endpoint should get."""
         others = any(other is not lane for other in at_work)
         queues = [
             works
@@ -202,7 +203,7 @@ class Scheduler:
         return work
 
     def _fresh(self, lane: Lane, at_work: Sequence[Lane] = ()) -> Work | None:
-        """Hand out the next sample that was not asked yet; None if there is none that the endpoint should get."""
+        """Hand out the next sample that was not yet requested; None if there is none that the endpoint should get."""
         while self._heap and self._heap[0] is not self._heap[0].question.entry:  # outdated: its question has another
             heapq.heappop(self._heap)
         if not self._heap:
@@ -228,10 +229,10 @@ class Scheduler:
         return PRUDENCE * length * lane.token_s * tokens_per_s > self.tokens_left if faster else False
 
     def _push(self, question: _Question) -> None:
-        """Enter a question into the heap, and into the sums of what is left, by what is known of it now.
+        """Add a question to the heap and to the sums of what is left, using what is currently known about it.
 
-        Called after every change of a question. Its share of the sums is replaced; its former entry stays in the heap,
-        outdated, since a heap cannot give up an entry in its middle.
+        Called after every change of a question. Its contribution to the sums is replaced; its old entry stays in the
+        heap, outdated, since a heap cannot remove an entry from its middle.
         """
         n, is_known = len(question.waiting), question.n > 0
         length = question.tokens / question.n if is_known else math.inf

@@ -5,28 +5,28 @@ refused sample itself.
 
 An endpoint has as many *slots* as it may have requests in flight. The slot of a refused request rests before it sends
 the next one, and each further refusal makes its rest `GROWTH` times as long; an accepted request takes back
-`FORGIVEN` refusals of its slot. So a limiter of 16 requests leaves some 16 slots working and the others asleep, while
-a server that refuses at random, whatever is in flight, lets every slot through after some short rests. A slot whose
-rest is over needs *credit*, which accepted requests and time earn; without it, the slot rests again without a request,
-unless nothing is in flight. This bounds the refusals to about `CREDIT` for each accepted request. Cut streams and 5xx
-say nothing about the pace and do not change it.
+`FORGIVEN` refusals of its slot. So with a limiter of 16 requests, about 16 slots keep working and the others sleep,
+while with a server that refuses at random, regardless of what is in flight, every slot gets through after some short
+rests. A slot whose rest is over needs *credit*, which is earned by accepted requests and over time; without credit, the
+slot rests again without sending a request, unless nothing is in flight. This limits the refusals to about `CREDIT` for
+each accepted request. Broken-off streams and 5xx say nothing about the pace and do not change it.
 
 | a slot that is | and then | becomes |
 | --- | --- | --- |
 | awake | `sent` | in flight |
-| in flight | `answered` | awake, with `FORGIVEN` refusals fewer; it earns `CREDIT` |
+| in flight | `answered` | awake, with `FORGIVEN` fewer refusals; it earns `CREDIT` |
 | in flight | `ended` | awake, with the same refusals |
-| in flight | `refused` | resting, with a refusal more |
+| in flight | `refused` | resting, with one more refusal |
 | resting | its rest is over, with credit or nothing in flight | awake; it uses a credit of 1 |
-| resting | its rest is over, without credit | resting, with a refusal more |
+| resting | its rest is over, without credit | resting, with one more refusal |
 
-Each part is there because simulated runs need it (tests/generation/test_endpoints.py):
+Each part exists because simulated runs need it (tests/generation/test_endpoints.py):
 
 | changed | what it costs |
 | --- | --- |
-| rests do not grow | a limiter of one slot: 1.3 refusals a sample, now 0.3 |
-| no refusal is forgiven | 50% refused at random, replies of 0.1 s: 2,300 s, now 23 |
-| no credit is needed | 5 requests a second allowed: 3.3 refusals a sample, now 1.9 |
+| rests do not grow | a limiter of one slot: 1.3 refusals per sample instead of 0.3 |
+| no refusal is forgiven | 50% refused at random, replies of 0.1 s: 2,300 s instead of 23 |
+| no credit is needed | 5 requests per second allowed: 3.3 refusals per sample instead of 1.9 |
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import random
 from collections.abc import Callable
 
 FIRST_REST_S = 0.1
-"""Seconds of a slot's rest after its first refusal, of which up to half are taken off at random."""
+"""Length in seconds of a slot's rest after its first refusal, reduced by a random part of up to half."""
 
 LONGEST_REST_S = 60.0
 """Upper bound of a rest, in seconds."""
@@ -45,20 +45,20 @@ GROWTH = 1.7
 """Factor by which each refusal of a slot makes its next rest longer."""
 
 FORGIVEN = 2
-"""Refusals that one accepted request takes back. A server may refuse 2 of 3 at random before its slots fall asleep."""
+"""Refusals that one accepted request takes back. Slots fall asleep only above 2 random refusals in 3."""
 
 CREDIT = 1.2
-"""Rests that one accepted request allows to end in a request."""
+"""Number of rests that may end in a request for each accepted request."""
 
 CREDIT_S = 5.0
-"""Seconds that allow one rest to end in a request: while replies of an hour go on, a limiter may be gone."""
+"""Seconds after which one more rest may end in a request: a limiter may be gone long before an hour-long reply ends."""
 
 
 class Pace:
     """How many requests one endpoint may have in flight: at most `ceiling`. `clock`: monotonic seconds.
 
-    The owner reports each request (`sent`) and how it ended (`answered`, `refused`, or `ended` for all else), with the
-    refusals of its slot, less those that were forgiven.
+    The owner reports each request (`sent`) and how it ended (`answered`, `refused`, or `ended` for anything else), with
+    the refusals of its slot, minus those forgiven.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Pace:
 
     @property
     def limit(self) -> int:
-        """Requests that may be in flight: one for each slot that does not rest."""
+        """Number of requests that may be in flight: one for each slot that is not resting."""
         return max(0, self._ceiling - len(self._resting))
 
     @property
@@ -86,12 +86,12 @@ class Pace:
         return self._resting[0][0] if self._resting else None
 
     def set_ceiling(self, ceiling: int) -> None:
-        """Set the largest number of requests in flight. Of slots that are too many, those that rest longest go."""
+        """Set the maximum number of requests in flight. Excess slots with the longest rests are removed."""
         self._ceiling = ceiling
         self._resting = heapq.nsmallest(max(0, ceiling - self.in_flight), self._resting)
 
     def advance(self, now: float) -> None:
-        """Wake the slots whose rest is over at the second `now`; those without credit rest again."""
+        """Wake the slots whose rest is over at time `now` (in seconds); those without credit rest again."""
         self._credit = min(self._ceiling, self._credit + (now - self._credit_at) / CREDIT_S)
         self._credit_at = now
         while self._resting and self._resting[0][0] <= now:
@@ -103,9 +103,9 @@ class Pace:
                 self._rest(refusals + 1, now)
 
     def sent(self) -> int:
-        """Note a request that is sent; return the refusals of its slot, which the owner gives back when it has ended.
+        """Note a request being sent; return the refusals of its slot, which the owner passes back when it has ended.
 
-        A slot with refusals goes before those without, which are not listed.
+        A slot with refusals is used before those without, which are not listed.
         """
         self.in_flight += 1
         return self._awake.pop() if self._awake else 0
