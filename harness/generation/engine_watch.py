@@ -1,6 +1,6 @@
 """Reads the servers' metrics pages during a session and writes them to `engine.jsonl` in the run's folder.
 
-    before the first request one thread per endpoint reads its page; the request waits for it up to `FIRST_S`
+    before the first request   one thread per endpoint reads its page; the request waits for it up to `FIRST_S`
     while the session goes on  each thread reads, writes a line, and waits
     after the last request     until two readings agree, for `LAST_S` at most
 

@@ -1,4 +1,4 @@
-"""The result of a session, and warnings about whatever makes its scores doubtful."""
+"""The result of a session, and warnings about anything that makes its scores doubtful."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from harness.generation.run_progress import Progress, Spent, Tally
 from harness.generation.settings import RunSettings
 
 MANY_TRUNCATED = 0.01
-"""A warning is given if more than this fraction of the samples is truncated, the commonest cause of a wrong score."""
+"""A warning is given if more than this fraction of the samples is truncated, the most common cause of a wrong score."""
 
 MANY_ALL_REASONING = 0.01
-"""A warning is given if more than this fraction of the replies has reasoning and no text, though it ended by itself."""
+"""A warning is given if more than this fraction of the replies has reasoning but no text although it ended normally."""
 
 MANY_CUT = 0.05
 """A warning is given if more than this fraction of the streams broke off and no later request continued the reply."""
@@ -29,14 +29,14 @@ MANY_CUT = 0.05
 class Outcome:
     """The result of a session.
 
-    folder: the run folder. n_done of n_expected samples are on disk; n_missing of the others can never succeed,
-    which `accept_missing` accepts. causes: why samples are missing. advice: what to do about them; "" if nothing is
-    known. tally: the counts of this session. spent_before: tokens that the run's earlier sessions were billed for,
-    without killed ones. stopped: why the session ended early; "" if it did not. caught: number of the signal that
-    came while the last of its samples were awaited; None without one. prices: of tokens; None if unknown. reached,
-    missed: with a target error and no missing sample, one of them says in a sentence that the target was or was not
-    reached; else both are "". A run with a target has a session per stage: its outcome is the last one's, with the
-    totals of all.
+    folder: the run folder. n_done of n_expected samples are on disk; n_missing of the others can never succeed, which
+    the user accepted with `accept_missing`. causes: why samples are missing. advice: what to do about them; "" if
+    nothing is known. tally: the counts of this session. spent_before: tokens billed for the run's earlier sessions,
+    except killed ones. stopped: why the session ended early; "" if it did not. caught: number of the signal received
+    while waiting for the last samples; None if there was none. prices: token prices; None if unknown. reached, missed:
+    with a target error and no missing sample, one of them is a sentence on whether the target was reached; otherwise
+    both are "". A run with a target has one session per stage; its outcome is that of the last session, with the totals
+    of all.
     """
 
     folder: Path
@@ -59,12 +59,12 @@ class Outcome:
 
     @property
     def n_missing(self) -> int:
-        """Samples that are not on disk."""
+        """Number of samples that are not on disk."""
         return self.n_expected - self.n_done
 
     @property
     def complete(self) -> bool:
-        """Whether no sample is missing, except those that can never succeed."""
+        """Whether no sample is missing except those that can never succeed."""
         return self.n_missing == self.n_impossible
 
     @property
@@ -74,14 +74,14 @@ class Outcome:
 
 
 def truncated_in_words(n: int, n_finished: int) -> str:
-    """The beginning of the warning that `n` of the finished samples are cut; what to do follows."""
+    """The beginning of the warning that `n` of the finished samples are truncated; the remedy follows it."""
     share = f"{n} of {count_noun(n_finished, 'sample')} ({n / n_finished:.0%})"
     return f"{share} {are(n)} truncated: "
 
 
 def in_common(warning: str, outcome: Outcome, settings: RunSettings) -> str:
-    """The words of a warning of `outcome` in which it may hold for other runs, too: that the same limit cuts some
-    samples, whatever their number, which each score states; any other warning as it is.
+    """The part of a warning of `outcome` that may be common to several runs: that the same limit truncates some
+    samples, without their number, which each score states. Any other warning is returned unchanged.
     """
     tally = outcome.tally
     own = truncated_in_words(tally.truncated, tally.finished) if tally.truncated else ""
@@ -92,7 +92,7 @@ def in_common(warning: str, outcome: Outcome, settings: RunSettings) -> str:
 
 
 def doubts(dispatcher: Dispatcher) -> Iterator[str]:
-    """Warnings about the samples, one sentence each; what a score states beside its number is left to it."""
+    """Warnings about the samples, one sentence each, except for what a score states next to its number."""
     tally = dispatcher.tally
     if not tally.finished:
         return

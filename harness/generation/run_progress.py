@@ -1,6 +1,6 @@
-"""What a session has done and spent: its counts, its costs, and its state at a moment, which `harness.progress` draws.
+"""What a session has done and spent: its counts, its costs, and snapshots of its state, which `harness.progress` draws.
 
-Tokens and money are counted by the usage that servers state (else by bounds) and the user's prices.
+Tokens and money are computed from the usage that servers report (or else from upper bounds) and the user's prices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.core.records import Sample
 
 
 def completion_tokens(sample: Sample) -> int:
-    """Length of a sample for planning: as stated, else the number of events, else estimated from characters."""
+    """Length of a sample for planning: as reported, else the number of events, else estimated from characters."""
     stated = sample.usage.completion_tokens
     return stated or sample.timing.events or (len(sample.text or "") + len(sample.reasoning or "")) // 4 + 1
 
@@ -45,7 +45,7 @@ class Spent:
 
     @classmethod
     def of_all(cls, counts: Iterable[Mapping[str, int]]) -> Spent:
-        """The sum of what several sessions logged, by the names of these fields or those of older versions."""
+        """The sum of what several sessions logged, under the names of these fields or those of older versions."""
         total: Counter[str] = Counter()
         for of in counts:
             total.update(of)
@@ -53,13 +53,13 @@ class Spent:
         return cls(total["prompt_tokens"], total["completion_tokens"], unstated)
 
     def plus(self, *more: Spent) -> Spent:
-        """Return the tokens of all."""
+        """Return the sum of both."""
         counts = [(each.prompt_tokens, each.completion_tokens, each.n_unstated) for each in (self, *more)]
         return Spent(*map(sum, zip(*counts, strict=True)))
 
     @property
     def hedge(self) -> str:
-        """What stands before the cost: "at most " unless all replies state their usage."""
+        """The words before the cost: "at most " unless all replies state their usage."""
         return "at most " if self.n_unstated else ""
 
     def sentence(self, prices: Prices) -> str:
@@ -69,7 +69,7 @@ class Spent:
 
     @property
     def in_tokens(self) -> str:
-        """The tokens in words, and how many requests they are no exact count of."""
+        """The tokens in words, and for how many requests the count is not exact."""
         text = f"{self.prompt_tokens:,} tokens in, {self.completion_tokens:,} out"
         if self.n_unstated:
             text += f"; {count_noun(self.n_unstated, 'request')} without reported usage, counted at the maximum"
@@ -78,9 +78,10 @@ class Spent:
 
 @dataclass(slots=True)
 class RunCosts:
-    """What the samples of one run have cost in a command, from which the cost of its next samples is expected.
+    """What the samples of one run have cost in a command, which predicts the cost of its next samples.
 
-    n_begun, n_finished: samples. longest: completion tokens of the longest reply. spent: on the finished samples.
+    n_begun, n_finished: numbers of samples. longest: completion tokens of the longest reply. spent: on finished
+    samples.
     """
 
     n_begun: int = 0
@@ -91,10 +92,10 @@ class RunCosts:
 
 @dataclass(slots=True)
 class Account:
-    """What the sessions of one command have used of its budget: the stages of a run, and all candidates of a race.
+    """How much of a command's budget its sessions have used: the stages of a run, or the candidates of a race.
 
-    A session without a budget books nothing. spent, usd: by all requests; the sessions may have different prices.
-    runs: run folder → what its samples have cost.
+    A session without a budget records nothing. spent, usd: totals for all requests; the sessions may have different
+    prices. runs: run folder → cost of its samples.
     """
 
     spent: Spent = field(default_factory=Spent)
@@ -106,13 +107,13 @@ class Account:
         return self.runs.setdefault(folder, RunCosts())
 
     def add(self, spent: Spent, prices: Prices | None) -> None:
-        """Book tokens that a session with these prices was billed for."""
+        """Record tokens billed to a session with these prices."""
         self.spent = self.spent.plus(spent)
         self.usd += prices.usd(spent.prompt_tokens, spent.completion_tokens) if prices is not None else 0.0
 
     @property
     def has_begun(self) -> bool:
-        """Whether a sample was asked for."""
+        """Whether a sample was requested."""
         return any(run.n_begun for run in self.runs.values())
 
 
@@ -123,7 +124,7 @@ EndpointState = Literal["open", "paused", "set aside", "left"]
 """The state of an endpoint.
 
 open: it gets requests. paused: it asked to wait (429, Retry-After). set aside: it failed several times in a row and is
-probed. left: it was taken off the list of endpoints, or left out, during the run.
+probed. left: it was removed from the list of endpoints or excluded during the run.
 """
 
 
@@ -254,7 +255,7 @@ class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
 class Progress(Tally, kw_only=True):
     """An immutable snapshot of a session's state and counts.
 
-    Wide: it is all that a display and `harness status` show of a session.
+    Wide: it has everything that a display and `harness status` show about a session.
     """
 
     elapsed_s: float

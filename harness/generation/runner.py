@@ -2,12 +2,12 @@
 
     open     signals, lock, log, session   a second writer of the folder is refused here
     plan     which samples are missing        if none is, the session is complete and contacts no server
-    accept   room, fingerprints            only then does a run with samples take on the plan of this session
+    accept   room, fingerprints            only then does a run with samples adopt the plan of this session
     ask      network thread                the main thread shows progress and takes signals; the journals write
     finish   the outcome                   or, as an exception, why the session ended with samples missing
     close    in the opposite order         also after an exception
 
-The same call again continues the run: it asks for the samples that are missing, and for nothing else.
+The same call again continues the run: it requests only the samples that are missing.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ PROGRESS_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSide:
-    """What a session knows of its servers, and how it learns more about them.
+    """What a session knows about its servers, and how it learns more about them.
 
-    facts: what each endpoint says of itself, by base URL; the session refuses a model other than the one that made the
-    run's samples. environment: engine, version, devices …, for the manifest. contexts: those that endpoints state, in
-    tokens. down: why each endpoint that did not answer could not be asked. describe: returns the facts of an endpoint
-    that joins later; blocks, and raises `ServerError` while the endpoint is down; None: every endpoint takes part from
-    the start. endpoints_file: the file that `settings.endpoints` were read from; changes of it are followed during the
-    run. lost: called now and then with the failure by which each endpoint is set aside (empty for one that is not);
-    returns why the only server has ended for good, which ends the session at once, or None. listing: called with the
-    same, by base URL; returns the endpoints that have listed the model since the last call.
-    watched: the endpoints whose metrics pages are read meanwhile.
+    facts: what each endpoint reports about itself, by base URL; the session rejects any model other than the one that
+    generated the run's samples. environment: engine, version, devices …, for the manifest. contexts: context lengths
+    that endpoints report, in tokens. down: why each endpoint that did not answer could not be used. describe: returns
+    the facts of an endpoint that joins later; blocks, and raises `ServerError` while the endpoint is down; None: every
+    endpoint takes part from the start. endpoints_file: the file from which `settings.endpoints` were read; its changes
+    are followed during the run. lost: called occasionally with the failure for which each endpoint is set aside (empty
+    for any other); returns why the only server has ended for good, which ends the session at once, or None. listing:
+    called with the same failures, by base URL; returns the endpoints that have listed the model since the last call.
+    watched: the endpoints whose metrics pages are read during the session.
     """
 
     facts: Mapping[str, ServerFacts] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class ServerSide:
     watched: Sequence[Endpoint] = ()
 
     def ready(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-        """Return the endpoints that take part from the start; the others join once `describe` has their facts."""
+        """Return the endpoints that take part from the start; the others join once `describe` returns their facts."""
         # Without `describe` nobody could admit an endpoint later, so all of them take part.
         return [endpoint for endpoint in endpoints if self.describe is None or endpoint.base_url in self.facts]
 
@@ -91,8 +91,8 @@ class Listener:
     """The callbacks by which a session reports to its caller, on the thread that called `generate`.
 
     on_progress: called every `interval` seconds. on_surplus: called before the first request if more samples are stored
-    than planned. on_status: gets a sentence on what the session waits for, such as a batch or a slow fingerprint.
-    on_warning: gets each warning of a session that ends with an exception, which returns no `Outcome`.
+    than planned. on_status: receives a sentence on what the session is waiting for, such as a batch or a slow
+    fingerprint. on_warning: receives each warning of a session that ends with an exception and so returns no `Outcome`.
     resume_command: the command that resumes the run, shown when a signal ends it.
     """
 
@@ -122,12 +122,13 @@ def generate(
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
-    """Ask for every missing sample of `question_sets` and store it in the run folder `settings.out`.
+    """Request every missing sample of `question_sets` and store it in the run folder `settings.out`.
 
-    answered: says whether a reply gives an answer, for the canary (the check of the first replies). transport_factory:
-    makes another transport than `settings.transport`, for tests. loop_factory: makes the network thread's loop.
-    account: what the command has used of its budget. taken_over: samples that another tool made, each time they are
-    iterated; missing ones are stored before the first request. clock: seconds; tests replace it. A session that
+    answered: returns whether a reply gives an answer, for the canary (the check of the first replies).
+    transport_factory: makes a transport to replace `settings.transport`, for tests. loop_factory: makes the network
+    thread's loop. account: how much of its budget the command has used. taken_over: samples from another tool, which
+    can be iterated repeatedly; missing ones are stored before the first request. clock: seconds; tests replace it. A
+    session that
     ends with samples missing is an `Outcome` that is not complete. Raises `UsageError`, `ServerError` (unreachable,
     refusing, context too small), `StoreError` (identity, lock, disk), `StoppedByRule` (canary, budget, another model
     answers), `Interrupted`.
@@ -195,7 +196,7 @@ class Runner:
     # ---- before the first sample
 
     def dispatched(self) -> RunSettings:
-        """The settings by which requests are dispatched: the servers that answer, and how many requests these take."""
+        """The settings used to dispatch requests: the servers that answer, and how many requests they take."""
         settings = self.settings
         # A failed request of a batch is asked again by the next batch.
         attempts = settings.patience.attempts if settings.batching is None else 1
@@ -210,7 +211,7 @@ class Runner:
         """Compare the servers' fingerprints with the run's before the first sample.
 
         A fingerprint is the beginnings of a server's greedy replies to eight fixed prompts. Raises `StoreError` if all
-        beginnings of a server differ from those of the run. If fewer differ, but more than batching explains, the
+        beginnings of a server differ from those of the run. If fewer differ, but more than batching can explain, the
         session warns.
         """
         endpoints = self.settings.endpoints
@@ -231,7 +232,7 @@ class Runner:
             )
 
     def _fingerprints(self, endpoints: Sequence[Endpoint]) -> fingerprint.Fingerprints:
-        """Ask endpoints for their fingerprints, and warn of those that drop the tool."""
+        """Ask endpoints for their fingerprints, and warn about endpoints that drop the tool."""
         neutral, former = self.session.fingerprint_before
         taken = fingerprint.ask(self.settings, neutral, endpoints, self.opener, former)
         for url in taken.toolless:
@@ -243,14 +244,15 @@ class Runner:
 
     @property
     def _takes_fingerprints(self) -> bool:
-        """Whether servers are asked for their fingerprints: not under a budget, which is for samples alone."""
+        """Whether servers are asked for their fingerprints; not with a budget, which is for samples only."""
         settings = self.settings
         return settings.fingerprint and settings.budget_tokens is None and settings.budget_usd is None
 
     def concurrency(self) -> int:
-        """Most requests in flight: those of the settings, or fewer, with a warning, if they need too many open files.
+        """Maximum number of requests in flight: as in the settings or, if they need too many open files, fewer (with a
+        warning).
 
-        Raises `UsageError` if the limit of open files is too low for any run.
+        Raises `UsageError` if the limit on open files is too low for any run.
         """
         n = self.settings.concurrency
         if self.settings.batching is None and (n := limit_concurrency(n)) < self.settings.concurrency:
@@ -264,7 +266,7 @@ class Runner:
         loop_factory: Callable[[], asyncio.AbstractEventLoop],
         clock: Callable[[], float],
     ) -> Network | BatchLoop:
-        """Return the thread that asks for the samples, one request each or by the batch, not yet started.
+        """Return the thread (not yet started) that requests the samples, with one request each or in batches.
 
         loop_factory, clock: the event loop and the time, which tests replace.
         """
@@ -303,13 +305,13 @@ class Runner:
         )
 
     def _admission(self) -> Admission:
-        """Return the object that follows the file of endpoints and checks those that join later."""
+        """Return the object that follows the endpoints file and checks endpoints that join later."""
         servers, endpoints = self.servers, self.settings.endpoints
         check = None if servers.describe is None else partial(self._refusal, servers.describe)
         return Admission(check, endpoints, servers.ready(endpoints), self.log.write, servers.endpoints_file)
 
     def _refusal(self, describe: Callable[[Endpoint], ServerFacts], endpoint: Endpoint) -> str | None:
-        """Return why an endpoint may not join the session; None if it may. The checks are those of the start."""
+        """Return why an endpoint may not join the session; None if it may. The checks are the same as at the start."""
         facts = describe(endpoint)
         taken = fingerprint.Fingerprints()
         if self._takes_fingerprints:
@@ -321,9 +323,10 @@ class Runner:
     # ---- while samples are asked
 
     def ask(self, network: Network | BatchLoop, signals: Signals, desk: Desk, *, waits: bool) -> None:
-        """Start the network thread, and return when it has ended; show progress meanwhile.
+        """Start the network thread, show progress, and return when the thread has ended.
 
-        desk: takes a user's orders, and shows the progress. waits: at the first Ctrl-C, requests in flight may end.
+        desk: receives the user's orders, and shows the progress. waits: at the first Ctrl-C, requests in flight may
+        finish.
         """
         signals.attach(partial(self._on_signal, network, waits))
         self._network = network
@@ -357,7 +360,7 @@ class Runner:
                         pass
 
     def _poll(self, network: Network | BatchLoop) -> None:
-        """Pass on the sentences that wait for `on_status`; end the session if the only server has ended for good."""
+        """Pass pending sentences to `on_status`; end the session if the only server has ended for good."""
         while not self._status_sentences.empty():
             self.listener.on_status(self._status_sentences.get())
         present = [each for each in network.progress.endpoints if each.state != "left"]
@@ -369,10 +372,10 @@ class Runner:
             network.stop(why)
 
     def _on_signal(self, network: Network | BatchLoop, waits: bool, signum: int, nth: int) -> None:
-        """Drain at the first signal, if the way of asking allows it; end all requests at once at the second.
+        """Drain at the first signal if requests in flight may finish; end all requests immediately at the second.
 
-        waits: requests in flight may end first. signum: number of the signal. nth: 1 for the first signal of the
-        session.
+        waits: whether requests in flight may finish. signum: the signal's number. nth: 1 for the session's first
+        signal.
         """
         why = f"stopped by {signal.Signals(signum).name}"
         patience = self.settings.patience

@@ -147,9 +147,8 @@ class Lane(msgspec.Struct, kw_only=True, eq=False):
     set_aside: whether it failed several times in a row and gets one request at a time. n_waits: how often it was set
     aside since its last answer. down_at: when it was last set aside; the failure of a request sent before that shows
     nothing new. lists: whether it has listed the model since its last answer, which shows that it is up. refuses:
-    whether it has rejected all requests
-    (a wrong key, say). n_done, n_failed: numbers of its requests. seconds, tokens: sums over its finished samples, with
-    the highest weights for recent ones.
+    whether it has rejected all requests (a wrong key, say). n_done, n_failed: numbers of its requests. seconds, tokens:
+    sums over its finished samples, with the highest weights for recent ones.
     """
 
     endpoint: Endpoint

@@ -1,4 +1,4 @@
-"""The network thread: carries out the dispatcher's orders, and lets a run be steered while it runs.
+"""The network thread: carries out the dispatcher's orders and lets the user control a run in progress.
 
-The runner enters by `thread`; the command line also uses `control` and `admission`.
+The runner's entry point is `thread`; the command line also uses `control` and `admission`.
 """

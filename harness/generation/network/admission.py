@@ -1,7 +1,7 @@
-"""Which endpoints a run may ask: follows the file of endpoints, and checks each that joins on a thread of its own.
+"""Which endpoints a run may use: follows the endpoints file, and checks each joining endpoint in a separate thread.
 
-The file has one endpoint per line, and may change while a run goes on; or it is a folder in which servers register,
-where each file `*.url` counts, one per server.
+The file has one endpoint per line and may change during a run. It may also be a folder in which servers register, with
+one `*.url` file per server.
 
 http://node1:8000/v1
 http://node2:8000/v1   # the slower one
@@ -34,7 +34,7 @@ _State = tuple[tuple[str, int, int, int], ...]
 
 
 class EndpointsFile:
-    """The endpoints in the file or folder `path`. complete: makes an endpoint of an address, with this run's key."""
+    """The endpoints in the file or folder `path`. complete: makes an endpoint from an address, with this run's key."""
 
     def __init__(self, path: Path, complete: Callable[[str], Endpoint] = Endpoint.parse) -> None:
         self.path = path.absolute()
@@ -42,7 +42,7 @@ class EndpointsFile:
         self._seen: _State | None = None
 
     def read(self) -> tuple[Endpoint, ...]:
-        """The endpoints in the file now. Raises `UsageError` naming file and line."""
+        """The endpoints in the file now. Raises a `UsageError` that names the file and line."""
         endpoints: dict[str, Endpoint] = {}
         for where, words in self._lines():
             position = f"base_url={self.path}, {where}"
@@ -92,9 +92,9 @@ class EndpointsFile:
         return [words[0] for _, words in self._lines()]
 
     def changed(self) -> tuple[Endpoint, ...] | None:
-        """The endpoints, if the file has changed since the last look; else None.
+        """The endpoints if the file has changed since the last check, else None.
 
-        Raises `UsageError` for a bad file, once after each change of it.
+        Raises `UsageError` for a bad file, once per change of the file.
         """
         try:
             state = self._state()
@@ -103,7 +103,7 @@ class EndpointsFile:
         return self.read() if state != self._seen else None
 
     def _state(self) -> _State:
-        """Times and sizes of the files, by which a change is noticed."""
+        """Times and sizes of the files, from which a change is detected."""
         files = []
         for path in self._files():
             try:
@@ -133,23 +133,22 @@ class EndpointsFile:
 
 
 RETRY_S = 2.0
-"""Seconds between two checks of an endpoint that does not answer yet."""
+"""Seconds between two checks of an endpoint that is not answering yet."""
 
 Check = Callable[[Endpoint], str | None]
-"""Blocking function: endpoint → a sentence why it may not join; None if it may. Raises `ServerError` while it is down.
-"""
+"""Blocking function: endpoint → a sentence on why it may not join, or None. Raises `ServerError` while it is down."""
 
 
 class _Verdict(msgspec.Struct, eq=False):
-    """Whether an endpoint may join, from its listing on. admitted: None while it is being checked."""
+    """The state of a listed endpoint that may join. admitted: None while it is being checked."""
 
     admitted: bool | None = None
 
 
 class Admission:
-    """Decides which endpoints may be asked. Called on the network's event loop; never waits.
+    """Decides which endpoints may be used. Called on the network's event loop; never blocks.
 
-    check: None: every endpoint may be asked. listed: the endpoints of the run. present: those that may be asked from
+    check: None: every endpoint may be used. listed: the run's endpoints. present: the endpoints that may be used from
     the start; the others were down. file: lists the endpoints from then on; None: the list never changes.
     """
 
@@ -170,7 +169,9 @@ class Admission:
         self._stopped = Event()
 
     def changed(self) -> list[Endpoint] | None:
-        """The endpoints that may be asked from now on; None if they are those of the last call, or none."""
+        """The endpoints that may be used from now on; None if they are the same as at the last call or there are
+        none.
+        """
         try:
             listed = None if self._file is None else self._file.changed()
         except UsageError as error:
@@ -184,9 +185,9 @@ class Admission:
         return admitted
 
     def admitted(self, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-        """Return those of `endpoints` that have passed their check, in order.
+        """Return the members of `endpoints` that have passed their check, in order.
 
-        Starts to check each new endpoint (is it the run's model?); call again for the result.
+        Starts a check of each new endpoint (does it run the same model?); call again for the result.
         """
         listed = {endpoint.base_url for endpoint in endpoints}
         for url in self._verdicts.keys() - listed:
@@ -205,7 +206,7 @@ class Admission:
         self._stopped.set()
 
     def _look(self, check: Check, endpoint: Endpoint, verdict: _Verdict) -> None:
-        """Check an endpoint until it answers or leaves the list, and note whether it may join; the work of a thread."""
+        """Check an endpoint until it answers or leaves the list, and note whether it may join; the body of a thread."""
         while not self._stopped.is_set() and self._verdicts.get(endpoint.base_url) is verdict:
             try:
                 refusal = check(endpoint)

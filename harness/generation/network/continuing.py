@@ -1,10 +1,10 @@
-"""Continues half-written answers: whether that is exact, how the request is written, and how both parts are joined.
+"""Continues half-written answers: when that is exact, how the request is written, and how both parts are joined.
 
 Sampling has no memory except the tokens: the text after n tokens has the same distribution whether they were written a
-moment or a day ago. So a continuation is exact if the model gets the same token ids that it wrote, and the rest of the
-request is unchanged. Only the seed differs: the old seed would draw again the numbers that chose the first part. Where
-the server has not stated the ids, or anything else is doubtful, the sample is asked for anew. No I/O except a
-tokenizer's, which the caller passes in.
+moment or a day ago. So a continuation is exact if the model gets the same token ids that it wrote and the rest of the
+request is unchanged. Only the seed differs, because the old seed would repeat the random numbers that chose the first
+part. If the server has not reported the ids, or if anything else is doubtful, the sample is requested from scratch. No
+I/O except through the tokenizer that the caller passes in.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.generation.settings import Salvage
 from harness.presets.sampling import ContinuationRule, sampling_fields
 
 WORTH_TOKENS = 16
-"""Smallest written part, in tokens, for which the requests of a continuation are worth their cost."""
+"""Smallest written part, in tokens, that makes the requests of a continuation worthwhile."""
 
 
 _PASSED_ON = frozenset(
@@ -43,7 +43,7 @@ _PASSED_ON = frozenset(
         "skip_special_tokens",
     }
 )
-"""Fields of an extra body with the same meaning in a continuation."""
+"""Fields of an extra body that have the same meaning in a continuation."""
 
 _OF_THE_CHAT = frozenset({"separate_reasoning", "stream_reasoning", "include_reasoning", "reasoning_format"})
 """Fields of an extra body that split a chat reply into reasoning and answer; a continuation is sent without them."""
@@ -54,12 +54,12 @@ _OBJECTIONS: Mapping[ContinuationRule, str] = {
     "servers differ": "servers differ in how {} treats the text already written",
     "at the seam": "a {} text may begin in the written part and end in the new part",
 }
-"""Why a sampling field whose declaration has this value of `continued` keeps a reply from being continued."""
+"""Value of `continued` in a sampling field's declaration → why that field prevents the continuation of a reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """A request that continues `part`, after the token ids of its prompt and its text. seam: where it starts."""
+    """A request that continues `part`, after the token ids of its prompt and text. seam: the point where it starts."""
 
     part: Partial
     api: API
@@ -68,9 +68,9 @@ class Continuation:
 
 
 class WrittenAnew(Exception):
-    """The written part of a sample cannot be continued: the part is dropped and the sample is asked for anew.
+    """The written part of a sample cannot be continued: it is dropped, and the whole sample is requested again.
 
-    The message says why.
+    The message states the reason.
     """
 
 
@@ -102,8 +102,8 @@ def continuation(
 ) -> Continuation:
     """Return the request that continues `part`. Blocking, since it may ask the server's tokenizer.
 
-    template: of the whole request. tokens_of: the server's tokenizer. seed: of the sample's first request. Raises
-    `WrittenAnew` if the part cannot be continued, and `ServerError` if the tokenizer does not answer.
+    template: template of the whole request. tokens_of: the server's tokenizer. seed: seed of the sample's first
+    request. Raises `WrittenAnew` if the part cannot be continued, and `ServerError` if the tokenizer does not answer.
     """
     if (why := objection(template, salvage.mode)) or part.tokens < WORTH_TOKENS:
         raise WrittenAnew(why or f"only {part.tokens} tokens")
@@ -135,8 +135,8 @@ def _by_token_ids(template: RequestTemplate, salvage: Salvage) -> RequestTemplat
 def _with_reasoning_closed(part: Partial, tokens_of: Callable[[str], list[int]]) -> Partial:
     """Return `part`, with an empty text instead of None if its token ids contain the token that ends the reasoning.
 
-    With a text, even an empty one, the reasoning counts as closed (`is_open` is false). part: a reply that was cut off
-    before any text of its answer. Raises `WrittenAnew` if the model ends its reasoning by more than one token.
+    With a text, even an empty one, the reasoning counts as closed (`is_open` is false). part: a reply that broke off
+    before any text of its answer. Raises `WrittenAnew` if the model ends its reasoning with more than one token.
     """
     tag = tokens_of(THINK_END)
     if len(tag) != 1:
@@ -148,12 +148,12 @@ def _with_reasoning_closed(part: Partial, tokens_of: Callable[[str], list[int]])
 
 
 def is_open(part: Partial) -> bool:
-    """Whether the beginning ends inside its reasoning. A closed reasoning has a text after it, perhaps an empty one."""
+    """Whether the beginning ends inside its reasoning. Closed reasoning is followed by a text, which may be empty."""
     return part.reasoning is not None and part.text is None
 
 
 def join(part: Partial, more: str | None) -> tuple[str | None, str | None]:
-    """(text, reasoning) after `more`, which came as plain text: an open reasoning ends at its closing tag."""
+    """(text, reasoning) after `more`, which arrived as plain text: open reasoning ends at its closing tag."""
     if not is_open(part):
         return (part.text if more is None else (part.text or "") + more), part.reasoning
     head, tag, tail = (more or "").partition(THINK_END)
@@ -161,10 +161,10 @@ def join(part: Partial, more: str | None) -> tuple[str | None, str | None]:
 
 
 def whole(onward: Continuation, reply: Reply) -> Reply:
-    """The written part and the reply to its continuation, as one reply. Raises `WrittenAnew` if that is doubtful.
+    """The written part and the reply to its continuation, as one reply. Raises `WrittenAnew` if in doubt.
 
-    A server that counted other prompt tokens than were sent has answered something else. An answer that ends inside its
-    reasoning by itself may have used an unknown closing tag.
+    A server that counted a different number of prompt tokens than were sent has answered something else. An answer that
+    ends by itself inside its reasoning may have used an unknown closing tag.
     """
     part, stated, n_prompt = onward.part, reply.usage, len(onward.part.prompt_ids)
     n_sent = n_prompt + len(part.ids)
@@ -180,10 +180,10 @@ def whole(onward: Continuation, reply: Reply) -> Reply:
 
 
 def written_so_far(onward: Continuation | None, request: str, engine: str, now: SoFar) -> Partial:
-    """Return the part of a sample that is written by now, earlier requests included.
+    """Return the part of a sample written so far, including by earlier requests.
 
-    onward: the continuation whose reply is arriving; None if it is the reply to a whole request. request: digest of
-    the sample's first request. now: what has arrived of the present reply.
+    onward: the continuation whose reply is arriving; None if it is the reply to a whole request. request: digest of the
+    sample's first request. now: what has arrived of the current reply.
     """
     n_tokens, ids = len(now.ids) if now.ids else now.n_events, now.ids or ()
     if onward is None:
@@ -214,8 +214,8 @@ def written_so_far(onward: Continuation | None, request: str, engine: str, now: 
 def joined(replies: Sequence[Reply], **own: Any) -> Reply:
     """The replies to the requests of one sample (steps with a tool, or continuations), in their order, as one.
 
-    own: fields that the caller has joined. Each other field of a reply, of its usage and of its timing has its rule in
-    `_RULES`; a field without one fails each join.
+    own: fields that the caller has joined. Every other field of a reply, its usage and its timing has a rule in
+    `_RULES`; a field without a rule makes every join fail.
     """
     reply: Reply = msgspec.structs.replace(_by_rules(replies), **own)
     return reply
@@ -232,13 +232,13 @@ def _last(values: Sequence[Any]) -> Any:
 
 
 def _sum(counts: Sequence[Any]) -> Any:
-    """The sum of what is stated of each part; unset, or else None, if one part does not state it."""
+    """The sum of the counts reported for the parts; if one is not reported, unset if any is unset, otherwise None."""
     unstated = [count for count in counts if not isinstance(count, int)]
     return sum(counts) if not unstated else msgspec.UNSET if msgspec.UNSET in unstated else None
 
 
 def _spanned(timings: Sequence[Timing]) -> Timing:
-    """From the first request to the last byte. The gaps are known of a single one only."""
+    """The time from the first request to the last byte. Gaps between tokens are known only for a single request."""
     last, span = timings[-1], timings[-1].started - timings[0].started
     ends = {"total": span + last.total, "last_token": span + (last.last_token or last.total)}
     return msgspec.structs.replace(_by_rules(timings), **ends) if len(timings) > 1 else last

@@ -1,11 +1,11 @@
-"""How a run is watched and steered while it goes: by two files in its folder, and by signals.
+"""How a run in progress is watched and controlled: through two files in its folder, and through signals.
 
     status.json    written by the session every `STATUS_S` seconds: its `Progress`
     control.json   written by `harness status`: the `Orders` that the session follows from then on
 
-Both are removed when the session ends; what a killed session left behind counts for nothing, since no process holds the
-run's lock any more. If the files cannot be written, the run goes on.
-A signal steers, too (`Signals`): the first Ctrl-C lets requests in flight end, the second one ends them.
+Both are removed when the session ends; files left behind by a killed session are ignored, since no process holds the
+run's lock any more. If the files cannot be written, the run continues.
+Signals also control a run (`Signals`): the first Ctrl-C lets requests in flight finish, the second one ends them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from harness.generation.run_progress import Progress
 from harness.runs.layout import CONTROL, STATUS, RunFolder, holder_of
 
 STATUS_S = 1.0
-"""Seconds between two writings of the status."""
+"""Seconds between two updates of the status file."""
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Longest status or orders in bytes; a status has a line for every endpoint."""
+"""Maximum size in bytes of the status or the orders; a status has a line for every endpoint."""
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user wants of a session. concurrency: requests in flight; None: as the session began."""
+    """What the user wants a session to do. concurrency: requests in flight; None: as at the start of the session."""
 
     concurrency: int | None = None
     paused: bool = False
@@ -43,13 +43,15 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def progress_of(folder: RunFolder) -> Progress | None:
-    """The progress that the session in `folder` states; None if none goes on there on this host, or it states none."""
+    """The progress reported by the session in `folder`; None if no session is active there on this host or it reports
+    none.
+    """
     progress: Progress | None = _read(folder, STATUS, Progress) if holder_of(folder) is not None else None
     return progress
 
 
 def order(folder: RunFolder, **changed: Any) -> None:
-    """Give the session in `folder` orders: the fields of `Orders` to change. Raises `StoreError` if none goes on."""
+    """Give the session in `folder` orders: the fields of `Orders` to change. Raises `StoreError` if none is active."""
     if holder_of(folder) is None:
         raise StoreError(f"no run is active in {folder.path}. Start or resume it with `harness run`.")
     orders = _read(folder, CONTROL, Orders) or Orders()
@@ -57,14 +59,14 @@ def order(folder: RunFolder, **changed: Any) -> None:
 
 
 def _read(folder: RunFolder, name: str, kind: type[Any]) -> Any:
-    """The content of a file of the run as `kind`; None if there is none, or nothing of this kind."""
+    """The content of one of the run's files as `kind`; None if the file is missing or is not of this kind."""
     with contextlib.suppress(StoreError):
         return read_record(folder.path / name, kind, MAX_BYTES, what="a run state", remedy="")
     return None
 
 
 class Desk:
-    """The session's side of the two files. Used on one thread."""
+    """The session's side of the two files. Used from a single thread."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -80,7 +82,7 @@ class Desk:
                 write_atomically(self._folder.path / STATUS, codec.encode(progress))
 
     def new_orders(self) -> Orders | None:
-        """The latest orders; None if nothing has changed since the last call."""
+        """The latest orders; None if they have not changed since the last call."""
         orders: Orders | None = _read(self._folder, CONTROL, Orders)
         if orders is None or orders == self._orders:
             return None
@@ -99,7 +101,7 @@ class Desk:
 
 
 class Signals:
-    """Catches SIGINT, SIGTERM and SIGHUP for the length of a `with` block, on the main thread only.
+    """Catches SIGINT, SIGTERM and SIGHUP within a `with` block, on the main thread only.
 
     Before `attach`, a signal ends the block with `Interrupted`. After `attach`, each signal calls
     `on_signal(signum, nth)` on the main thread between two bytecodes; so `on_signal` must return at once and only start
@@ -108,16 +110,16 @@ class Signals:
 
     def __init__(self, message: Callable[[int], str]) -> None:
         self.caught: int | None = None
-        """Number of the first signal that came; None before it."""
+        """Number of the first signal received; None before the first."""
         self._message = message
         self._n = 0  # signals so far
         self._on_signal: Callable[[int, int], None] | None = None  # None before `attach`
         self._before: dict[int, Any] = {}  # number of a signal → its handler outside of the block
 
     def attach(self, on_signal: Callable[[int, int], None]) -> None:
-        """Call `on_signal` at each signal from now on, and at once if a signal has come before.
+        """Call `on_signal` at each signal from now on, and at once if a signal was received earlier.
 
-        The exception of that earlier signal was lost: Python only prints what is raised in a finalizer.
+        (In that case the signal's exception was lost, because Python only prints exceptions raised in a finalizer.)
         """
         self._on_signal = on_signal
         if self.caught is not None:
@@ -144,7 +146,7 @@ class Signals:
     def take(self, signum: int, _frame: FrameType | None = None) -> None:
         """Note a signal and call `on_signal`; before `attach`, raise `Signalled`, which ends the block.
 
-        Called by Python for a signal, and by us for a broken pipe, which reaches Python as an exception.
+        Called by Python for a signal and by our code for a broken pipe, which reaches Python as an exception.
         """
         self._n += 1
         # The first signal decides the exit code.

@@ -1,4 +1,4 @@
-"""One request a sample: how the request is written, sent, continued after a break, and how its reply becomes a record.
+"""One request per sample: how it is written, sent and continued after a break, and how its reply becomes a record.
 
 This is the only place where a reply becomes a `Sample`. `Requests` writes requests and reads replies. `OneByOne` sends
 them, and continues the written part of a sample whose earlier request broke off (docs/reliability.md).
@@ -37,19 +37,19 @@ from harness.runs.missing import Task
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """The request for one sample. queued: seconds from the plan of the session to this request."""
+    """The request for one sample. queued: seconds between planning the session and this request."""
 
     task: Task
     question: Question
     template: RequestTemplate
     seed: int | None
     body: Body
-    """JSON, encoded; of a question with images, the function that writes it, so that no image stays in memory."""
+    """Encoded JSON; for a question with images, a function that writes it, so that no image stays in memory."""
     queued: float
 
     @property
     def api(self) -> API:
-        """The shape of the API; it reads calls where the question offers tools."""
+        """The API to use; it also parses tool calls if the question offers tools."""
         api = self.template.spelling.api
         return api.with_calls if self.question.tools else api
 
@@ -88,7 +88,7 @@ class Requests:
         return ImageFolder(self.folder.benchmark(task.benchmark).images)
 
     def record(self, request: SampleRequest, flight: Flight, reply: Reply, seams: tuple[Seam, ...] = ()) -> Sample:
-        """Make the sample of `reply`. seams: where the reply continues a part that an earlier request wrote."""
+        """Make the sample from `reply`. seams: the points where it continues a part from an earlier request."""
         return Sample(
             benchmark=flight.task.benchmark,
             question_id=flight.task.question_id,
@@ -118,7 +118,7 @@ def _body(template: RequestTemplate, question: Question, seed: int | None, image
 
 
 def _sent(reply: Reply) -> tuple[SentCall, ...]:
-    """The calls of a reply that are its answer."""
+    """The tool calls that form a reply's answer."""
     return tuple(SentCall(id=call.id, name=call.name, arguments=call.arguments) for call in reply.calls)
 
 
@@ -129,13 +129,13 @@ def _sent(reply: Reply) -> tuple[SentCall, ...]:
 class OneByOne:
     """Sends one request per sample, many at once. Used on the network's loop only.
 
-    A sample with a written part is first asked to go on behind it:
+    For a sample with a written part, a continuation of the part is requested first:
 
         the continuation                     then
         gives a reply                        the sample, with a seam where the part ended
         breaks off (`CONTINUABLE`)           the failure is raised; the part stays for the next request
-        is refused (`REFUSALS`)              the sample is asked whole, and the part is dropped if that is answered
-        fails otherwise, or begins anew      the part is dropped, and the sample asked whole
+        is rejected (`REFUSALS`)             the whole sample is requested; the part is dropped if that is answered
+        fails otherwise or is doubtful       the part is dropped, and the whole sample is requested
 
     writer: stores the written part of samples in flight; None = nothing is stored.
     """
@@ -149,7 +149,7 @@ class OneByOne:
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
         """Send a request; return its sample with the reply that it was made from. Raises `RequestFailed`.
 
-        A partial reply of an earlier attempt is continued; where it cannot be, the whole request is sent.
+        A partial reply from an earlier attempt is continued if possible; otherwise the whole request is sent.
         """
         task, arriving = flight.task, flight.arriving
         request = self.requests.write(task)
@@ -183,23 +183,22 @@ class OneByOne:
         await self.transport.close()
 
     async def send(self, endpoint: Endpoint, api: API, body: Body, arriving: Arriving) -> Reply:
-        """Send a request by the session's deadlines and bounds. Raises `RequestFailed`."""
+        """Send a request with the session's deadlines and limits. Raises `RequestFailed`."""
         deadlines, bound = self.settings.deadlines, self.settings.max_body_bytes
         return await self.transport.complete(Post(endpoint, api, body, deadlines, bound, arriving))
 
     def _begin(self, task: Task, arriving: Arriving, onward: Continuation | None, checksum: str) -> None:
         """Let the writer (the store of half-written samples), if there is one, store this reply while it arrives.
 
-        onward: the continuation that is being sent; None for a whole request. checksum: of the sample's first
-        request.
+        onward: the continuation being sent; None for a whole request. checksum: digest of the sample's first request.
         """
         if self.writer is not None:
             self.writer.begin(task, arriving, partial(written_so_far, onward, checksum, self.settings.salvage.engine))
 
     async def _continuation(self, flight: Flight, request: SampleRequest, checksum: str) -> Continuation | None:
-        """The request that continues the written part of a sample; None if the sample must be asked whole.
+        """The request that continues the written part of a sample; None if the whole sample must be requested.
 
-        A part that cannot be continued is dropped. checksum: that of the whole request's body.
+        A part that cannot be continued is dropped. checksum: digest of the whole request's body.
         """
         task, salvage = request.task, self.settings.salvage
         if self.writer is None or not checksum or request.question.tools:
@@ -220,10 +219,10 @@ class OneByOne:
             return None
 
     async def _continued(self, flight: Flight, onward: Continuation) -> Reply | None:
-        """Send a continuation; return the whole reply, or None if the sample is to be asked for whole: the part was
-        dropped as bad, or the endpoint refuses it, and drops it if it answers.
+        """Send a continuation; return the whole reply, or None if the whole sample must be requested: the part was bad
+        and is dropped, or the endpoint rejected it (then it is dropped if the whole request is answered).
 
-        Raises `RequestFailed` if the part is still good.
+        Raises `RequestFailed` if the part can still be used.
         """
         assert self.writer is not None
         try:

@@ -7,9 +7,9 @@
             ├─────▶ calls ─▶ each runs by the tool's runner ────────┘
             └ too long for the context, from step 2 on ──▶ cut
 
-A reply that was cut holds no calls (`ReplyParser.finish`). A failed request leaves the conversation as it was, and the
-sample's next request asks for the same step again: the model has no memory but the messages. `tool_turns` decides when
-a call runs. Used on the network's loop only.
+A truncated reply has no calls (`ReplyParser.finish`). A failed request leaves the conversation unchanged, and the
+sample's next request repeats the same step: the model has no memory except the messages. `tool_turns` decides when a
+call runs. Used on the network's loop only.
 """
 
 from __future__ import annotations
@@ -43,17 +43,19 @@ from harness.runs.missing import Task
 from harness.tools.tool import CallRunner, ToolSettings
 
 PER_CORE = 4
-"""Calls that may run at a time, for each core of this machine: some of them sleep."""
+"""Maximum number of calls running at the same time per core of this machine; more than one, because some of them
+sleep.
+"""
 
 
 @dataclass(eq=False)
 class _Talk:
-    """The conversation of a sample until now. steps: those whose calls have run. calls: of the latest reply.
+    """The conversation of a sample so far. steps: the steps whose calls have run. calls: calls of the latest reply.
 
-    tokens: new ones, over all steps. length: tokens of the prompt and the latest reply, where the server states its
-    counts. bound: on the new tokens of a step behind the first; None: none is sent. is_fitted: whether it is lowered to
-    fit into the context. refused: the latest bound with which the server refused the step as too long. held: bytes
-    that each runner holds for the sample.
+    tokens: number of new tokens in all steps. length: number of tokens in the prompt and the latest reply, if the
+    server reports its counts. bound: limit on the new tokens of a step after the first; None: no limit is sent.
+    is_fitted: whether the limit was lowered to fit into the context. refused: the latest limit with which the server
+    rejected the step as too long. held: number of bytes that each runner holds for the sample.
     """
 
     request: SampleRequest
@@ -69,7 +71,7 @@ class _Talk:
     held: dict[CallRunner, int] = field(default_factory=dict)
 
     def add(self, reply: Reply) -> None:
-        """Add the reply of a step: its tokens to those of the sample, and the new length of the conversation."""
+        """Add the reply of a step: update the sample's token count and the length of the conversation."""
         self.replies.append(reply)
         self.calls = ()
         usage = reply.usage
@@ -78,17 +80,17 @@ class _Talk:
         self.length = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) if known else None
 
     def step(self, *, is_last: bool) -> SampleStep:
-        """The latest reply with its calls as a step. is_last: its texts are the sample's."""
+        """The latest reply with its calls as a step. is_last: its texts are omitted, since the sample has them."""
         reply = self.replies[-1]
         texts = {} if is_last else {"text": reply.text, "reasoning": reply.reasoning}
         return SampleStep(**texts, finish_reason=reply.finish_reason, usage=reply.usage, calls=self.calls)
 
 
 class StepByStep:
-    """Sends the requests of samples with a tool; those of other benchmarks go to `plain`.
+    """Sends the requests of samples with a tool; requests of other benchmarks are passed to `plain`.
 
-    step: bills a step (its flight, its usage, the bytes of the next request) and says whether the next one fits into
-    the budget. context: tokens of the server's context, if it states them.
+    step: bills a step (its flight, its usage, the size of the next request) and returns whether the next step fits into
+    the budget. context: the server's context length in tokens, if reported.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class StepByStep:
         self.turns = Turns(memory, cores, PER_CORE * cores, self._in_flight, self._lose)
 
     async def sample(self, flight: Flight) -> tuple[Sample, Reply]:
-        """Ask for a sample; return it with its last reply. Raises `RequestFailed`, and `OutOfBudget`."""
+        """Request a sample; return it with its last reply. Raises `RequestFailed`, and `OutOfBudget`."""
         task = flight.task
         tools = self._settings.benchmarks[task.benchmark].tools
         if not tools:
@@ -125,7 +127,7 @@ class StepByStep:
             await asyncio.to_thread(runner.close)
 
     async def _go_on(self, flight: Flight, tools: Sequence[ToolSettings], talk: _Talk) -> tuple[Sample, Reply]:
-        """Ask for one step after the other, from the one that the conversation has reached."""
+        """Request one step after another, starting with the step that the conversation has reached."""
         template = talk.request.template
         api, form = template.spelling.api.with_calls, template.spelling.api.tools
         assert form is not None
@@ -168,9 +170,9 @@ class StepByStep:
                 raise OutOfBudget
 
     def _body(self, talk: _Talk, *, with_images: bool = True) -> bytes:
-        """The body of the next request, which bounds its new tokens by what is left of those of the sample.
+        """The body of the next request, whose new tokens are limited to what is left of the sample's limit.
 
-        with_images: False: its length is wanted, as far as it is text.
+        with_images: False if only the length of the text is needed.
         """
         request, template = talk.request, talk.request.template
         if not talk.steps:
@@ -188,10 +190,10 @@ class StepByStep:
         return template.body_after_turns(question, talk.turns, seed, talk.bound)
 
     def _bound(self, talk: _Talk, left: int) -> int:
-        """The bound on the new tokens of the next step. left: of the sample.
+        """The limit on the new tokens of the next step. left: tokens left for the sample.
 
-        First the most that the context may have room for, and after a refusal the least, or half of what was refused:
-        no estimate cuts a reply to less than half of its room.
+        At first the most that may fit into the context; after a rejection, the least that is sure to fit or half of the
+        rejected limit. So no estimate reduces a reply to less than half of its available space.
         """
         least = most = left
         if self._context is not None and talk.length is not None:
@@ -203,7 +205,7 @@ class StepByStep:
         return min(left, max(most, MIN_ROOM))
 
     async def _called(self, task: Task, tools: Sequence[ToolSettings], call: Call) -> ToolCall:
-        """Run a call by the runner of its tool, or say why it cannot be run."""
+        """Run a call with its tool's runner, or state why it cannot be run."""
         by_name = {settings.tool.name: settings for settings in tools}
         if (settings := by_name.get(call.name)) is None:
             why = f"there is no tool {visible(call.name, 100)!r}, only {', '.join(by_name)}"
@@ -227,7 +229,7 @@ class StepByStep:
         return msgspec.structs.replace(_recorded(call, ran.output, ran.end), seconds=ran.seconds)
 
     def _ended(self, flight: Flight, talk: _Talk, finish_reason: str) -> tuple[Sample, Reply]:
-        """The sample whose last reply has come. finish_reason: that reply's, or why there is no further step."""
+        """The sample, once its last reply has arrived. finish_reason: that reply's, or why there is no further step."""
         self.forget(flight.task)
         reply, steps = talk.replies[-1], (*talk.steps, talk.step(is_last=True))
         asks_program = talk.request.question.kind == "program"
@@ -240,14 +242,14 @@ class StepByStep:
         return msgspec.structs.replace(self._plain.requests.record(talk.request, flight, reply), steps=steps), reply
 
     def forget(self, task: Task) -> None:
-        """Note that the sample has ended or is given up."""
+        """Note that the sample has ended or was given up."""
         if (talk := self._talks.pop(task, None)) is not None:
             for runner in talk.held:
                 runner.forget(task)
         self.turns.forget(task)
 
     def _lose(self, task: Task) -> None:
-        """End what the runners hold for a sample that runs no call."""
+        """End what the runners hold for a sample that is not running a call."""
         held = self._talks[task].held
         for runner in held:
             runner.lose(task)

@@ -1,12 +1,12 @@
 """The network thread: one asyncio loop that sends the dispatcher's requests and reports to it how they ended.
 
-    dispatcher ── begin ──▶ this thread: one asyncio task a request
+    dispatcher ── begin ──▶ this thread: one asyncio task per request
         ▲                               │
         └─────────── landed ◀───────────┘
 
-The thread decides nothing itself. Guarantees: the end of every request is reported exactly once; nothing runs on after
-`join` has returned True. The thread that owns the session may only call `drain`, `stop`, `obey`, `bill` and `join`, and
-read `progress` and `server_model`.
+The thread makes no decisions itself. Guarantees: the end of every request is reported exactly once; nothing runs on
+after `join` has returned True. The thread that owns the session may only call `drain`, `stop`, `obey`, `bill` and
+`join`, and read `progress` and `server_model`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from harness.generation.settings import MAX_CONCURRENCY, limit_concurrency
 from harness.runs.missing import Task
 
 POLL_S = 0.5
-"""Seconds between two looks at the progress, the file of endpoints and the like; also the longest sleep of the loop."""
+"""Seconds between two updates of the progress, checks of the endpoints file and so on; also the loop's longest
+sleep.
+"""
 
 
 class NetworkThread:
@@ -43,7 +45,7 @@ class NetworkThread:
     def __init__(self, dispatcher: Dispatcher, name: str) -> None:
         self._dispatcher = dispatcher
         self.progress = dispatcher.progress()
-        """The latest facts; replaced as a whole, so any thread may read it."""
+        """The latest progress; it is replaced as a whole, so any thread may read it."""
         self._next_poll = 0.0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -56,7 +58,7 @@ class NetworkThread:
         return not self._thread.is_alive()
 
     def listed(self, url: str) -> None:
-        """Note that an endpoint lists the model; said by no batch."""
+        """Note that an endpoint lists the model; not used for batches."""
 
     @property
     def server_model(self) -> str | None:
@@ -72,7 +74,7 @@ class Network(NetworkThread):
     """Runs the network thread, which sends the requests of a session.
 
     Call `start`, then `join` until it returns True. sampler: sends a request; closed at the end. writer: stores
-    half-written samples; closed at the end. admission: says which endpoints may be asked; stopped at the end.
+    half-written samples; closed at the end. admission: decides which endpoints may be used; stopped at the end.
     """
 
     def __init__(
@@ -125,14 +127,14 @@ class Network(NetworkThread):
         self._run_on_loop(partial(self._obey, orders))
 
     def bill(self, spent: Spent) -> None:
-        """Count tokens that the session was billed for and that became no sample. Any thread may call this."""
+        """Count billed tokens that did not result in a sample. Any thread may call this."""
         self._run_on_loop(partial(self._dispatcher.bill, spent))
 
     def listed(self, url: str) -> None:
         self._run_on_loop(partial(self._dispatcher.listed, url))
 
     def _run_on_loop(self, action: Callable[[], None]) -> None:
-        """Run `action` on the loop's thread; at once if the loop does not run."""
+        """Run `action` on the loop's thread, or right here if the loop is not running."""
 
         def act() -> None:
             action()
@@ -147,7 +149,7 @@ class Network(NetworkThread):
     # ---- the loop
 
     def _run(self) -> None:
-        """Run the loop from its beginning to its end; the body of the thread."""
+        """Run the loop from start to end; the body of the thread."""
         try:
             with asyncio.Runner(loop_factory=self._loop_factory) as runner:
                 runner.run(self._main())
@@ -157,7 +159,7 @@ class Network(NetworkThread):
             self._admission.stop()
 
     async def _main(self) -> None:
-        """Carry out the session, and close everything."""
+        """Carry out the session, then close everything."""
         with self._guard:
             self._loop = asyncio.get_running_loop()
         try:
@@ -174,7 +176,7 @@ class Network(NetworkThread):
             self.progress = self._dispatcher.progress()
 
     async def _send_requests(self) -> None:
-        """Send the dispatcher's requests until it has ended, and with it the last of them."""
+        """Send the dispatcher's requests until it has ended, including the last request."""
         dispatcher, pause = self._dispatcher, 0.0
         while True:
             try:
@@ -188,7 +190,7 @@ class Network(NetworkThread):
             await self._sleep(pause)
 
     def _send(self, flight: Flight) -> None:
-        """Send one request, on a task of its own."""
+        """Send one request, in a separate task."""
         request = asyncio.get_running_loop().create_task(self._sampler.sample(flight))
         request.add_done_callback(partial(self._landed, flight))
         flight.cancel = partial(self._cancel, flight.task, request)
@@ -203,7 +205,9 @@ class Network(NetworkThread):
             request.cancel()
 
     def _landed(self, flight: Flight, request: asyncio.Task[tuple[Sample, Reply]]) -> None:
-        """Report how a request ended. A request may be cancelled before its first step, so no task reports its own."""
+        """Report how a request ended. A task may be cancelled before its first step, so tasks do not report this
+        themselves.
+        """
         error = None if request.cancelled() else request.exception()
         is_stored = self._dispatcher.landed(flight, error if error or request.cancelled() else request.result())
         if error is not None:
@@ -215,9 +219,9 @@ class Network(NetworkThread):
         self._wake.set()
 
     def _poll(self) -> bool:
-        """If `POLL_S` have passed since the last time, renew `progress`, read the file of endpoints, and so on.
+        """If `POLL_S` have passed since the last time, update `progress`, read the endpoints file, and so on.
 
-        Returns whether it did.
+        Returns whether it did so.
         """
         now = self._clock()
         if now < self._next_poll:

@@ -1,15 +1,15 @@
-"""Whose call runs next: a sample owns an interpreter from its first call to its end, and all share this machine.
+"""Decides whose call runs next: a sample owns an interpreter from its first call to its end; all share this machine.
 
     call ─▶ waits ─▶ runs ─▶ its interpreter is stopped, and keeps what it holds
               │
-              └ for one of the places of calls that run, or for memory
+              └ for a free slot, or for memory
 
-Counted are, for an interpreter that is stopped, the bytes that it holds, and for one that runs a call, all that it may
-take. The sum stays below the limit. A first call is admitted only where the calls of those that own an interpreter keep
-room to run, so an owner goes on, ends, and leaves its memory to those that wait.
+A stopped interpreter counts with the bytes that it holds, and an interpreter running a call with the maximum that it
+may take. The sum stays below the limit. A sample's first call is admitted only if the calls of samples that already own
+an interpreter still have room to run, so an owner continues, ends, and leaves its memory to those waiting.
 
-Should nothing run all the same, and no owner be asking the model (they hold too much together, or their requests failed
-and wait for another try), the interpreter that holds most is ended. Used on the network's loop only.
+If nothing runs nevertheless and no owner has a request in flight (together they hold too much, or their requests failed
+and are waiting for a retry), the interpreter that holds the most memory is ended. Used on the network's loop only.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from harness.generation.run_progress import ToolProgress
 from harness.runs.missing import Task
 
 STUCK_S = 30.0
-"""Seconds in which nothing runs before an interpreter is ended for its memory."""
+"""Seconds without a running call after which an interpreter is ended to free its memory."""
 
 MEMORY_SHARE = 0.75
-"""Share of this machine's memory that all interpreters may take together."""
+"""Fraction of this machine's memory that all interpreters together may take."""
 
 
 @dataclass(eq=False)
 class _Call:
-    """A call that waits. most: bytes that its interpreter may take while it runs. least: bytes that it takes at least.
-    may_run: set once it may.
+    """A waiting call. most: maximum memory in bytes that its interpreter may take while it runs. least: minimum.
+    may_run: set once it may run.
     """
 
     task: Task
@@ -41,9 +41,10 @@ class _Call:
 
 
 class Turns:
-    """Admits calls. memory: bytes of all interpreters; cores: of this machine; most: calls that may run at a time.
+    """Admits calls. memory: limit in bytes for all interpreters. cores: of this machine. most: maximum number of
+    running calls.
 
-    in_flight: the samples that are in flight, as they change. lose: ends the interpreter of a sample.
+    in_flight: a live view of the samples in flight. lose: ends the interpreter of a sample.
     """
 
     def __init__(
@@ -78,12 +79,12 @@ class Turns:
         self._admit()
 
     def forget(self, task: Task) -> None:
-        """Note that `task` has no interpreter any more."""
+        """Note that `task` no longer has an interpreter."""
         if self._held.pop(task, None) is not None:
             self._admit()
 
     def progress(self) -> ToolProgress:
-        """The present state."""
+        """The current state."""
         return ToolProgress(
             running=len(self._running),
             waiting=len(self._waiting),
@@ -95,12 +96,12 @@ class Turns:
 
     @property
     def _counted(self) -> int:
-        """Bytes that all interpreters may take at present."""
+        """Number of bytes that all interpreters may take at present."""
         stopped = sum(held for task, held in self._held.items() if task not in self._running)
         return stopped + sum(self._running.values())
 
     def _admit(self) -> None:
-        """Let calls run that may; those of owners first."""
+        """Start the calls that may run, those of interpreter owners first."""
         for call in sorted(self._waiting, key=lambda call: call.task not in self._held):
             if len(self._running) < self._most and self._fits(call):
                 self._waiting.remove(call)
@@ -109,7 +110,7 @@ class Turns:
                 call.may_run.set_result(None)
 
     def _fits(self, call: _Call) -> bool:
-        """Whether the call may take its memory now."""
+        """Whether there is room for the call's memory now."""
         if self._held.keys() <= {call.task}:
             return True
         if call.task in self._held:
@@ -119,7 +120,7 @@ class Turns:
         return self._counted + call.most <= self._memory and all_stopped + room <= self._memory
 
     def _unblock(self, task: Task) -> None:
-        """End the interpreter that holds most, if nothing runs and no owner is asking the model."""
+        """End the interpreter that holds the most if nothing is running and no owner has a request in flight."""
         waiting = {call.task for call in self._waiting}
         owners = self._held.keys() - {task}
         if owners and not self._running and not any(owner in self._in_flight for owner in owners - waiting):

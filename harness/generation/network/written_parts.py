@@ -1,11 +1,11 @@
 """Half-written replies: keeps the parts that have arrived in `inflight.jsonl`, every `KEEP_S` and on signals.
 
-A line of the file is a sample under way, with a checksum; the file is replaced as a whole. What is read of a sample is
-the beginning of what one request wrote, so a crash or damage, after which no part counts, costs tokens and never makes
-a text that no server sent. Nothing here counts as a sample.
+Each line of the file is a sample in progress, with a checksum; the file is replaced as a whole. The text read for a
+sample is the beginning of what the server sent. After a crash or damage, the parts are not used, which costs tokens but
+never produces a text that no server sent. Nothing here counts as a sample.
 
-Used on the network's loop; a thread of its own writes. If the file cannot be written, it is given up for the session,
-and the log says so. `continuing` makes the requests that go on with the parts.
+Used on the network's loop; a separate thread writes the file. If the file cannot be written, it is given up for the
+session, and this is logged. `continuing` makes the requests that continue the parts.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 class Recovered(NamedTuple):
-    """The half-written samples of the file. damage: why there are none if it cannot be read, else empty."""
+    """The half-written samples in the file. damage: why there are none if the file cannot be read, else empty."""
 
     partials: dict[Task, Partial]
     damage: str = ""
 
 
 def read_parts(folder: RunFolder) -> Recovered:
-    """The stored parts. A missing file means none. Never raises: unreadable parts are lost."""
+    """The stored parts. A missing file means that there are none. Never raises an error: unreadable parts are lost."""
     try:
         return Recovered({line.key: line.part for line in read_appended(folder.inflight, _Row, "", sealed=True)})
     except StoreError as error:
@@ -84,7 +84,7 @@ def read_parts(folder: RunFolder) -> Recovered:
 
 
 def write_parts(folder: RunFolder, partials: Mapping[Task, Partial]) -> None:
-    """Replace the content of the file by these parts; without parts, remove it. Raises `OSError`, `StoreError`."""
+    """Replace the file's content with these parts; if there are none, remove the file. Raises `OSError`, `StoreError`."""
     refuse_link(folder.inflight)
     if not partials:
         folder.inflight.unlink(missing_ok=True)
@@ -101,27 +101,27 @@ KEEP_S = 30.0
 """Seconds between two writes of the file."""
 
 TRIES = 2
-"""After this many failed continuations of a sample without a token, it is asked for whole, in any session."""
+"""After this many continuations that failed without a token, in any session, the whole sample is requested."""
 
 DOWN = 0.25
-"""A failed continuation counts as this many if its endpoint may be down: it has answered no whole request since the
-sample's last failure.
+"""A failed continuation counts as this many failures if its endpoint may be down, having answered no whole request
+since the sample's last failure.
 """
 
 TRIAL = 3
-"""After this many failed continuations at an endpoint, with no other request there in between, one sample is asked for
-whole, which shows whether the endpoint is down. Its part is dropped only if the reply begins.
+"""After this many consecutive failed continuations at an endpoint, one sample is requested whole, which shows whether
+the endpoint is down. Its part is dropped only once the reply begins.
 """
 
 CONTINUABLE = frozenset({"connect", "timeout", "cut", "server", "rate_limited"})
 """Failures after which the part of the reply that had arrived is still good, so that the next request continues it."""
 
 REFUSALS = frozenset({"rejected", "refused"})
-"""Failures that say nothing of a part, which the endpoint has not read, or cannot continue."""
+"""Failures that say nothing about a part, because the endpoint has not read it or cannot continue any."""
 
 
 class Trust:
-    """Says whether an endpoint is sent requests that continue a part; it may answer whole ones and fail these.
+    """Decides whether to send an endpoint continuations; it may answer whole requests and still fail these.
 
     clock: monotonic seconds.
     """
@@ -134,20 +134,22 @@ class Trust:
         self._in_row: Counter[str] = Counter()  # By URL, failed continuations since any other request ended.
 
     def may_continue(self, url: str, failures: float) -> bool:
-        """Whether the next request at `url` may continue a part with that many failures; called before each."""
+        """Whether the next request at `url` may continue a part with this many failures; called before each such
+        request.
+        """
         if self._in_row[url] >= TRIAL:
             self._in_row[url] = 0
             return False
         return failures < TRIES
 
     def began(self, url: str, sent_at: float, *, whole: bool) -> None:
-        """Note that tokens came, or a reply, to a request; whole: it continued nothing."""
+        """Note that a request got tokens or a reply. whole: whether it was not a continuation."""
         self._in_row[url] = 0
         if whole:
             self._answered[url] = max(sent_at, self._answered.get(url, sent_at))
 
     def failed(self, task: Task, url: str) -> float:
-        """Note a continuation that failed without a token; return as how many failures it counts."""
+        """Note a continuation that failed without a token; return how many failures it counts as."""
         before = self._failed_at.get(task, self._began)
         self._failed_at[task] = self._clock()
         self._in_row[url] += 1
@@ -155,9 +157,9 @@ class Trust:
 
 
 class PartWriter:
-    """Keeps the parts of replies that have arrived, for the requests and sessions that continue them.
+    """Keeps the partial replies that have arrived, for the requests and sessions that continue them.
 
-    partials: the parts that can be continued, by sample; from earlier sessions and from failed requests.
+    partials: the parts that can be continued, by sample, from earlier sessions and from failed requests.
     """
 
     def __init__(
@@ -167,7 +169,7 @@ class PartWriter:
         on_event: Callable[..., None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Read the parts that earlier sessions wrote of samples which are still missing."""
+        """Read the parts of samples that are still missing, as written by earlier sessions."""
         # Made only if there are parts.
         rows = cache(lambda: {(row.benchmark, row.question_id): row.indices for row in missing})
         stored, self.damage = read_parts(folder)
@@ -182,9 +184,9 @@ class PartWriter:
         self._views: dict[Task, Callable[[], Partial | None]] = {}
         self._trust = Trust(clock)
         self.anew: list[int] = []
-        """Tokens of each part that was given up since no continuation of it was answered."""
+        """Number of tokens in each part that was given up because no continuation of it was answered."""
         self.refusal = "in an earlier session"
-        """The last failure of a continuation, in words; parts that are read may have failed before."""
+        """The last failure of a continuation, in words; parts from the file may have failed earlier."""
         self._due = clock() + KEEP_S
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="inflight")
         self._writing: Future[None] | None = None
@@ -199,7 +201,7 @@ class PartWriter:
             )
 
     def begin(self, task: Task, arriving: Arriving, view: Callable[[SoFar], Partial]) -> None:
-        """Note that a request for `task` is sent. view: makes a partial sample of what has arrived."""
+        """Note that a request for `task` is being sent. view: makes a partial sample from what has arrived."""
         arriving.written = WrittenTokens()
 
         def now() -> Partial | None:
@@ -224,13 +226,15 @@ class PartWriter:
             self._writing = self._writer.submit(self._write, parts)
 
     def to_continue(self, flight: Flight) -> Partial | None:
-        """The part that the request may continue; None if there is none, or the sample is to be asked for whole."""
+        """The part that the request may continue; None if there is none or if the whole sample is to be requested."""
         part = self.partials.get(flight.task)
         is_trusted = part is not None and self._trust.may_continue(flight.endpoint.base_url, part.failures)
         return part if is_trusted else None
 
     def failed(self, flight: Flight, failure: RequestFailed) -> None:
-        """Note that the request failed. The part that arrived stays for the next request, or is dropped as bad."""
+        """Note that the request failed. The part that arrived is kept for the next request or, if it is bad,
+        dropped.
+        """
         task, url = flight.task, flight.endpoint.base_url
         if failure.kind not in CONTINUABLE and failure.kind not in REFUSALS:
             self.forget(task)
@@ -243,7 +247,9 @@ class PartWriter:
         self.keep(task)
 
     def answered(self, flight: Flight) -> None:
-        """Note that a reply has come or begun. If it continues nothing, an older part of its sample is of no use."""
+        """Note that a reply has arrived or begun. If it is not a continuation, an older part of its sample is
+        useless.
+        """
         self._trust.began(flight.endpoint.base_url, flight.sent_at, whole=not flight.continues)
         if not flight.continues and (part := self.partials.pop(flight.task, None)) is not None:
             self.anew.append(part.tokens)
@@ -251,17 +257,17 @@ class PartWriter:
             self._on_event("written_anew", task=list(flight.task), tokens=part.tokens, reason=why)
 
     def keep(self, task: Task) -> None:
-        """Take what has arrived of `task`, whose request is over or about to be ended, as the part to continue."""
+        """Keep what has arrived for `task`, whose request is over or about to be ended, as the part to continue."""
         view = self._views.pop(task, None)
         if view is not None and (partial := view()) is not None:
             self.partials[task] = partial
 
     def ended(self, task: Task) -> None:
-        """Note that the request for `task` is over: nothing more of it arrives."""
+        """Note that the request for `task` is over: nothing more will arrive."""
         self._views.pop(task, None)
 
     def forget(self, task: Task) -> None:
-        """Drop the written part of `task`: the sample is stored, or its part is of no use."""
+        """Drop the written part of `task`: the sample is stored, or its part is useless."""
         self._views.pop(task, None)
         self.partials.pop(task, None)
 
@@ -271,7 +277,7 @@ class PartWriter:
         self._writer.shutdown()
 
     def _write(self, parts: Mapping[Task, Partial]) -> None:
-        """Replace the file; on the writer's thread."""
+        """Replace the file; runs on the writer's thread."""
         if self._given_up:
             return
         try:
