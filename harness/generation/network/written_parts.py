@@ -84,7 +84,7 @@ def read_parts(folder: RunFolder) -> Recovered:
 
 
 def write_parts(folder: RunFolder, partials: Mapping[Task, Partial]) -> None:
-    """Replace the file's content with these parts; if there are none, remove the file. Raises `OSError`, `StoreError`."""
+    """Replace the file's content with these parts, or remove it if there are none. Raises `OSError`, `StoreError`."""
     refuse_link(folder.inflight)
     if not partials:
         folder.inflight.unlink(missing_ok=True)
