@@ -1,12 +1,12 @@
 """A session's part in the run folder: it checks the run's identity, plans what is missing, and records the result.
 
-`plan` runs before the first request, `finish` after the last. In between the runner calls the methods that note what is
-learned of the servers. Nothing here sends a request for a sample.
+`plan` runs before the first request, `finish` after the last. In between, the runner calls the methods that record what
+is learned about the servers. Nothing here sends a request for a sample.
 
-The folder of a run with samples keeps its plan until `adopt`, which the runner calls when the servers have been
-accepted: a refused session changes nothing that a score, a status or a comparison reads.
+The folder of a run with samples keeps its plan until `adopt`, which the runner calls once the servers have been
+accepted, so a rejected session changes nothing that a score, a status or a comparison reads.
 
-Long: every step reads or changes the one manifest that the session keeps.
+Long: every step reads or changes the same manifest.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from harness.runs.merging import joined_manifest, refuse_doubled
 from harness.runs.missing import KeySet, Missing, missing_samples, n_planned
 
 _MISSING = "never_succeeds"
-"""Field of a benchmark's record: questions that can never succeed, each with the server's words."""
+"""Field of a benchmark's record: questions that can never succeed, each with the server's message."""
 
 
 class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
@@ -81,7 +81,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._joined_keys: dict[str, KeySet] = {}
         # By benchmark, the max_tokens that fits the server's context, if it had to be lowered; else None.
         self._fitted: dict[str, int | None] = {}
-        # By benchmark: id of a question that can never succeed → the server's words.
+        # By benchmark: id of a question that can never succeed → the server's message.
         self._missing: dict[str, dict[str, str]] = {}
         # Benchmarks with stored samples, which bind the session to their settings.
         self._bound: set[str] = set()
@@ -96,14 +96,14 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         # Whether the log has the beginning of the session, and not yet its end.
         self._under_way = False
         self.context: int | None = None
-        """The smallest context that the servers state, in tokens, once they were asked."""
+        """The smallest context length that the servers report, in tokens, once they have been asked."""
         self.spent_on_fingerprints = Spent()
-        """Tokens that the requests before the first sample are billed for."""
+        """Tokens billed for the requests before the first sample."""
         self._manifest = Manifest.start(folder, model=settings.model, harness_version=__version__)
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Close the journals, and log the end of a session that is under way. Raises the first error of a journal,
-        unless the block itself raised.
+        """Close the journals, and log the end of a session in progress. Raises the first error of a journal unless the
+        block itself raised an error.
         """
         failures = []
         for journal in self.journals.values():
@@ -131,12 +131,12 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
     # ---- before the first request
 
     def plan(self, contexts: Iterable[int], down: Sequence[ServerError]) -> SessionPlan:
-        """Prepare the session, and return what it starts from.
+        """Prepare the session, and return its starting state.
 
         In this order: compare identities, open the journals, find the missing samples, check the servers and their
-        context. `adopt` then writes manifest and questions; a run without any sample has nothing to lose, and adopts
-        its plan here. Raises `StoreError`, `ServerError`. contexts: those that the endpoints state, in tokens. down:
-        why each endpoint that did not answer could not be asked.
+        context. `adopt` then writes manifest and questions; a run without any sample has nothing to lose, so its plan
+        is adopted here. Raises `StoreError`, `ServerError`. contexts: context lengths that the endpoints report, in
+        tokens. down: why each endpoint that did not answer could not be used.
         """
         refuse_doubled(self._folder)
         rows: list[Missing] = []
@@ -200,7 +200,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         )
 
     def adopt(self) -> None:
-        """Make the session's plan that of the run: write manifest and questions. A second call does nothing new."""
+        """Make the session's plan that of the run: write manifest and questions. A second call has no effect."""
         for name in self._unwritten:
             if name not in self._bound:
                 remove(self._folder.benchmark(name).questions)
@@ -211,7 +211,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._unwritten = []
 
     def _prompt_bytes(self, rows: Sequence[Missing]) -> dict[tuple[str, str], int]:
-        """By question, the bytes of its prompt in a request; empty without prices, since only money counts prompts."""
+        """Question → bytes of its prompt in a request; empty without prices, since prompts matter only for costs."""
         if self._settings.prices is None:
             return {}
         questions = self.questions
@@ -236,10 +236,10 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         return QuestionsById(self._question_sets.values())
 
     def _forget_empty(self) -> None:
-        """Drop the records of this session's benchmarks without a stored sample, so that it may use other settings.
+        """Drop the records of this session's benchmarks without a stored sample, so that their settings may change.
 
         If no benchmark has a sample, the model, the environment and the provenance of the manifest are dropped too.
-        Raises `StoreError` if a benchmark of this session has samples and no record.
+        Raises `StoreError` if a benchmark of this session has samples but no record.
         """
         records = self._manifest.benchmarks
         bound = self._bound = {name for name in records if self._folder.benchmark(name).has_samples()}
@@ -262,7 +262,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         )
 
     def _record(self, name: str, question_set: QuestionSet) -> BenchmarkRecord:
-        """Return the manifest's record of a benchmark: identity, plan and settings of this session."""
+        """Return a benchmark's record for the manifest: identity, plan and settings of this session."""
         # Where the data have changed, the file of questions also holds former ones, which no plan counts.
         takes_all = len(question_set.selection) == question_set.n_all and question_set.resumes is None
         former = self._manifest.benchmarks.get(name)
@@ -288,7 +288,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         )
 
     def _compare_with_shards(self, run: RunFolder) -> None:
-        """Raise `StoreError` if this shard and the first folder of `run` with samples, itself or a shard, differ."""
+        """Raise `StoreError` if this shard differs from the first folder with samples among `run` and its shards."""
         for beside in (run, *run.shards()):
             if beside.path != self._folder.path and beside.has_samples():
                 both = [(beside, Manifest.load(beside)), (self._folder, self._manifest)]
@@ -296,9 +296,9 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 return
 
     def _note_surplus(self, name: str, samples: float, ids: Collection[str], keys: KeySet) -> None:
-        """Report stored samples that the score will leave out, because this session plans fewer samples a question.
+        """Report stored samples that the score will leave out, because this session plans fewer samples per question.
 
-        samples: per question, by the present plan. ids: of the planned questions. keys: of the stored samples.
+        samples: planned samples per question. ids: ids of the planned questions. keys: keys of the stored samples.
         """
         planned = set(ids)
         stored = (key for key in keys if key.sample_index >= int(samples) and key.question_id in planned)
@@ -313,9 +313,9 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._on_surplus(sentence)
 
     def _note_questions(self, name: str, question_set: QuestionSet) -> None:
-        """Note in the manifest a checksum of the questions that the file will hold, so that scoring can check it.
+        """Record in the manifest a checksum of the questions in the future file, so that scoring can check the file.
 
-        Raises `StoreError` if one of them differs from what was asked before.
+        Raises `StoreError` if a question differs from the stored one.
         """
         folder, record = self._folder.benchmark(name), self._manifest.benchmarks[name]
         together = stored_questions.merge(folder, question_set.selection, with_stored=name in self._bound)
@@ -323,13 +323,13 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         self._manifest = self._manifest.extend(name, msgspec.structs.replace(record, settings=settings))
 
     def _recorded_fit(self, name: str) -> int | None:
-        """The max_tokens that an earlier session fitted to the server's context; None if it fitted none."""
+        """The max_tokens that an earlier session fitted to the server's context; None if it was not fitted."""
         record = self._manifest.benchmarks.get(name) if self._settings.may_lower(name) else None
         value = record and record.identity.get("fitted_max_tokens")
         return value if isinstance(value, int) else None
 
     def _accepted_missing(self, name: str) -> dict[str, str]:
-        """Return the questions that can never succeed (id → the server's words), if the user accepts their absence."""
+        """Return the questions that can never succeed (id → the server's message) if the user accepts their absence."""
         stored = self._manifest.benchmarks[name].settings.get(_MISSING, {})
         if not self._settings.accept_missing or not isinstance(stored, dict):
             return {}
@@ -338,7 +338,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         }
 
     def _check_servers(self) -> None:
-        """Record which servers this session asks. Raises `StoreError` if a server runs another model than the run's."""
+        """Record which servers this session uses. Raises `StoreError` if a server runs a model other than the run's."""
         before = self._manifest.provenance
         changes = changes_of(before, self._servers)
         if changes.model and not self._settings.accept_server_change:
@@ -353,9 +353,9 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
 
     @property
     def settings_sent(self) -> RunSettings:
-        """The settings by which this session asks after `plan`: each benchmark's max_tokens fits the server's context.
+        """The settings for this session's requests after `plan`, in which each max_tokens fits the server's context.
 
-        The settings that the session was opened with identify the run, and keep the number that was asked for.
+        The original settings, which identify the run, keep the requested number.
         """
         benchmarks = dict(self._settings.benchmarks)
         for name, bound in self._fitted.items():
@@ -367,9 +367,9 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
     def fingerprint_before(self) -> tuple[dict[str, Any], Sequence[str]]:
         """The neutral sampling values for a fingerprint's requests, and the run's beginnings.
 
-        The values are those of the recorded fingerprint, so that the two can be compared; without one, those for the
-        engine of this session's servers, and no beginnings. A neutral value has no effect (`top_k: -1`), and is sent to
-        keep out a value that the server would fill in.
+        The values are those of the recorded fingerprint, so that the two can be compared; if there is none, those for
+        the engine of this session's servers, and no beginnings. A neutral value has no effect (`top_k: -1`); it is sent
+        to override the server's own default.
         """
         recorded = fingerprint.comparable(self._manifest.provenance)
         if recorded is None:
@@ -384,11 +384,11 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         *,
         resuming: bool = False,
     ) -> None:
-        """Warn of each endpoint whose fingerprint differs from the run's, and of each one in `expected` that gave none.
+        """Warn about each endpoint whose fingerprint differs from the run's, and each in `expected` that gave none.
 
         A fingerprint is the beginnings of a few greedy replies. given: the beginnings by base URL. failures: why a
-        request failed, by base URL. resuming: the run has earlier sessions; raises `OtherModel` for an endpoint of
-        which no beginning equals the one of an earlier session.
+        request failed, by base URL. resuming: whether the run has earlier sessions; if so, raises `OtherModel` for an
+        endpoint whose beginnings all differ from those of an earlier session.
         """
         for endpoint in expected:
             if (url := endpoint.base_url) not in given:
@@ -426,8 +426,8 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
     def join(self, endpoint: Endpoint, facts: ServerFacts, beginnings: Mapping[str, list[str]]) -> str | None:
         """Return why an endpoint may not join the session; None if it may. Any thread may call this.
 
-        `note_joined` later writes the new endpoint to the manifest. facts: what the endpoint states. beginnings: by
-        base URL, the first words of its fingerprint's replies.
+        `note_joined` later writes the new endpoint to the manifest. facts: what the endpoint reports. beginnings: base
+        URL → beginnings of its fingerprint's replies.
         """
         changes = changes_of(self._manifest.provenance, {endpoint.base_url: facts})
         if changes.model and not self._settings.accept_server_change:
@@ -449,7 +449,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
             self._manifest.save(self._folder)
 
     def _check_context(self, owing: Collection[str], context: int | None) -> None:
-        """Raise `ServerError` if the prompts and max_tokens of a benchmark in `owing` exceed the server's context."""
+        """Raise `ServerError` if prompt and max_tokens exceed the server's context in a benchmark in `owing`."""
         self.context = context
         if context is None:
             return
@@ -474,7 +474,9 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
                 self._manifest = with_record(self._manifest, question_set, self._record(name, question_set))
 
     def _smallest_context(self, contexts: Iterable[int], down: Sequence[ServerError]) -> int | None:
-        """Return the smallest context that the endpoints state, in tokens; None if none does. Raises `ServerError`."""
+        """Return the smallest reported context length, in tokens; None if no endpoint reports one. Raises
+        `ServerError`.
+        """
         if not self._settings.endpoints:
             raise ServerError("samples are missing, but no server is known: specify base_url, or start a server.")
         # One endpoint that answers is enough; the others may still be starting.
@@ -487,7 +489,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
     # ---- while it runs and afterwards
 
     def remember_model(self, name: str | None) -> None:
-        """Record the model's name in the server's replies, so that the next session can compare it."""
+        """Record the model name in the server's replies, so that the next session can compare it."""
         if name is not None and self._manifest.environment.get("server_model") != name:
             environment = {**self._manifest.environment, "server_model": name}
             self._manifest = msgspec.structs.replace(self._manifest, environment=environment)
@@ -556,7 +558,7 @@ class SamplingSession(contextlib.AbstractContextManager["SamplingSession"]):
         )
 
     def outcome(self, total: Mapping[str, int], done: Mapping[str, int]) -> Outcome:
-        """Return the outcome by what is stored and what is missing now, before the log has the session's end.
+        """Return the outcome according to what is stored and missing now, before the session's end is logged.
 
         total, done: by benchmark, the numbers of planned and of stored samples. elapsed_s is 0; `finish` sets it.
         """

@@ -1,7 +1,7 @@
-"""Everything that decides what a run asks and how, as one frozen value.
+"""Everything that determines what a run requests and how, as one frozen value.
 
-`RunSettings.identity` is the part that must stay the same for all samples of a run; a resume under another identity is
-refused. `RunSettings.settings_record` is the part that may change from session to session.
+`RunSettings.identity` is the part that must stay the same for all samples of a run; a resume with a different identity
+is rejected. `RunSettings.settings_record` is the part that may change from session to session.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from harness.presets.sampling import Sampling
 
 DEFAULT_CONCURRENCY = 64
-"""Number of requests in flight if neither the user nor the server states a number."""
+"""Number of requests in flight if neither the user nor the server specifies one."""
 
 MAX_CONCURRENCY = 100_000
-"""Upper bound of the requests in flight; a larger number is taken for a typing mistake."""
+"""Maximum number of requests in flight; a larger number is assumed to be a typing mistake."""
 
 SPARE_DESCRIPTORS = 64
 """Number of descriptors for everything but requests: journals, logs, the loop, name look-ups."""
 
 MIN_DESCRIPTORS = 24
-"""A run does not begin with a limit of fewer descriptors than this."""
+"""A run does not start if the limit on descriptors is lower than this."""
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""Largest number of bytes of one reply; a longer reply fails as a runaway."""
+"""Maximum size of one reply in bytes; a longer reply fails as a runaway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +70,11 @@ class Salvage:
 class BenchmarkSettings:
     """How one benchmark of a run is sampled.
 
-    samples: per question, at least 1. sampling: the sampling parameters that each request sends. origins: for each
-    parameter, where its value comes from ("options", "preset r1", "card", "default"); for the record. options: those
-    that the user gave, for the record (`BenchmarkRecord.options`). neutral: further fields that are sent so that the
-    server does not apply its own defaults. untaken: names of default values that the API or the model does not take, so
-    that the server fills them in.
+    samples: number per question, at least 1. sampling: the sampling parameters that each request sends. origins: where
+    each parameter's value comes from ("options", "preset r1", "card", "default"), for the record. options: the options
+    that the user gave, for the record (`BenchmarkRecord.options`). neutral: additional fields that are sent so that the
+    server does not apply its own defaults. untaken: names of default values that the API or the model does not accept,
+    so that the server chooses them.
     """
 
     samples: float
@@ -84,7 +84,7 @@ class BenchmarkSettings:
     options: Mapping[str, Any] = field(default_factory=dict)
     untaken: tuple[str, ...] = ()
     tools: tuple[ToolSettings, ...] = ()
-    """The tools that each sample is offered."""
+    """The tools offered to each sample."""
 
     def plan(self, question_ids: list[str] | None = None) -> Plan:
         """The expected samples; question_ids: a chosen subset, None = all."""
@@ -93,13 +93,13 @@ class BenchmarkSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """When to ask again and when to give up. All but `attempts` are seconds.
+    """When to retry and when to give up. All fields except `attempts` are in seconds.
 
     attempts: failed requests after which a sample is given up (refused connections and 429 do not count). start_up: the
-    session ends if no endpoint answers for this long before its first reply; outage: the same after the first reply, or
-    if one says itself that it is busy.
-    first_wait, longest_wait: the exponential backoff between attempts, and between probes of an endpoint set aside.
-    grace: time that requests in flight have to end after the first Ctrl-C; term_grace: after SIGTERM or SIGHUP.
+    session ends if no endpoint answers for this long before its first reply. outage: the same after the first reply or
+    once an endpoint has itself reported that it is busy. first_wait, longest_wait: limits of the exponential backoff
+    between attempts and between probes of an endpoint that is set aside. grace: time for requests in flight to finish
+    after the first Ctrl-C. term_grace: the same after SIGTERM or SIGHUP.
     """
 
     attempts: int = 5
@@ -115,24 +115,23 @@ class Patience:
 class RunSettings:
     """One run's settings, made from options by `harness.preparing.prepare` and carried out by `generate`.
 
-    benchmarks: settings by the benchmark's name, in the order in which they are asked. out: the run folder. endpoints:
-    may be empty if the run owes nothing. concurrency: requests in flight over all endpoints, in equal parts.
-    seed: seed of the run, from which each sample's seed is derived; None: no seed is sent. asker: makes the requests.
-    key_variable: the environment variable that the user named for the key; for the record. transport: which client
+    benchmarks: settings by the benchmark's name, in the order of the requests. out: the run folder. endpoints: may be
+    empty if no sample is missing. concurrency: requests in flight to all endpoints together, divided equally. seed: the
+    run's seed, from which each sample's seed is derived; None: no seed is sent. asker: makes the requests.
+    key_variable: the environment variable that the user named for the key, for the record. transport: which client
     sends requests.
 
-    fit_context: lower a max_tokens that somebody gave to the server's context, as the default is, instead of refusing
-    the run. accept_missing: a run is complete
-    without samples that can never succeed (a prompt over the context). accept_server_change: continue with another
-    model behind the same name. canary: stop if the first samples show a broken set-up. fingerprint: ask each endpoint
-    for the beginnings of a few greedy replies, and compare them with the run's. budget_tokens: completion tokens after
-    which a session ends, at the end of a round, so it implies order "rounds"; budget_usd: the same in money, by
-    `prices`. requests_per_minute: a limit that all endpoints together keep. salvage: which half-written answers are
-    continued. batching: the limits of the provider's batches; None: samples are asked one by one. stage: number of
-    sessions of the run that the command has carried out before: a race, a gate or a target has several, and only the
-    first one takes fingerprints.
+    fit_context: lower even an explicit max_tokens to fit the server's context, as is done with a default, instead of
+    rejecting the run. accept_missing: a run is complete without samples that can never succeed (because the prompt
+    exceeds the context). accept_server_change: continue with another model behind the same name. canary: stop if the
+    first samples show a broken setup. fingerprint: ask each endpoint for the beginnings of a few greedy replies, and
+    compare them with the run's. budget_tokens: completion tokens after which a session ends, at the end of a round, so
+    it implies order "rounds". budget_usd: the same in money, according to `prices`. requests_per_minute: a limit for
+    all endpoints together. salvage: which half-written answers are continued. batching: the limits of the provider's
+    batches; None: samples are requested one by one. stage: number of the run's sessions that the command has already
+    carried out: a race, a gate or a target has several, and only the first one takes fingerprints.
 
-    Wide: it is all that decides what a run asks, in one value that can be compared and recorded.
+    Wide: everything that determines a run's requests is in one value that can be compared and recorded.
     """
 
     asker: Asker
@@ -188,9 +187,9 @@ class RunSettings:
         return self.asker.template(own.sampling.sent(), own.neutral).offering([each.offered for each in own.tools])
 
     def identity(self, questions: QuestionSet, fitted_max_tokens: int | None = None) -> dict[str, Any]:
-        """Return the settings that all samples of one benchmark must share; a resume under others is refused.
+        """Return the settings that all samples of one benchmark must share; a resume with others is rejected.
 
-        fitted_max_tokens: the max_tokens that fits the server's context, if it had to be lowered; else None.
+        fitted_max_tokens: the max_tokens that fits the server's context if it had to be lowered, else None.
         """
         neutral = dict(self.benchmarks[questions.name].neutral)
         return {
@@ -213,7 +212,7 @@ class RunSettings:
         }
 
     def benchmark_record(self, benchmark: str) -> dict[str, Any]:
-        """Return `settings_record`, where its sampling values come from, and those left to the server."""
+        """Return `settings_record`, plus the origins of its sampling values and the values left to the server."""
         own = self.benchmarks[benchmark]
         return {
             **self.settings_record(),
@@ -222,7 +221,7 @@ class RunSettings:
         }
 
     def _endpoint_record(self, endpoint: Endpoint) -> dict[str, Any]:
-        """Return the URL of an endpoint, the transport of its requests, and the proxy (host and port), if any."""
+        """Return an endpoint's URL, the transport of its requests, and its proxy (host and port), if any."""
         proxy = proxy_for(endpoint)
         return {
             "base_url": endpoint.base_url,
@@ -231,7 +230,7 @@ class RunSettings:
         }
 
     def settings_record(self) -> dict[str, Any]:
-        """Return the settings that may differ between two sessions of one run, without secrets, for the log.
+        """Return the settings that may differ between sessions of a run, without secrets, for the log.
 
         Raises `UsageError` for an endpoint behind a kind of proxy that no transport supports.
         """
@@ -266,7 +265,7 @@ class RunSettings:
 
 
 def limit_concurrency(concurrency: int) -> int:
-    """Return how many requests may be in flight under the limit of open files, at most `concurrency`.
+    """Return how many requests (at most `concurrency`) may be in flight under the limit on open files.
 
     Raises the soft limit if the system allows. Raises `UsageError` if the limit is too low for a single request.
     """
@@ -292,15 +291,15 @@ def limit_concurrency(concurrency: int) -> int:
 # ---- samples of other settings
 
 _ROWS = "dataset_digest"
-"""The field of a run's identity that changes with any row of the data."""
+"""The field of a run's identity that changes if any row of the data changes."""
 
 BEFORE_SERVERS = ("sampling", "seed", "prompt", "prompt_digest", "system_prompt", "api", "tool", _ROWS)
-"""The fields of an identity that options and data decide alone. All others may depend on what a server states."""
+"""The fields of an identity that depend only on options and data. All others may depend on what a server reports."""
 
 
 def with_record(manifest: Manifest, question_set: QuestionSet, record: BenchmarkRecord) -> Manifest:
-    """Return the manifest with this record of the benchmark. Raises `StoreError` if the identity changed, other than by
-    data that were held against the stored questions (`QuestionSet.resumes`).
+    """Return the manifest with this record of the benchmark. Raises `StoreError` if the identity changed, except
+    through data that were compared with the stored questions (`QuestionSet.resumes`).
     """
     name = question_set.name
     before = manifest.benchmarks.get(name)
@@ -316,7 +315,9 @@ def with_record(manifest: Manifest, question_set: QuestionSet, record: Benchmark
 def with_neutral(
     benchmarks: Mapping[str, BenchmarkSettings], folder: RunFolder, asker: Asker
 ) -> dict[str, BenchmarkSettings]:
-    """The settings with the servers' neutral values added. A benchmark with stored samples keeps the values it had."""
+    """The settings with the servers' neutral values added. A benchmark with stored samples keeps its previous
+    values.
+    """
     earlier = _asked_before(folder)
     benchmark_settings = {}
     for name, benchmark in benchmarks.items():
@@ -330,7 +331,7 @@ def with_neutral(
 
 
 def _asked_before(folder: RunFolder) -> dict[str, dict[str, Any]]:
-    """Benchmark → the neutral values that its stored samples were asked with; only benchmarks with samples."""
+    """Benchmark → the neutral values in the requests for its stored samples; only benchmarks with samples."""
     try:
         manifest = Manifest.find(folder)
     except StoreError:  # A damaged manifest; the session refuses it with a reason.

@@ -1,10 +1,10 @@
 """Continues a run whose data have changed: unchanged questions keep their samples, and the user is told about the rest.
 
-A question fits if its prompt, references, choices and kind are those of a stored one: it keeps the id, and so the
-samples, under which the run knows it, even if its id in the data is different now (without an id column, any change of
-a row changes ids). All other questions are sampled from scratch. Questions that are no longer in the data leave the
-plan; their samples stay in the folder but are not counted. So a changed question or answer never gets samples of its
-old version. If the data give a changed question its old id, or if no question fits, the run is rejected.
+A question matches if its prompt, references, choices and kind equal those of a stored question. It then keeps the
+stored id, and so the samples, even if its id in the data is now different (without an id column, any change of a row
+changes ids). All other questions are sampled from scratch. Questions that are no longer in the data are removed from
+the plan; their samples stay in the folder but are not counted. So a changed question or answer never gets samples of
+its old version. If a changed question has its old id in the data, or if no question matches, the run is rejected.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.manifest import BenchmarkRecord
 
 MAX_NAMED = 8
-"""Largest number of changed rows that a sentence names."""
+"""Maximum number of changed rows listed in a sentence."""
 
 
 def resumed(
     sets: Iterable[QuestionSet], folder: RunFolder, warn: Callable[[str], object] = lambda _: None
 ) -> list[QuestionSet]:
-    """The sets with the ids of the questions that the run knows already. warn: gets a sentence on each change.
+    """The sets with the ids of questions that the run already has. warn: receives a sentence on each change.
 
     A shard's questions stay as they are. Raises `StoreError`.
     """
@@ -90,7 +90,7 @@ def _resumed(
 def _listed_changes(
     new: QuestionSet, fresh: Sequence[int], stored: Sequence[Question], gone: Sequence[int], files: BenchmarkFolder
 ) -> str:
-    """The end of a sentence: the rows that are not as before, and how to grade by changed answers."""
+    """The end of a sentence: the rows that have changed, and how to grade with changed answers."""
     if not fresh:
         return ""
     rows = ", ".join(str(at + 1) for at in fresh[:MAX_NAMED])
@@ -104,7 +104,7 @@ def _listed_changes(
 
 
 def _former_numbers(new: Iterable[Question], stored: Iterable[Question]) -> list[int | None]:
-    """For each new question the number of the stored one that it is; None if it is none, each stored one once."""
+    """For each new question, the number of the equal stored question (each used once); None if there is none."""
     free: dict[bytes, deque[int]] = defaultdict(deque)
     for at, question in enumerate(stored):
         free[_content(question)].append(at)
@@ -112,5 +112,5 @@ def _former_numbers(new: Iterable[Question], stored: Iterable[Question]) -> list
 
 
 def _content(question: Question) -> bytes:
-    """The fields that must stay as they are for a question's samples and grades to stay its own."""
+    """The fields that must not change if a question's samples and grades are to remain valid."""
     return codec.encode([question.prompt_digest, question.references, question.choices, question.kind])

@@ -1,4 +1,4 @@
-"""Facts about a server that was started here, from its command line and its model's files instead of its replies."""
+"""Facts about a server that was started here, taken from its command line and its model's files, not its replies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Names under which a machine reaches itself."""
+"""Names by which a machine refers to itself."""
 
 
 def _recorded() -> list[ServerState]:
@@ -44,7 +44,7 @@ def _recorded() -> list[ServerState]:
 
 
 def running() -> list[ServerState]:
-    """The servers that were started here and answer; a node that only lends its devices has no address."""
+    """The servers started here that serve requests; a node that only contributes devices has no address."""
     from server_launchers.lifecycle import servers
 
     return [server for server in servers.status() if server.status == "ready" and server.base_urls]
@@ -52,7 +52,7 @@ def running() -> list[ServerState]:
 
 def running_as(name: str) -> ServerState | None:
     """The running server of this name that was started here; None if there is none. Raises `ServerError` if the latest
-    of that name has ended by itself.
+    server with that name has exited by itself.
     """
     # Most runs give an address, and this machine keeps no state of any server.
     if not name or not re.fullmatch(r"[\w.-]+", name) or not (state_folder() / "servers").is_dir():
@@ -65,7 +65,7 @@ def running_as(name: str) -> ServerState | None:
 
 
 def servers_at(endpoints: Sequence[Endpoint]) -> list[ServerState]:
-    """The running servers with these addresses, each once; empty unless all of them were started on this machine."""
+    """The running servers with these addresses, without duplicates; empty unless all were started on this machine."""
     if not all(endpoint.local for endpoint in endpoints):
         return []
     ready = {_host_and_port(url): each for each in _recorded() if each.status == "ready" for url in each.base_urls}
@@ -75,10 +75,10 @@ def servers_at(endpoints: Sequence[Endpoint]) -> list[ServerState]:
 
 
 def ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
-    """A sentence on why this server has ended by itself; None while it runs, and if nothing is known.
+    """A sentence on why this server exited by itself; None while it is running or if nothing is known.
 
-    guard_pid: number of the process that watches it; a later server of that name has another. lives: it runs on, though
-    its engine has died.
+    guard_pid: pid of the process that watches it; a later server with that name has a different one. lives: whether it
+    is still running although its engine has died.
     """
     from server_launchers.lifecycle import servers
 
@@ -88,7 +88,7 @@ def ended(name: str, guard_pid: int, *, lives: bool = False) -> str | None:
 
 
 def latest_ended(name: str = "", url: str = "") -> str | None:
-    """The sentence of `ended` on the latest server of this name or at this address; without both, on the latest."""
+    """The sentence of `ended` on the latest server with this name or address; with neither, on the latest server."""
     for server in reversed(_recorded()):
         addresses = map(_host_and_port, server.base_urls)
         if (not name or server.name == name) and (not url or _host_and_port(url) in addresses):
@@ -107,8 +107,8 @@ def _host_and_port(url: str) -> str:
 class StartRecord:
     """What is known of a server since its start here.
 
-    about: for the manifest. facts: those that it does not report over HTTP. model: its model's name if its model list
-    does not contain it; else None.
+    about: information for the manifest. facts: facts that it does not report over HTTP. model: its model's name if its
+    model list does not contain it, else None.
     """
 
     about: dict[str, Any]
@@ -130,7 +130,7 @@ def record_of(state: ServerState) -> StartRecord:
 
 
 def _facts_of(state: ServerState) -> ServerFacts:
-    """The facts that the start recorded of the server, and checksums of its model's files on this machine."""
+    """The facts recorded when the server was started, and checksums of its model's files on this machine."""
     argv = next((member.argv for member in state.members if member.role == "engine"), [])
     flags = {f"flags.{name}": flag_value(argv, name) for name in model_flags()}
     files: dict[str, str] = {}
@@ -142,14 +142,14 @@ def _facts_of(state: ServerState) -> ServerFacts:
 
 
 def model_flags() -> list[str]:
-    """The options of all engines that change the distribution of replies, each once, without leading dashes."""
+    """The options of all engines that change the distribution of replies, without duplicates and leading dashes."""
     return list(dict.fromkeys(flag for engine in engines.every().values() for flag in engine.model_flags))
 
 
 def flag_value(argv: Sequence[str], name: str) -> Any:
-    """The value of the option `name` in a command line; True if it has no value, None if it is not there.
+    """The value of the option `name` in a command line; True if it has no value, None if it is missing.
 
-    For an option that names a file, the checksum of the file, if it exists, in place of its path.
+    If the option names an existing file, the file's checksum is returned instead of its path.
     """
     for index, word in enumerate(argv):
         flag, equals, value = word.partition("=")
@@ -171,34 +171,34 @@ TEXTS = (
     *("special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt"),
     *("chat_template.jinja", "chat_template.json", "model.safetensors.index.json"),
 )
-"""Names of the files that define a model besides its weights, as transformers saves them."""
+"""Names of the files other than weights that define a model, as saved by transformers."""
 
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 
 MAX_TEXT_BYTES = 256 * 1024 * 1024
 """Largest size in bytes of a file that is read for its checksum; a larger file is identified by its size.
 
-The largest tokenizers have 40 MB.
+The largest tokenizers take 40 MB.
 """
 
 MAX_SHARDS = 10_000
-"""Largest number of weights files that are identified; further files are left out."""
+"""Maximum number of weights files that are identified; any others are left out."""
 HASHED_AT_ONCE = 4
 """Number of weights files that are read at the same time."""
 
 PIECES, PIECE_BYTES = 16, 4096
 """Number and size in bytes of the evenly spaced pieces of each weights file that the checksum `weights_sample` covers.
 
-A few pieces are enough to tell checkpoints apart, since training changes nearly all bytes.
+A few pieces are enough to distinguish checkpoints, since training changes nearly all bytes.
 """
 
 
 def fingerprints(source: str) -> dict[str, str]:
-    """Name of each of the model's files → its checksum `sha256:…`; {} if the model is not on this machine.
+    """The checksum `sha256:…` of each of the model's files, by name; {} if the model is not on this machine.
 
-    source: a folder, a file of weights, or a name on the hub (its snapshot in the local cache). Two more keys stand
-    for all weights files together: `weights` covers their names and sizes; `weights_sample` their sizes and pieces of
-    their contents, but not their names.
+    source: a folder, a file of weights, or a name on the hub (its snapshot in the local cache). Two more keys cover all
+    weights files together: `weights` their names and sizes, `weights_sample` their sizes and pieces of their contents
+    but not their names.
     """
     path = local(source)
     if path is None:
@@ -241,7 +241,7 @@ def local(source: str) -> Path | None:
 
 
 def _of_file(path: Path) -> str:
-    """The checksum of a file as `sha256:…`; for a file above `MAX_TEXT_BYTES`, its size instead."""
+    """The checksum of a file as `sha256:…`; if the file exceeds `MAX_TEXT_BYTES`, its size instead."""
     size = path.stat().st_size
     return f"{size} bytes" if size > MAX_TEXT_BYTES else f"sha256:{checksum(path)}"
 

@@ -1,6 +1,6 @@
 """From a user's options to a prepared run, in four steps: the questions, server discovery, the settings, advice.
 
-A server that is started for the run is stopped at the end of the `with` block.
+A server started for the run is stopped at the end of the `with` block.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A run that can begin.
+    """A run that is ready to start.
 
-    reached: the endpoints. server_info: what each of them reported. server: the server that was
-    started for the run; None without one. account: what the command has used of its budget.
+    reached: the endpoints. server_info: what each of them reported. server: the server that was started for the run, if
+    any. account: how much of its budget the command has used.
     """
 
     options: RunOptions
@@ -71,10 +71,10 @@ def prepare(
     must_answer: bool = False,
     server: RunningServer | None = None,
 ) -> Iterator[Prepared]:
-    """The run described by `options`, with its server running for the length of the block.
+    """The run described by `options`, with its server running for the duration of the block.
 
-    must_answer: an unreachable server is an error even if the run has begun before, so that perhaps no sample is
-    missing. server: a running server to use in place of a server that the options describe.
+    must_answer: an unreachable server is an error even for an earlier run, which may have no missing sample. server: a
+    running server to use instead of the server that the options describe.
     Raises `UsageError` and `ServerError`.
     """
     watcher = watcher or Watcher()

@@ -36,19 +36,19 @@ def question_warnings(sets: Sequence[QuestionSet], folder: RunFolder, *, judged:
 
 
 MAX_READ = 1000
-"""Number of references of a file that are read before the first request."""
+"""Number of references per file that are checked before the first request."""
 
 
 _PLAIN = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
-"""References that the rules surely read, so that the grader is not imported for them: numbers in digits."""
+"""References that the rules can certainly read, so that the grader need not be imported for them: numbers in digits."""
 
 
 _SIGN = re.compile(r"\W*")
-"""References without a letter or a digit, such as × of a true-or-false question: nothing stands beside the answer."""
+"""References without a letter or a digit, such as × in a true-or-false question, with nothing next to the answer."""
 
 
 _LONG = 9
-"""Characters of the shortest reference that can be a sentence; the words are not imported for shorter ones."""
+"""Length of the shortest reference that can be a sentence; the word list is not imported for shorter ones."""
 
 
 _WORDED = frozenset({"text", "expression", "multiple"})
@@ -56,7 +56,7 @@ _WORDED = frozenset({"text", "expression", "multiple"})
 
 
 def warnings_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[str]:
-    """Yield a warning for each benchmark with references that the rules cannot compare, which a judge could decide."""
+    """Yield a warning for each benchmark with references that the rules cannot compare but a judge could."""
     for name in (each.name for each in sets if each.questions[0].rules.judge):
         yield f"{visible(name, 80)} needs a judge, according to its card; specify one when you run or score (`judge`)"
     yield from sentence_warnings(sets)
@@ -66,7 +66,7 @@ def warnings_without_a_judge(sets: Sequence[QuestionSet]) -> Iterator[str]:
 def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
     """Yield a warning for each file of the user's questions with references that no rule reads.
 
-    This is the check that `harness doctor` makes of a file, of its first `MAX_READ` questions.
+    This is the check that `harness doctor` makes of a file's first `MAX_READ` questions.
     """
     for question_set in sets:
         if question_set.given_data is None:  # the references of the cards here are tested
@@ -84,7 +84,7 @@ def _unread(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
 
 def _unread_reference(question: Question) -> str | None:
-    """The question's reference if the rules are to compare it and cannot read it; else None."""
+    """The question's reference if the rules must compare it but cannot read it, else None."""
     reference = next(iter(with_stated(question).references), "")
     by_rules = question.rules.grader == GradeRules().grader and question.kind not in ("choice", "text", "calls")
     if not by_rules or _PLAIN.fullmatch(reference):
@@ -95,12 +95,12 @@ def _unread_reference(question: Question) -> str | None:
 
 
 def is_sign(reference: str) -> bool:
-    """Whether a reference has no letter and no digit, so that it can hold nothing beside the answer."""
+    """Whether a reference has no letter and no digit, so that it can contain nothing but the answer."""
     return _SIGN.fullmatch(reference) is not None
 
 
 def sentence_warnings(sets: Sequence[QuestionSet]) -> Iterator[str]:
-    """Yield a warning for each benchmark most of whose references are sentences, which the rules can seldom grade."""
+    """Yield a warning for each benchmark whose references are mostly sentences, which the rules can rarely grade."""
     for question_set in sets:
         questions_as_graded = map(with_stated, question_set.questions)
         graded = [
@@ -149,8 +149,9 @@ def _ungradable(sets: Sequence[QuestionSet]) -> Iterator[str]:
 
 
 def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator[str]:
-    """Yield a warning for each new benchmark of the run all of whose prompts were answered under another name, and for
-    each other file of the user's that joins the run's benchmarks."""
+    """Yield a warning for each new benchmark in the run whose prompts were all answered under another name, and for
+    each other user file that joins the run's benchmarks.
+    """
     records = Manifest.load(folder).benchmarks if folder.manifest.is_file() else {}
     new = {of.name: of for of in sets if of.name not in records}
     for name in records if new else ():
@@ -178,7 +179,7 @@ def _held_by_another(sets: Sequence[QuestionSet], folder: RunFolder) -> Iterator
 
 
 USUAL = {"temperature": (0.0, 2.0), "top_p": (0.1, 1.0), "repetition_penalty": (0.5, 2.0)}
-"""Sampling field → the range (low, high) outside which a value is more likely mistyped than meant."""
+"""Sampling field → the range (low, high) outside which a value is more likely a typo than intended."""
 
 
 def warn_of_settings(
@@ -189,8 +190,8 @@ def warn_of_settings(
     info: ServerInfo,
     watcher: Watcher,
 ) -> None:
-    """Warn of the effects of the run's settings, of fields that the provider ignores (none is left out silently: only
-    the user does that, by `drop`), and of settings that the model's card advises against.
+    """Warn about effects of the run's settings, about fields that the provider ignores (none is omitted silently; only
+    the user does that, with `drop`), and about settings that the model's card advises against.
     """
     sent = (settings.template(name).names(seed=settings.seed is not None) for name in settings.benchmarks)
     ignored = (reached.provider.warnings(settings.model, n, options.thinking, settings.spelling.api_name) for n in sent)

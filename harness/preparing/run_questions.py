@@ -1,4 +1,4 @@
-"""Reads the questions that a run's options name, and fixes their number of samples and their sampling.
+"""Reads the questions that a run's options name, and determines their number of samples and sampling settings.
 
 No server is contacted.
 """
@@ -49,7 +49,7 @@ class RunQuestions:
 
 
 def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQuestions:
-    """Read the data and fix the sampling. Raises `UsageError`."""
+    """Read the data and determine the sampling settings. Raises `UsageError`."""
     watcher = watcher or Watcher()
     named = _cards(options)
     preset = presets.load(options.preset) if options.preset is not None else None
@@ -100,7 +100,7 @@ def questions_of(options: RunOptions, watcher: Watcher | None = None) -> RunQues
 
 
 def first_number(*numbers: float | None) -> float:
-    """The first number that is given; a whole one as it is stored and shown, without decimals."""
+    """The first number given; a whole number without decimals, as it is stored and shown."""
     first = next(number for number in numbers if number is not None)
     return int(first) if first == int(first) else first
 
@@ -133,7 +133,7 @@ def _cards(options: RunOptions) -> list[tuple[Card, float | None]]:
 
 
 def _name_and_samples(benchmark: str) -> tuple[str, float | None]:
-    """A benchmark's name or path, and the number of samples behind it; None without one. Raises `UsageError`."""
+    """A benchmark's name or path, and the number of samples after it (None if there is none). Raises `UsageError`."""
     # Split at the last colon, since the path of a card's file may hold other colons.
     name, _, number = benchmark.rpartition(":")
     if not name or not re.fullmatch(r"\d+(\.\d+)?", number):
@@ -144,11 +144,11 @@ def _name_and_samples(benchmark: str) -> tuple[str, float | None]:
 
 
 def _with_data(options: RunOptions, data: str, named: list[tuple[str, float | None]]) -> tuple[Card, float | None]:
-    """Return the card for a user's file of data, and the samples of each question if `name:samples` states them.
+    """Return the card for a user's data file, and the samples per question if `name:samples` specifies them.
 
     Without a benchmark the card is drafted from the file; with a benchmark it is the benchmark's card, with the file as
     its data.
-    data: path or address of the file. named: (name, samples) of the benchmarks that the user named, at most one.
+    data: path or address of the file. named: (name, samples) of the benchmark that the user named, if any.
     Raises `UsageError`.
     """
     if not named:
@@ -180,7 +180,7 @@ def default_folder(parent: Path, options: RunOptions) -> Path:
 def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> tuple[Sampling, dict[str, str]]:
     """Return the sampling fields that each request sends, and for each field its origin.
 
-    Options override the preset, the preset the card, the card the defaults.
+    Options override the preset, which overrides the card, which overrides the defaults.
     """
     for name in options.drop:
         if name not in DROPPABLE:
@@ -200,7 +200,7 @@ def sampling_of(options: RunOptions, preset: Preset | None, card: Sampling) -> t
 
 
 def named_tool(options: RunOptions, preset: Preset | None, of_card: str | None) -> str | None:
-    """The tool that the options name, else the preset, else the card; None if none does, or the first says `none`."""
+    """The tool named by the options, else the preset, else the card; None if none is named or the first is `none`."""
     tool = options.tool or (preset.tool if preset is not None else None) or of_card
     return None if tool == NO_TOOL else tool
 
@@ -213,9 +213,11 @@ def tools_of(options: RunOptions) -> dict[str, ToolSettings]:
 
 
 def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> tuple[ToolSettings, ...]:
-    """The tool of this name with the versions of its interpreter and packages, of which one is started to learn them.
+    """The tool with this name, with the versions of its interpreter and packages (an interpreter is started to get
+    them).
 
-    Raises `UsageError` for what a sample of several requests cannot have, and where there is no sandbox for it.
+    Raises `UsageError` for settings that are impossible for samples with several requests, and if the tool has no
+    sandbox here.
     """
     if (tool := tool_of(name)) is None:
         return ()
@@ -238,7 +240,7 @@ def _offered(name: str | None, options: RunOptions, sampling: Sampling) -> tuple
 
 
 def _refuse_for_calls(options: RunOptions, name: str, *, has_tool: bool) -> None:
-    """Raise `UsageError` for what a benchmark cannot have whose questions offer tools."""
+    """Raise `UsageError` for settings that are impossible for a benchmark whose questions offer tools."""
     fields = " and ".join(sorted({"tools", "functions"} & options.extra_body.keys()))
     for applies, field, why in (
         (api_of(options.api).tools is None, "api", "use chat, responses or messages"),
@@ -257,7 +259,7 @@ def _tool_facts(settings: ToolSettings) -> dict[str, Any]:
 
 
 def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: bool) -> None:
-    """Raise `UsageError` if so few samples of each question are planned that no sampling error is judged by them.
+    """Raise `UsageError` if too few samples per question are planned for an estimate of the sampling error.
 
     target: the target error, in points. named: the number of samples is in the benchmark's name, `aime24:64`.
     """
@@ -274,12 +276,12 @@ def _refuse_too_few(target: float, benchmark: str, samples: float, *, named: boo
 
 
 _OPTION_COLUMN = re.compile(r"(option|choice)?[ _]?[a-h1-8]|options|choices", re.IGNORECASE)
-"""A column that by its name holds an option of a multiple-choice question: A, option_b, choice 3, choices."""
+"""Name of a column that probably has an option of a multiple-choice question: A, option_b, choice 3, choices."""
 
 
 def _column_warnings(options: RunOptions, question_set: QuestionSet) -> Iterator[str]:
-    """Yield a warning if two columns of a user's own local file may hold the question, by their names, or two the
-    answer, and one if columns look like choices that the model is not shown.
+    """Yield a warning if, by their names, two columns of a user's local file may have the question or two may have the
+    answer, and a warning if columns look like choices that are not shown to the model.
     """
     if not question_set.without_card or question_set.data_file is None:
         return
@@ -305,9 +307,9 @@ def _column_warnings(options: RunOptions, question_set: QuestionSet) -> Iterator
 
 
 def _check_verifiers(sets: Sequence[QuestionSet]) -> None:
-    """Raise `UsageError` for a verifier of a benchmark that is not trusted, not found or no function of two arguments.
+    """Raise `UsageError` if a benchmark's verifier is not trusted, not found or not a function of two arguments.
 
-    Without this check, `harness score` would say so after hours of sampling.
+    Without this check, `harness score` would report it after hours of sampling.
     """
     # All questions of a card have the card's verifier.
     firsts = [question_set.questions[0] for question_set in sets if question_set.questions]

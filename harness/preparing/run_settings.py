@@ -41,12 +41,12 @@ from server_launchers.engines import table as engines
 
 FINGERPRINTED_SAMPLES = 16
 """A run with at least this many samples takes a fingerprint of every server, even of a hosted one, which bills its 350
-tokens. A smaller run is a trial, which is compared with no other run.
+tokens. A smaller run is a trial that is not compared with other runs.
 """
 
 
 def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerInfo, watcher: Watcher) -> RunSettings:
-    """The settings of the run, from its questions with their options and from what the servers state."""
+    """The settings of the run, from its questions with their options and from what the servers report."""
     options = questions.options
     provider = reached.provider
     spelling = _spelling(options, info, provider)
@@ -100,7 +100,7 @@ def settings_of(questions: RunQuestions, reached: ReachedServers, info: ServerIn
 
 
 def _check_batch(reached: ReachedServers, api: API) -> None:
-    """Raise `UsageError` unless the provider has batches of this API, and one address."""
+    """Raise `UsageError` unless the provider has batches for this API and only one address is used."""
     if reached.provider.batches is None:
         raise UsageError(f"batches are not supported with {reached.provider.name}: omit this option", field="batch")
     if not api.in_batches:
@@ -110,8 +110,8 @@ def _check_batch(reached: ReachedServers, api: API) -> None:
 
 
 def _untaken(api: API, info: ServerInfo, folder: RunFolder) -> frozenset[str]:
-    """The fields that the API does not take from these servers, which may drop them without a word; if none answers,
-    from those that the run knows.
+    """The fields that the API does not accept on these servers, which may drop them silently; if no server answers, on
+    those that the run has recorded.
     """
     if api.takes is None:
         return frozenset()
@@ -126,9 +126,9 @@ def _untaken(api: API, info: ServerInfo, folder: RunFolder) -> frozenset[str]:
 def _left_out(
     questions: RunQuestions, provider: Provider, info: ServerInfo, api: API, untaken: frozenset[str]
 ) -> set[str]:
-    """The fields that the API, or the model behind it, does not take. Raises `UsageError` for one that the user gave.
+    """The fields that the API, or the model behind it, does not accept. Raises `UsageError` if the user gave one.
 
-    untaken: those that the API does not take.
+    untaken: the fields that the API does not accept.
     """
     options = questions.options
     origins = {field: origin for each in questions.benchmarks.values() for field, origin in each.origins.items()}
@@ -145,7 +145,7 @@ def _left_out(
 
 
 def _without(benchmark: BenchmarkSettings, left_out: Set[str]) -> BenchmarkSettings:
-    """The settings without these sampling fields, of which the record says that the server fills them in."""
+    """The settings without these sampling fields; the record states that the server chooses their values."""
     sent = benchmark.sampling.sent()
     untaken = [field for field in sent if field in left_out]
     origins = {field: origin for field, origin in benchmark.origins.items() if field not in untaken}
@@ -154,7 +154,7 @@ def _without(benchmark: BenchmarkSettings, left_out: Set[str]) -> BenchmarkSetti
 
 
 def _refuse_unsayable(questions: RunQuestions, spelling: Spelling, untaken: frozenset[str]) -> None:
-    """Raise `UsageError` for a prompt, or arguments of a chat template, that the API cannot carry."""
+    """Raise `UsageError` for a prompt or chat template arguments that the API does not support."""
     if "chat_template_kwargs" in untaken and spelling.chat_template_kwargs:
         why = f"this server's api={spelling.api_name} does not accept chat template arguments: use api=chat"
         raise UsageError(why, field="thinking" if questions.options.thinking else "extra_body")
@@ -167,8 +167,9 @@ def _refuse_unsayable(questions: RunQuestions, spelling: Spelling, untaken: froz
 
 
 def _fingerprinted(questions: RunQuestions, provider: Provider, info: ServerInfo) -> bool:
-    """Whether the run takes a fingerprint of its servers: as the option says; without it, if all servers run a known
-    engine and belong to no hosted provider, or if the run has at least `FINGERPRINTED_SAMPLES` samples.
+    """Whether the run takes a fingerprint of its servers: as the option specifies; without the option, if all servers
+    run a known engine and do not belong to a hosted provider, or if the run has at least `FINGERPRINTED_SAMPLES`
+    samples.
     """
     if questions.options.fingerprint is not None:
         return questions.options.fingerprint
@@ -214,8 +215,8 @@ def _spelling(options: RunOptions, info: ServerInfo, provider: Provider) -> Spel
 
 
 def refuse_other_settings(questions: RunQuestions) -> None:
-    """Raise `StoreError` if the run folder is damaged, or if its samples were made with other settings of those that no
-    server decides. The session would refuse them with any server, so none has to be started.
+    """Raise `StoreError` if the run folder is damaged or if its samples were made with other settings that do not
+    depend on the server. The session would reject these with any server, so there is no need to start one.
     """
     options, folder = questions.options, questions.options.folder(questions.options.model)
     manifest = None if folder is None else Manifest.find(folder)

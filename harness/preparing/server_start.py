@@ -30,8 +30,8 @@ EVERYBODY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - known in order to be wa
 def started_for(questions: RunQuestions, watcher: Watcher) -> RunningServer:
     """Start the server that the options of these questions describe.
 
-    What can be refused is refused before: other settings than the stored samples', a prompt that does not fit, and a
-    folder that cannot be written must not cost minutes of loading weights.
+    Errors are detected before the start as far as possible: settings that differ from those of the stored samples, a
+    prompt that does not fit, or a folder that is not writable should not cost minutes of loading weights.
     """
     refuse_other_settings(questions)
     spec = checked_spec(questions, watcher)
@@ -41,7 +41,7 @@ def started_for(questions: RunQuestions, watcher: Watcher) -> RunningServer:
 
 
 def checked_spec(questions: RunQuestions, watcher: Watcher | None = None) -> ServerSpec:
-    """The server to start, checked against the benchmarks before minutes go into its start.
+    """The server to start, checked against the benchmarks before minutes are spent on starting it.
 
     Raises `UsageError`, and `ServerError` if a prompt with its max_tokens does not fit the server's context.
     """
@@ -88,7 +88,7 @@ def spec_of(engine: str, model: str, watcher: Watcher, **fields: Any) -> ServerS
 
 
 def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
-    """Make the spec of a server to start, as `spec_of` does, but without a download of a known model's weights.
+    """Make the spec of a server to start, like `spec_of`, but without downloading a known model's weights.
 
     Raises `UsageError` that names the field.
     """
@@ -109,8 +109,8 @@ def spec_without_download(engine: str, model: str, **fields: Any) -> ServerSpec:
 
 
 def _words_of(launcher: str, returned: object) -> Iterator[str]:
-    """The words of a command that a plug-in's launcher returned. Raises `UsageError` for anything but a list or a tuple
-    of words.
+    """The words of a command that a plug-in's launcher returned. Raises `UsageError` for anything other than a list or
+    tuple of words.
     """
     if not isinstance(returned, list | tuple) or not returned:
         raise UsageError(
@@ -123,9 +123,9 @@ def _words_of(launcher: str, returned: object) -> Iterator[str]:
 def launched(spec: ServerSpec, watcher: Watcher, *, stem: str = "", detach: bool = False) -> RunningServer:
     """Start a server, wait until it is ready, and return it.
 
-    Raises `ServerError` if it does not come up, `Interrupted` for a signal meanwhile.
+    Raises `ServerError` if it does not become ready, `Interrupted` if a signal arrives in the meantime.
 
-    stem: beginning of the server's name; empty: the model's name. detach: the server outlives this process.
+    stem: the beginning of the server's name; if empty, the model's name. detach: the server outlives this process.
     """
     from server_launchers.lifecycle import launch
 

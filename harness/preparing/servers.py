@@ -1,4 +1,4 @@
-"""Finds the endpoints of a run and their keys, and queries each once for its model, its context and other information.
+"""Finds a run's endpoints and their keys, and queries each once for its model, context length and other information.
 
 The endpoint is a given address, the provider's, OPENAI_BASE_URL, or the server that runs on this machine, in this
 order. `find` contacts no server.
@@ -37,20 +37,20 @@ URL_VARIABLE = "OPENAI_BASE_URL"
 
 
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
-"""Usual names of environment variables. A text that matches may be shown in an error; another text may be a key."""
+"""Usual form of environment variable names. A text that matches may be shown in an error; any other may be a key."""
 
 _NO_ADDRESS = re.compile(r"(?!localhost$)[\w-]+|.*(?:/|\.(?:txt|url|ya?ml))")
-"""A word without a dot or port, or the end of a file's name: no address of a server."""
+"""A word without a dot or port, or ending like a file name, which cannot be a server's address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachedServers:
     """The endpoints of a run.
 
-    about: facts of a server started here, or a hosted provider's name, for the manifest. own: facts of a server started
-    here that it does not state over HTTP. model: the model's name at a server started here whose list of models does
-    not name it; else None. key_variable: the environment variable that the user named and that holds the key; for the
-    record. file: the file that lists the endpoints, which the run reads again when it changes; None without one.
+    about: facts about a server started here, or a hosted provider's name, for the manifest. own: facts about a server
+    started here that it does not report over HTTP. model: the model's name on a server started here whose model list
+    does not include it, else None. key_variable: the environment variable with the key, if the user named it, for the
+    record. file: the file that lists the endpoints, if any; the run reads it again when it changes.
     """
 
     provider: Provider
@@ -63,10 +63,10 @@ class ReachedServers:
 
 
 def find(who: WhichServer, *, shared_key: bool = True, api: ApiName = "chat", or_none: bool = False) -> ReachedServers:
-    """The endpoints that `who` and the environment name; none is contacted. Raises `UsageError`, `ServerError`.
+    """The endpoints that `who` and the environment specify; none is contacted. Raises `UsageError`, `ServerError`.
 
-    shared_key: whether a server of no known provider gets the key in OPENAI_API_KEY if `who` names no key. api: by
-    which they are asked. or_none: whether there are no endpoints where no server runs, in place of `ServerError`.
+    shared_key: whether a server of an unknown provider gets the key in OPENAI_API_KEY if `who` names no key. api: the
+    API to use. or_none: whether to return no endpoints if no server is running, instead of raising `ServerError`.
     """
     try:
         at = _addresses(who)
@@ -105,8 +105,8 @@ def find(who: WhichServer, *, shared_key: bool = True, api: ApiName = "chat", or
 
 @dataclass(frozen=True, slots=True)
 class _Addresses:
-    """Where the servers are. urls: None stands for the provider's own address. state: of the server that was started
-    here and is meant. file: the one that lists the addresses.
+    """Where the servers are. urls: None stands for the provider's own address. state: state of the matching server
+    started here. file: the file that lists the addresses.
     """
 
     urls: Sequence[str | None]
@@ -116,7 +116,7 @@ class _Addresses:
 
 def _addresses(who: WhichServer) -> _Addresses:
     """The addresses that `who` names, else the named provider's own, else OPENAI_BASE_URL, else those of the only
-    server that runs here. Raises `UsageError`, `ServerError`.
+    server running here. Raises `UsageError`, `ServerError`.
     """
     only = who.base_url[0] if len(who.base_url) == 1 else ""
     if (state := own_servers.running_as(only)) is not None:
@@ -138,7 +138,7 @@ def _addresses(who: WhichServer) -> _Addresses:
 
 
 def _refuse_other_words(urls: Sequence[str]) -> None:
-    """Raise `UsageError` for the first text that is plainly no address, such as a misspelled file name."""
+    """Raise `UsageError` for the first text that is clearly not an address, such as a misspelled file name."""
     for url in urls:
         if "://" not in url and (Path(url).exists() or _NO_ADDRESS.fullmatch(url)):
             raise UsageError(
@@ -150,7 +150,7 @@ def _refuse_other_words(urls: Sequence[str]) -> None:
 
 
 def _only_running(who: WhichServer) -> ServerState:
-    """The only running server that was started here. Raises `ServerError` if there is none, or several."""
+    """The only running server that was started here. Raises `ServerError` if there are none or several."""
     running = own_servers.running()
     if not running:
         why = own_servers.latest_ended()
@@ -165,11 +165,11 @@ def _only_running(who: WhichServer) -> ServerState:
 def _key_of(
     who: WhichServer, state: ServerState | None, provider: Provider, *, shared: bool
 ) -> tuple[str, Secret | None]:
-    """The environment variable of the API key, and the key: of the server's own start, else the one that `who` names,
-    else the provider's.
+    """The environment variable of the API key, and the key: from the server's own start, else as named by `who`, else
+    the provider's.
 
-    shared: whether a server of no known provider gets the key of the usual variable. Raises `UsageError` if the user
-    named a variable that is not set, and no header: requests would go out without a key.
+    shared: whether a server of an unknown provider gets the key in the usual variable. Raises `UsageError` if the user
+    named a variable that is not set and gave no header, since requests would have no key.
     """
     # A server that was started here expects the key of its own variable, whatever the run names.
     if state is not None and state.api_key_env:
@@ -186,7 +186,7 @@ def _key_of(
 
 
 def key_variable(who: WhichServer) -> str | None:
-    """The environment variable that `who` names and that holds the key; None without one."""
+    """The environment variable that `who` names and that has the key; None if there is none."""
     # A name that is not set may be the key itself, typed in the wrong place; it must not be recorded.
     named = who.api_key_env
     return named if named is not None and _from_environment(named) is not None else None
@@ -201,17 +201,17 @@ def _from_environment(variable: str) -> Secret | None:
 
 
 _BLANK = string.whitespace + "\ufeff\u200b"
-"""Characters that copying leaves at the ends of a key: blanks, a byte-order mark, a zero-width space."""
+"""Characters that copying may leave at the ends of a key: blanks, a byte-order mark, a zero-width space."""
 
 
 # ---- one look at each endpoint
 
 
 def discovered(options: RunOptions, watcher: Watcher, *, must_answer: bool) -> tuple[ReachedServers, ServerInfo]:
-    """The endpoints of a run, and what each states of itself. A session looks at each endpoint only here.
+    """The endpoints of a run, and what each reports about itself. A session queries each endpoint only here.
 
-    must_answer: whether a server that does not answer is an error even if the run has begun before. Raises as `find`
-    and `discover` do.
+    must_answer: whether a server that does not answer is an error even if the run began earlier. Raises as `find` and
+    `discover` do.
     """
     # A run that has begun may miss no sample, and then needs no server. If a sample is missing, asking for it fails
     # with the same sentence.
@@ -232,8 +232,8 @@ def discovered(options: RunOptions, watcher: Watcher, *, must_answer: bool) -> t
 def discover(reached: ReachedServers, who: WhichServer, watcher: Watcher) -> ServerInfo:
     """Ask each endpoint once for its models and facts.
 
-    Raises `ServerError` if all are down, one lacks the model, or no model is named and none is listed. If only some of
-    several endpoints are down, a warning names them, and the run tries them again while it goes on.
+    Raises `ServerError` if all are down, if one does not have the model, or if no model is named and none is listed. If
+    only some of several endpoints are down, a warning names them, and the run retries them while it continues.
     """
     provider = reached.provider
     info = discover_each(

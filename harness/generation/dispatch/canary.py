@@ -28,7 +28,7 @@ ANSWERS_IN_REASONING = (
     "reasoning but no text, although they ended normally: the server treats the answer as part of the reasoning. "
     "Fix its reasoning parser, or let `harness score` read the reasoning too: `answer_from_reasoning=True`"
 )
-"""What is wrong with replies noted as `ALL_REASONING`, and the remedy."""
+"""The problem with replies noted as `ALL_REASONING`, and its remedy."""
 
 Answered = Callable[[Task, Reply], bool]
 """Whether the reply gives an answer. The caller passes the grader's extractor."""
