@@ -105,7 +105,7 @@ def _host_and_port(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StartRecord:
-    """What is known of a server since its start here.
+    """Facts about a server, recorded when it was started here.
 
     about: information for the manifest. facts: facts that it does not report over HTTP. model: its model's name if its
     model list does not contain it, else None.
@@ -117,7 +117,7 @@ class StartRecord:
 
 
 def record_of(state: ServerState) -> StartRecord:
-    """What is known of a server since its start here."""
+    """The facts about a server, recorded when it was started here."""
     about = {
         "server": state.name,
         "engine": state.engine,
