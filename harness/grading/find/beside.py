@@ -1,17 +1,17 @@
-r"""What belongs to a box: what stands directly beside it, `\boxed{12}` cm is 12 cm, `x=-\boxed{12}` is -12; and other
-boxes, `x=\boxed{1}` and `x=\boxed{-1}`, joined where the reference has several parts.
+r"""The context that is part of a boxed answer: text directly next to the box, `\boxed{12}` cm is 12 cm, `x=-\boxed{12}`
+is -12; and other boxes, `x=\boxed{1}` and `x=\boxed{-1}`, which are joined if the reference has several parts.
 
-Before the box, its formula may begin, or a relation, a mark or words may stand; behind it, a unit, a percent sign, a
-degree sign, a relation, a mark or words. Units, signs and currencies are taken into the answer. An operator, a digit, a
-letter, a command or a bracket of a call makes the box a part of a larger expression, which leaves it open.
+A box may be preceded by the start of its formula, a relation, a mark or words, and followed by a unit, a percent sign,
+a degree sign, a relation, a mark or words. Units, signs and currencies become part of the answer. An operator, a digit,
+a letter, a command or a bracket of a call makes the box part of a larger expression, which leaves the answer open.
 
-    before box behind          value
+    before box after           value
     `x = -` 5                  -5
     12 `\text{ cm}` or ` cm`   12 cm
     `2\cdot` 5 or 5 `!`        open
 
-Several boxes are one answer if nothing lies between them but commas, "and", names of the values and of the parts asked
-for.
+Several boxes form one answer if there is nothing between them but commas, "and", names of the values and names of the
+parts of the question.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from harness.answers.patterns import regex
 from harness.grading.compare.plain_numbers import plain_number
 
 BEFORE_CHARS, BEHIND_CHARS = 200, 80
-"""Longest text before and behind a box that is read, in characters."""
+"""Longest text before and after a box that is read, in characters."""
 
 _DELIMITER = regex(r"\\\\|\\[()\[\]$]|\$\$?")
-"""The beginning or end of a formula, or one of two signs that contain such a sign: `\\\\`, `\\$`."""
+"""The beginning or end of a formula, or one of two sequences that contain the same character: `\\\\`, `\\$`."""
 
 _NUMBER = regex(
     r"(?>(?:[\s\d.,{}()^+\-−*/×·√π]++|\\(?:[dt]?frac|sqrt|pi|cdot|times|left|right)(?![A-Za-z])|\\[,;! ]"
@@ -50,20 +50,20 @@ _OPENS = regex(
     rf"|\\\\|(?<![a-z])[a-z]{{2,}}\s*\}}){_PASSED}(?P<sign>[-−+]?){_PASSED}"
     rf"(?P<money>\\\$|[€£¥￥])?{_PASSED}\Z"
 )
-"""Inside a formula: the end of what stands before a value that is no part of a larger expression, with its sign and
+"""Inside a formula: the end of the text before a value that is not part of a larger expression, with its sign and
 currency.
 """
 
 _OPERATOR_IN_TEXT = regex(
     r"(?:[÷×^/]|(?<=[\d)}])\s*[+*]|\\(?:div|times|cdot|s?qrt|sin|cos|tan|ln|log|exp)(?![A-Za-z]))[\s{$\\(]*\Z|\d\Z"
 )
-"""An operator, a function or a digit directly before a value, which makes it a part of an expression."""
+"""An operator, a function or a digit directly before a value, which makes it part of an expression."""
 
 _OPERATOR_BEFORE_FORMULA = regex(r"(?:[+/×÷·]|\\(?:div|times|cdot))\s*(?:\$\$?|\\[(\[])\Z")
 """An operator before the dollar sign of a formula."""
 
 _SIGN_IN_TEXT = regex(r"(?:[=≈]\s{0,9}(?P<sign>[-−])\s{0,9})?(?P<money>\\\$|[€£¥￥])?[\s*_]{0,9}\Z")
-"""Outside of formulas: the sign and the currency directly before a value; both may be missing."""
+"""Outside formulas: the sign and the currency directly before a value; both may be missing."""
 
 _BEFORE_UNIT = regex(
     r"(?i)\A(?:[\s~}$.]{0,9}\(?(?:(?:the\s+)?units?\s*(?:is|are|:)|单位[是为:]?)\s*)?"
@@ -83,7 +83,7 @@ _UNIT_IN_FORMULA = regex(
     r"|[{}\s~]++)*)(?P<unit>[A-Za-zµΩ²³°/·\u4e00-\u9fff](?:[A-Za-z0-9µΩ²³°/·.^{}\s\u4e00-\u9fff-]"
     r"|\\(?:text|mathrm|cdot|,)){0,40})"
 )
-"""A unit behind a command of text or of a product, or in braces."""
+"""A unit after a text or product command, or in braces."""
 
 _WORDS = regex(
     r"[A-Za-zµΩ°][A-Za-zµΩ°/^·²³0-9]*(?:[ -][A-Za-z][A-Za-z/^·²³0-9]*){0,4}"
@@ -92,30 +92,30 @@ _WORDS = regex(
 """Up to five words, or Chinese characters, of which the first may be a unit."""
 
 _ENDS = regex(r"\s*(?:\Z|[.,;:!?…)\]*_|。，；！？）]|\\\\|\n|\\[\])]|\$|<)")
-"""The end of a clause behind a unit."""
+"""The end of a clause after a unit."""
 
 _CONTINUES = regex(
     r"[\^_!‰¹²³⁰-⁹]|\s?[+/×÷]\s?[\w\\(]"
     r"|\*(?!\*)\s?[\d(\\]|\s?[-−]\s?[\d\\]|\d|[A-Za-z](?![A-Za-z])|\((?=\s*[-\d])|\\(?:cdot|times|div|frac|sqrt|pi|pmod)\b"
 )
-"""An operator, digit, letter, command or call directly behind a value, which makes it a part of an expression."""
+"""An operator, digit, letter, command or call directly after a value, which makes it part of an expression."""
 
 _EXCLAIMS = regex(r"\A!+(?=\s*(?:\Z|[A-Z\n]))")
 """The end of an exclamation; inside a formula it is a factorial."""
 
 _COMPUTES = regex(r"(?i)\s*(?:squared|cubed|factorial|plus|minus|divided\s+by|times\s+(?=[\d$\\])|to\s+the\s+power)\b")
-"""Words behind a value that compute with it."""
+"""Words after a value that compute with it."""
 
 _AMBIGUOUS = frozenset(("in", "am", "a", "as", "us"))
-"""Names of units that are words, too: they are units only alone and at the end of a statement."""
+"""Names of units that are also words: they are units only if alone and at the end of a statement."""
 
 
 def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
-    """Return the value of a box of text[lo:hi] with what belongs to it; None if it is a part of a larger expression."""
+    """Return the value of a box in text[lo:hi] with its context; None if it is part of a larger expression."""
     value = box.content
     behind = text[box.outer_end : min(hi, box.outer_end + BEHIND_CHARS)]
     start = _formula_around(text, box.outer_start, lo)
-    # inside, outside: the text behind the box in its formula, and the text behind the formula
+    # inside, outside: the text after the box in its formula, and the text after the formula
     if start is None:
         line = text[max(lo, box.outer_start - BEFORE_CHARS) : box.outer_start].rpartition("\n")[2]
         if _OPERATOR_IN_TEXT.search(line):
@@ -141,9 +141,9 @@ def beside_box(text: str, box: Box, lo: int, hi: int) -> str | None:
 
 
 def _formula_around(text: str, position: int, lo: int) -> int | None:
-    """Return where the formula around `position` begins; None outside a formula. lo: first character that is read."""
+    """Return where the formula around `position` begins; None if there is none. lo: first character that is read."""
     first = max(lo, position - BEFORE_CHARS)
-    first = max(first, text.rfind("\n\n", first, position) + 1)  # no formula goes on behind an empty line
+    first = max(first, text.rfind("\n\n", first, position) + 1)  # no formula continues after an empty line
     opening: tuple[str, int] | None = None  # the sign that opened a formula, and where the formula begins
     for match in _DELIMITER.finditer(text, first, position):
         sign = match.group()
@@ -157,14 +157,14 @@ def _formula_around(text: str, position: int, lo: int) -> int | None:
 
 
 def unit_behind(value: str, behind: str) -> str:
-    """Return the unit that the text behind a number begins with, as LaTeX; else ""."""
+    """Return the unit that begins the text after a number, as LaTeX, or ""."""
     return _unit(value, behind[:BEHIND_CHARS].lstrip(" *_"))
 
 
 def _unit(value: str, behind: str) -> str:
-    """Return the unit, percent sign or degree sign at the beginning of the text behind a number, as LaTeX; else "".
+    """Return the unit, percent sign or degree sign at the beginning of the text after a number, as LaTeX, or "".
 
-    value: the number. Of a run of words the longest unit is taken, unless the words behind it make it another word.
+    value: the number. The longest unit in a run of words is used, unless the following words turn it into another word.
     """
     if not behind.strip(" .$*}\n") or _NUMBER.fullmatch(value) is None:
         return ""
@@ -197,7 +197,7 @@ def _unit(value: str, behind: str) -> str:
 
 
 def _measures(name: str) -> bool:
-    """Whether words are a unit, or a numeral of scale with or without a unit: "cm", "million", "million dollars"."""
+    """Whether words are a unit, or a scale word with or without a unit: "cm", "million", "million dollars"."""
     if unit_of(name) is not None:
         return True
     factor, rest = split_scale(name)
@@ -209,7 +209,7 @@ _MAX_GAP_CHARS = 80
 """Longest text between two boxes of one answer, in characters."""
 
 _MAX_BOXES = 64
-"""Largest number of boxes that are joined to one answer."""
+"""Largest number of boxes that are joined into one answer."""
 
 _BETWEEN = regex(
     r"""(?xi)
@@ -221,7 +221,7 @@ _BETWEEN = regex(
       | \(?(?:[a-h] | i{1,3} | iv | v | \d)[).]
     )*"""
 )
-"""Everything that may stand between two boxes of one answer."""
+"""Everything that may occur between two boxes of one answer."""
 
 _JOINS = regex(
     r"(?xi) (?:[\s~$*,，]|\\[)\]])* (?: (?P<or>\bor\b|或者?) | (?P<and>\band\b|[和及与]) | (?P<both>并?且) )"
@@ -231,7 +231,7 @@ _JOINS = regex(
 
 _RELATION = regex(r"[<>≤≥≠∈]|\\(?:leq?|geq?|neq?|lt|gt|in)(?![a-z])")
 _WORD_OF_LINK = {"or": r"\text{ or }", "and": ", ", "both": "且"}
-"""Group of `_JOINS` → what the joined answer has in place of the word."""
+"""Group of `_JOINS` → what replaces the word in the joined answer."""
 
 _OR = regex(r"(?i)\bor\b|或")
 _LABEL = regex(
@@ -251,13 +251,13 @@ _SEPARATORS = frozenset(",;，；、")
 
 
 def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
-    r"""Join the last box with the earlier boxes that belong to it; the contents in the order of the text, with commas,
-    or with "or" where it stands between two boxes.
+    r"""Join the last box with the earlier boxes that belong to it: the contents in the order of the text, with commas,
+    or with "or" if it is between two boxes.
 
     earlier: boxes before the last one, from the end of the text. parts: how many values the reference has; a last box
-    that holds all of several values stays alone. Boxes join beside a reference of one value too: a reply that boxes two
-    values has another answer, although its last box alone may hold the right one. If each box has a name before it
-    (`x=\boxed{1}`), the result has the names too.
+    that contains all of several values is not joined. Boxes are joined for a reference with one value too: a reply that
+    boxes two values has a different answer, although its last box alone may contain the right one. If each box has a
+    name before it (`x=\boxed{1}`), the result has the names too.
     """
     if 1 < parts <= parts_of(last.content):
         return last
@@ -270,7 +270,7 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
     if len(chain) == 1:
         return last
     chain.reverse()
-    # Twenty-four characters hold the longest name, and bound the search before each box.
+    # Twenty-four characters cover the longest name, and limit the search before each box.
     labels = [_LABEL.search(text, max(0, box.outer_start - 24), box.outer_start) for box in chain]  # the x of `x=`
     # Names only if every box has one: `x = 1, 2` would name the first value alone.
     all_named = None not in labels
@@ -288,9 +288,9 @@ def join_boxes(text: str, last: Box, earlier: Iterable[Box], parts: int) -> Box:
 
 
 def with_box_before(text: str, last: Box, earlier: Iterable[Box]) -> tuple[Box, bool]:
-    r"""Join the last two boxes if the last is a rounded form, `\boxed{\sqrt2}`, `\boxed{\approx 1.41}`, or if both hold
-    relations that nothing but a word joins, `\boxed{k<1}且\boxed{k≠0}`; else return the last box. Second, whether that
-    box is an answer: of two values that a word joins, `\boxed{2} or \boxed{3}`, none is.
+    r"""Join the last two boxes if the last is a rounded form, `\boxed{\sqrt2}`, `\boxed{\approx 1.41}`, or if both
+    contain relations and only a word joins them, `\boxed{k<1}且\boxed{k≠0}`; otherwise return the last box. The second
+    item tells whether that box is an answer: of two values joined by a word, `\boxed{2} or \boxed{3}`, neither is.
 
     earlier: the boxes before the last one, the nearest first.
     """
@@ -310,14 +310,14 @@ def with_box_before(text: str, last: Box, earlier: Iterable[Box]) -> tuple[Box, 
 
 
 def _is_same(first: str, second: str) -> bool:
-    """Whether two boxes hold the same text or the same plain number: 3/4 and 0.75."""
+    """Whether two boxes contain the same text or the same plain number: 3/4 and 0.75."""
     left, right = plain_number(first), plain_number(second)
     same_value = left is not None and right is not None and left.top * right.bottom == right.top * left.bottom
     return first.strip() == second.strip() or same_value
 
 
 def parts_of(answer: str) -> int:
-    """Count the values of an answer by its commas and "and"; ± doubles the count, and a tuple is one value."""
+    """Count the values in an answer by its commas and "and"; ± doubles the count, and a tuple is one value."""
     answer = answer.strip().strip("$").strip()
     for opening, closing in (("\\{", "\\}"), ("\\left\\{", "\\right\\}"), ("{", "}")):
         # A second opening brace means two sets, which are two values.

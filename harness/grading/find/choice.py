@@ -1,13 +1,13 @@
 r"""Multiple choice in prose: the letter that a response gives as its answer.
 
 A stated answer ("the answer is B", "故选 B", "that leaves B") beats any mark, and the last statement counts. Without a
-statement, a letter counts that is the last line, or the only letter that is marked as an option. Several letters are
-no choice.
+statement, a letter counts if it is the last line, or the only letter marked as an option. Several letters are not a
+choice.
 
 A statement is a phrase (`_STATED`, `_CALLED_RIGHT`) with the letters that belong to it. It is dropped if the words
-beside it deny it, if a letter is beyond the last option, or if what follows makes the letter an article ("A car") or a
-variable ("B = 3"). It leaves the choice undecided if its sentence has a guard (`find.guards`):
-"perhaps the answer is B" and "the answer would be B if it were fair" choose nothing.
+around it deny it, if a letter is beyond the last option, or if what follows makes the letter an article ("A car") or a
+variable ("B = 3"). It leaves the choice undecided if its sentence has a guard (`find.guards`): "perhaps the answer is
+B" and "the answer would be B if it were fair" choose nothing.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _MARKUP = regex(
     r"\*+|__+|`+|\$+|[\"“”{}]|</?[a-zA-Z][^<>\n]{0,30}>|\\[,;:!()\[\] ]"
     r"|\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it|sf|tt)|boldsymbol|boxed|fbox|mbox|left|right)(?![A-Za-z])"
 )
-"""Signs and commands that only change how a text looks."""
+"""Characters and commands that only change the appearance of a text."""
 
 # Parts of patterns: an option letter, what joins two letters, letters in one run (ABC), the letters of a statement, and
-# what may stand between its words and its letters.
+# what may come between its words and its letters.
 _LETTER = r"(?:[(（\[【]\s*[A-Za-z]\s*[)）\]】]|(?<![A-Za-z0-9_\\])[A-Za-z](?![A-Za-z0-9'’_^]))"
 _AND = r"\s*(?:[/&]|\bor\b|\band\b|和|或者?|还是|以?及|与|,\s*(?:or|and)\b)\s*(?:(?:maybe|perhaps|possibly|also)\s+)?"
 _COMMA = r"\s*[,，、;]\s*"
@@ -81,7 +81,7 @@ _WEAKLY_STATED = regex(rf"(?i)\b(?:option|choice|statement)\s+{_LETTERS}")
 """An option that is named, and chosen only if no other is."""
 
 _ENDS = regex(r"[)\]\s]*(?:[.,:;!。，：；！—–-]|\Z)")
-"""The end of a clause behind a letter. A letter before a verb ("option G confuses …") is discussed, not chosen."""
+"""The end of a clause after a letter. A letter before a verb ("option G confuses …") is discussed, not chosen."""
 
 _STATEMENTS = (_STATED, _CALLED_RIGHT, _CALLED_RIGHT_IN_CHINESE, _CALLED_THE_ONLY_ONE, _ONLY_ONE_LEFT)
 _DENIED_BEFORE = regex(
@@ -94,14 +94,14 @@ _DENIED_BEHIND = regex(
     r"|impossible|a\s+(?:distractor|mistake|trap)|tempting|un\w+)|isn't|can(?:no|')t|(?:均|都)?(?:不|错|有误)"
     r"|[)\s]*+\?)"
 )
-"""`_DENIED_BEFORE`, `_DENIED_BEHIND`: words beside a statement that deny it."""
+"""`_DENIED_BEFORE`, `_DENIED_BEHIND`: words next to a statement that deny it."""
 
 _FORMULA_BEHIND = regex(r"\(|\s*(?:[=<>+*/^|]|\\(?!text)|-\s*\d|[–-]\s*[A-Z](?![A-Za-z'’)]|\s+[a-z]))")
-"""The text behind a letter that is a variable of a formula, not a choice."""
+"""The text after a letter that is a variable in a formula, not a choice."""
 
 _WORD_BEHIND = regex(r"\s+(?P<word>[a-z]{2,})")
 _BEHIND_A = frozenset(["is", "because", "since", "as", "and", "or", "which", "for", "by", "but", "not", "with"])
-"""Words that may follow the option A or I; before any other word these letters are an article or a pronoun."""
+"""Words that may follow the option A or I; before any other word, these letters are an article or a pronoun."""
 
 _MARKED = regex(
     r"\*\*\s*\(?([A-Z])\)?\s*[.:]?\s*\*\*|\*\*\s*(?:\(([A-Z])\)|([A-Z])[).:])\s*[^*\n]{0,80}\*\*|__\(?([A-Z])\)?__"
@@ -111,7 +111,7 @@ _MARKED = regex(
 """A letter in bold or in brackets."""
 
 _DISCUSSED = regex(r"(?i)[\s*)）]*(?:is|are|was|were|would|has|had|does|do|fails?|ignores?|looks?|seems?|can|cannot)\b")
-"""A verb behind a marked letter: the sentence discusses that option and chooses none."""
+"""A verb after a marked letter: the sentence discusses that option and chooses none."""
 
 _AT_THE_END = regex(rf"(?i)\b(?:is|be|it's)\s+{_LETTERS}\s*[.!。]?\s*\Z")
 """"… is B." at the end of a reply."""
@@ -120,13 +120,13 @@ _LISTED_OPTION = regex(r"(?m)(?:^[ \t>*-]*+\(?|(?<=[\s|]))([A-Z])[).:、](?=\s)"
 """The label of an option that the reply lists: "B. 12" at the beginning of a line."""
 
 _OPTION_LABEL = regex(r"(?<![A-Za-z0-9])[(（]?([A-Z])[)）.:、]", re.ASCII)
-"""A letter with a bracket, dot or colon behind it."""
+"""A letter followed by a bracket, dot or colon."""
 
 _OPTION_WORD = regex(r"(?i)\b(?:option|choice|answer|statement)\b")
 """A word of a sentence about options."""
 
 _REASON = regex(r"(?i)\b(?:because|since|as(?!\s+long)|which|where|for|by)\b|因为|[，。]")
-"""Where the words behind a choice go on to its reason."""
+"""Where the words after a choice continue with its reason."""
 
 
 def choice_in_prose(text: str, last: str = "Z") -> Extraction | None:
@@ -155,14 +155,14 @@ def stated_choice(text: str, last: str = "Z") -> Extraction | None:
 
 
 def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Extraction]:
-    """Yield the choices among A to `last` that match `pattern`, except those that the words beside them deny.
+    """Yield the choices among A to `last` that match `pattern`, except choices that the surrounding words deny.
 
     plain: the text without markup.
     """
     start_of_search = 0
     while (match := pattern.search(plain, start_of_search)) is not None:
         start, end = match.span("letters")
-        # The search goes on one character later, not behind the match: a denied phrase may hold the start of a good
+        # The search continues one character later, not after the match: a denied phrase may contain the start of a good
         # phrase.
         start_of_search = match.start() + 1
         words = match["letters"]
@@ -170,7 +170,7 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Ext
         letters = list(run[0]) if run is not None else re.findall(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])", words)
         if not all("A" <= letter.upper() <= last for letter in letters):
             continue
-        # Forty characters reach the denial before a phrase; a longer look would take in the sentence before.
+        # Forty characters reach the denial before a phrase; more would include the sentence before.
         if _DENIED_BEFORE.search(plain, max(0, match.start() - 40), match.start()) or _DENIED_BEHIND.match(plain, end):
             continue
         # A letter in brackets is an option, whatever follows.
@@ -184,12 +184,12 @@ def _statements(pattern: re.Pattern[str], plain: str, last: str) -> Iterator[Ext
 
 
 def _stands(plain: str, begin: int, start: int, end: int) -> bool:
-    """Whether the sentence of a statement neither doubts nor supposes anything, nor tells of somebody else's choice.
+    """Whether the sentence of a statement expresses no doubt or supposition and does not report somebody else's choice.
 
     begin: where the statement begins; start, end: its letters.
     """
     first, finish = sentence_around(plain, begin, end, lo=0, hi=len(plain))
-    # Words behind "so" state a consequence, even after a supposition: "if it is heated, the gas expands, so B".
+    # Words after "so" state a consequence, even after a supposition: "if it is heated, the gas expands, so B".
     head = CONSEQUENCE.split(plain[first:start])[-1]
     # A supposition inside a reason limits nothing: "B, because the gas expands if it is heated".
     behind = _REASON.split(plain[end:finish])[0]
@@ -201,7 +201,7 @@ def _stands(plain: str, begin: int, start: int, end: int) -> bool:
 
 
 def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:
-    """Whether a bare letter that ends at `end` is an option: no article before a word, no variable in a formula.
+    """Whether a bare letter that ends at `end` is an option: not an article before a word, nor a variable in a formula.
 
     plain: the text without markup.
     """
@@ -214,9 +214,9 @@ def _ends_like_a_letter(plain: str, end: int, letter: str) -> bool:
 
 
 def _marked_choice(text: str, last: str) -> Extraction | None:
-    """Return the letter that is the last line, or the only letter that is set in bold or brackets; else None.
+    """Return the letter that is the last line, or the only letter set in bold or brackets; otherwise None.
 
-    A reply that lists its options marks all of them, and gives None.
+    A reply that lists its options marks all of them, so the result is None.
     """
     stripped = text.rstrip()
     line_at = stripped.rfind("\n") + 1  # where the last line begins
@@ -233,7 +233,7 @@ def _marked_choice(text: str, last: str) -> Extraction | None:
         return Extraction(letter, start, start + 1, "letter")
     # The last line is tried before the whole text: marks further up may be the options under discussion.
     for begin in (line_at, 0):
-        # `lastindex` is the group of the pattern that holds the letter.
+        # `lastindex` is the group of the pattern that contains the letter.
         marks = [(match[match.lastindex or 0], match) for match in _MARKED.finditer(stripped, begin)]
         marks = [(letter, m) for letter, m in marks if letter <= last and not _DISCUSSED.match(stripped, m.end())]
         if len({letter for letter, _ in marks}) == 1:

@@ -1,21 +1,22 @@
 r"""Finding the answer in a response: after the reasoning, from the end, in linear time.
 
-The first form of this list that occurs in the text gives the answer. The search never looks for a form that would make
+The first form in this list that occurs in the text gives the answer. The search never looks for a form that would make
 the answer right: it does not know the reference.
 
-    1  the last complete box, or a formula behind it that "the answer is" states     `box`, `boxes`, `phrase`
+    1  the last complete box, or a formula after it that "the answer is" states      `box`, `boxes`, `phrase`
     2  a last box without its closing brace                           not truncated  `open box`
     3  the option letter stated in words                               choices only  `letter`
     4  the last label: "the answer is", "####", "A:", 答案是, JSON, <answer>            `phrase`
     5  the last line, if it is nothing but an answer                  not truncated  `line`
     6  the last formula, then the last number                         not truncated  `formula`, `number`
 
-An answer *stands* unless a guard word touches it (`find.guards`), it is only a part of a larger expression
-(`find.beside`), no sentence states it (`find.statements`), or the text behind it takes it back; else its method is
-`sentence`, which leaves it undecided. A value that the text behind it states as an answer must get the same verdict.
+An answer *stands* unless a guard word touches it (`find.guards`), it is only part of a larger expression
+(`find.beside`), no sentence states it (`find.statements`), or the text after it retracts it; otherwise its method is
+`sentence`, which leaves it undecided. If the text after it states another value as an answer, that value must get the
+same verdict.
 
-A response that the token budget cut off (truncated) may end in the middle of a calculation, so that only forms 1, 3 and
-4 count. A response with a broken box has no forms 5 and 6 either. Positions are characters of the text.
+A response that the token budget cut off (truncated) may end in the middle of a calculation, so only forms 1, 3 and 4
+count. A response with a broken box has no forms 5 and 6 either. Positions are characters of the text.
 
 Long: the forms share their patterns, and each form passes a text without an answer on to the next form.
 """
@@ -50,15 +51,15 @@ from harness.grading.find.values import (
 )
 
 _HOLDERS = {"box": "a box contains", "boxes": "boxes contain", "phrase": "a label states", "letter": "the reply picks"}
-"""Method of an answer that is left open → the words for where it stands."""
+"""Method of an answer that is left open → the words for its location."""
 
 _TAKEN_BACK = "the text that follows retracts it"
 _NOT_STATED = "neither a box nor “the answer is” confirms it"
 _MAX_QUOTED_CHARS = 160
-"""Longest words of a reply that a reason quotes, in characters."""
+"""Longest passage of a reply that a reason quotes, in characters."""
 
 _MAX_BEHIND_CHARS = 6_000
-"""A text behind an answer is read up to this many characters at its end."""
+"""Number of characters at the end of the text after an answer that are read."""
 
 MAX_LINE_CHARS = 200
 """Longest line that is nothing but an answer, in characters; a longer one is a sentence."""
@@ -67,7 +68,7 @@ _MAX_CHINESE_SIGNS = 8
 """Largest number of Chinese characters in such a line."""
 
 _LIST_LINK = regex(r"\s*(?:[,，、;]\s*(?:and|or)?|and|or|和|或)\s*(?:[a-z]\s*=\s*)?")
-"""A link that joins two numbers or formulas to one answer, perhaps with a name: the and of 2 and 3."""
+"""A link that joins two numbers or formulas into one answer, perhaps with a name: the and of 2 and 3."""
 
 _NAME_BEFORE = regex(r"(?<![A-Za-z])[a-z]\s*=\s*\Z")
 """The x = before a value."""
@@ -75,17 +76,17 @@ _NAME_BEFORE = regex(r"(?<![A-Za-z])[a-z]\s*=\s*\Z")
 _FORMULA_LINK = regex(
     r"(?:\s?[A-Za-z°%²³]{1,3}(?=\s?(?:或|和|and\b|or\b)))?[\s,;、，；]*+(?:and|or|和|或者?|并?且)?[\s,]*+(?=\$|\\\()"
 )
-"""A link that joins two formulas of a labeled answer; a unit may stand behind the first."""
+"""A link that joins two formulas of a labeled answer; a unit may follow the first."""
 
 _UNIT_BEHIND_FORMULA = regex(r"[ ]?(?:%|°|\\%|degrees?\b|percent\b)")
 _ALTERNATIVE = regex(r"\s*+(?:,\s*+)?(?:or\b|或)\s*+\d")
-""""or" and a number behind a formula."""
+""""or" and a number after a formula."""
 
 _TUPLE = regex(r"[(\[][^()\[\]\n]{1,120},[^()\[\]\n]{1,120}[)\]]")
-"""A point or interval in brackets, with two parts or more."""
+"""A point or interval in brackets, with two or more parts."""
 
 _MAX_TUPLE_CHARS = 240
-"""About the longest text that `_TUPLE` can match, in characters."""
+"""Approximate length of the longest text that `_TUPLE` can match, in characters."""
 
 _SPOKEN_ANSWER = regex(
     r"(?i)(?:\A|\n)[ \t*_`>]*+(yes|no|true|false)(?![A-Za-z])"
@@ -104,12 +105,12 @@ _STATEMENT_END = regex(
 """Where a labeled answer ends: the line, the sentence, or a clause that gives a reason or a consequence."""
 
 _BRACKET = regex(r"\\?([(\[{]|(?<=\\)begin\b)|\\?(?:[)\]}]|(?<=\\)end\b)")
-"""A bracket, or the beginning or end of an environment of LaTeX; the group is one that opens."""
+"""A bracket, or the beginning or end of a LaTeX environment; the group matches an opening one."""
 
 _PARAGRAPH_END = regex(r"\n[ \t]*(?:\n|\Z)")
 
 _BOLD = regex(r"(?<![\w)\]}])\*\*(?=\S)|(?<=\S)\*\*(?![\w(])")
-"""The marks of bold text, `**84**`; those of a power, `2**3`, stand between its parts."""
+"""The marks of bold text, `**84**`, but not the mark between the parts of a power, `2**3`."""
 
 _BOLD_END = regex(r"\*\*(?=\S)([^*\n]{1,60})\*\*[\s.!。]*\Z")
 """Bold text that ends a reply."""
@@ -126,7 +127,7 @@ _REMARK = regex(
     r"|(?<!\s)\s*[,，]\s*(?:altogether|overall|exactly|respectively|in\s+(?:total|all|the\s+end)"
     r"|as\s+(?:required|desired|expected|claimed|asked|requested|stated|before|above))\s*\.?\Z"
 )
-"""Words behind a value that add nothing: "72, in total", "72, not 73"."""
+"""Words after a value that add nothing: "72, in total", "72, not 73"."""
 
 _ASIDE = regex(
     r"(?i)\(\s*(?:about|approximately|approx\.?|roughly|≈|~)[^()\n]{0,40}\)"
@@ -135,13 +136,13 @@ _ASIDE = regex(
 """A rounded form of the value before it: "(about 0.8)", ", approximately 0.8"."""
 
 _ASIDE_BEFORE = regex(r"(?i)(?:\b(?:for|all|any|every|each|real|integers?|where|than|from|over|variable)\s+)\Z")
-"""Words before a formula that is no answer: "for all real $x$", "larger than $1$"."""
+"""Words before a formula that is not an answer: "for all real $x$", "larger than $1$"."""
 
 _EMPTY = regex(r"[\s.$…_?]*+(?:\\[lc]?dots)?[\s.$…_?]*+")
 """The content of an empty box, which only repeats the form of the answer that the prompt asked for."""
 
 _OPTION_TEXT = regex(r"[)）\]】]?(?<=[)）\]】])\s+\w++(?![,.!…:—])")
-"""The bracket behind a letter and the first word of its option: (C) Wait for the bus."""
+"""The bracket after a letter and the first word of its option: (C) Wait for the bus."""
 
 _CODE_OPENING = regex(r"```[A-Za-z]*\s*\n\s*|`")
 """The beginning of a code block, or of code in a line."""
@@ -165,10 +166,10 @@ _LEAD = regex(
       | (?:解(?=\s*+[:：])|所以|因此|因而|故|即|解得|求得|得|综上(?:所述)?) (?=\s*+[,，:：、]?\s*+[-−(（√$\\A-Za-z\d])
     ) \s*+[,，:：、]?\s*+ )+"""
 )
-"""Words before an answer that stands on a line of its own: "so 5", "we get 5", "it's 5"."""
+"""Words before an answer on its own line: "so 5", "we get 5", "it's 5"."""
 
 _ENVIRONMENT = regex(r"\\(?:begin|end)\s*\{[a-z]+\*?\}")
-"""The beginning or end of an environment of LaTeX."""
+"""The beginning or end of a LaTeX environment."""
 
 _CHINESE = regex(r"[\u3400-\u9fff]")
 _FORMULA_BEFORE = regex(
@@ -178,7 +179,7 @@ _FORMULA_BEFORE = regex(
 """The rest of a formula without LaTeX before its last number: 3x^2 + 1, 2√5."""
 
 _BEFORE_COMMA = regex(r"(?<![\d.,])[-−]?\d{1,9},\Z")
-"""The digits before a comma without a space behind it, which may be a decimal comma."""
+"""The digits before a comma with no space after it, which may be a decimal comma."""
 
 _ABOUT = regex(r"(?i)\b(?:about|approximately|roughly|around)\s+\Z")
 """A word before a rounded value."""
@@ -187,17 +188,17 @@ _SPECIAL = regex(r"<\|[^|<>\n]{1,40}\|>|</s>|<end_of_turn>|<eos>")
 """A special token of a model, printed as text."""
 
 _STRUCK_OUT = regex(r"(?is)<(s|del|strike)>.{0,400}?</\1>|(?<![^\s*_(（])~~(?!\s)[^~\n]{1,400}(?<!\s)~~")
-"""Text between tags of HTML, or between ~~, that is struck out."""
+"""Text between HTML tags, or between ~~, that is struck out."""
 
 _HEADING = regex(r"(?m)^#{1,3}[ \t]+")
 _ANSWER_HEADING = regex(
     r"(?im)^[ \t]*(?:#{1,4}|\*\*|【)[ \t]*(final[ \t]+answer|answer|(?:正确|参考|标准"
     r"|最终)?答案)[ \t]*[:：]?[ \t]*(?:\*\*|】)?[ \t]*[:：]?(?:\*\*)?[ \t]*\n?[ \t\n]*(?=\S)"
 )
-"""A heading 答案 or Answer, read as the label of the line behind it."""
+"""A heading 答案 or Answer, read as the label of the next line."""
 
 _HTML = regex(r"(?i)</?(?:b|strong|i|em|u|p|span|div|center|font|code|h[1-6]|br|hr)(?:\s+[a-z-]+=[^<>]{0,80})?\s*/?>")
-"""A tag of HTML that sets text in another type or layout."""
+"""An HTML tag that changes the typeface or layout of text."""
 
 _HTML_BREAK = regex(r"(?i)</?(?:br|p|div|hr|h[1-6])\b")
 _GIVES_UP = regex(
@@ -206,25 +207,25 @@ _GIVES_UP = regex(
     r"|do\s*n['’]t|do\s+not|did\s+not|am\s+not\s+sure|['’]m\s+not\s+sure)\s+(?:\w+\s+)?"
     r"(?:solve|answer|determine|know|find|compute|decide|provide|sure|say|tell|finish|help|assist|comply)\b"
 )
-"""A sentence by which a reply says that it has no answer."""
+"""A sentence in which a reply says that it has no answer."""
 
 _OPENINGS = regex(r"\\(?:[([]|boxed|fbox|framebox)|[{$*]")
-"""The signs that begin an answer, all that is left of one that was cut off."""
+"""The characters that begin an answer, which is all that is left of an answer that was cut off."""
 
 _DELIMITERS = regex(r"\\[()\[\]]|\$")
 _EMPTY_SET = regex(r"\s*\\?\{\s*\\?\}\s*")
 """{ } is an answer without letters and digits."""
 
 _STATING = frozenset(["Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Pd", "Cs", "Co", "Cn"])
-"""Categories of Unicode whose characters may be an answer: letters, digits, signs of mathematics and of money, dashes;
+"""Unicode categories whose characters may form an answer: letters, digits, mathematical and currency symbols, dashes,
 and characters without a known meaning.
 """
 
 
 def states_something(answer: str) -> bool:
-    r"""Whether an answer of mathematics has a letter, a digit or a sign of mathematics, or is an empty set.
+    r"""Whether a mathematical answer has a letter, a digit or a mathematical symbol, or is an empty set.
 
-    `\` and `…` state nothing; they begin what a reply that was cut off did not write.
+    `\` and `…` state nothing; they begin something that a truncated reply did not write.
     """
     bare = unicodedata.normalize("NFKC", _DELIMITERS.sub("", answer))
     return bool(_EMPTY_SET.fullmatch(bare)) or any(
@@ -233,7 +234,7 @@ def states_something(answer: str) -> bool:
 
 
 def shorten_answer(answer: str, limit: int = MAX_EXTRACTED_CHARS) -> str:
-    """Shorten an answer longer than `limit` characters: squeeze white space, then cut and mark the cut if need be."""
+    """Shorten an answer longer than `limit` characters: collapse white space, then cut it if need be."""
     if len(answer) <= limit:
         return answer
     # White space is squeezed first: layout may fill most of a long matrix.
@@ -254,10 +255,10 @@ def candidates(text: str, limit: int) -> list[str]:
 def extract_from(
     text: str, lo: int, hi: int, *, kind: str, parts: int | None, truncated: bool, last: str
 ) -> Extraction | None:
-    """Return the one answer of text[lo:hi], which holds no reasoning; None if it gives none. Positions: in `text`.
+    """Return the single answer in text[lo:hi], which contains no reasoning; None if it has none. Positions: in `text`.
 
     kind: how the answer is compared (`AnswerKind`). last: the last option letter of a choice. parts: number of values
-    of the reference, if boxes side by side are one answer, else None. truncated: max_tokens cut the reply.
+    in the reference if several boxes may form one answer, otherwise None. truncated: whether max_tokens cut the reply.
     """
     text = _without_struck_out(text, lo, hi)
     boxes = boxes_from_end(text, lo, hi)
@@ -270,9 +271,9 @@ def extract_from(
             around = sentence_around(text, opening, opening, box.outer_end, hi)
             return _opened(answer, text, *around, "a later box is never closed")
         return answer
-    # No box holds anything. Only the tail is searched, so that the patterns below see a bounded text.
+    # All boxes are empty. Only the tail is searched, so that the patterns below see a bounded text.
     lo = max(lo, hi - TAIL_CHARS)
-    # A cut-off response may have lost more than a brace, so its open box is no answer.
+    # A cut-off response may have lost more than a brace, so its open box is not an answer.
     if not truncated and end == hi and (broken := unclosed_box(text, lo, hi)) is not None:
         return Extraction(broken.content, broken.start, broken.end, "open box")
     tail = _plain_tail(text[lo:hi])  # from here on, positions are those in the tail
@@ -286,7 +287,7 @@ def extract_from(
         if extraction is not None:
             extraction = extraction._replace(answer=extraction.answer.replace(money, "$"))
     if extraction is None or not _OPENINGS.sub("", without_boxes(extraction.answer)).strip():
-        return None  # an empty or open box behind a label states nothing
+        return None  # an empty or open box after a label states nothing
     if parts is not None and _lacks_values(extraction, parts):
         extraction = extraction._replace(method=UNSTATED)
     extraction = _with_unit(extraction, tail, kind)
@@ -294,7 +295,7 @@ def extract_from(
 
 
 def _lacks_values(extraction: Extraction, parts: int) -> bool:
-    """Whether an answer without a label holds fewer than `parts` values, so that others may stand on other lines."""
+    """Whether an answer without a label has fewer than `parts` values, so that other lines may contain the rest."""
     unlabeled = extraction.method in ("line", "formula", "number")
     return unlabeled and letters_of(extraction.answer) is None and parts_of(extraction.answer) < parts
 
@@ -323,7 +324,7 @@ def _of_box(
     answer = Extraction(whole.content, whole.start, whole.end, "box" if whole is box else "boxes")
     if parts is not None and parts_of(whole.content) < parts:
         n_before = text.count("boxed", lo, box.start - len("boxed{"))
-        states = states and n_before < parts - 1  # else the other values may stand in the boxes before
+        states = states and n_before < parts - 1  # otherwise the other values may be in the boxes before
     value: str | None = whole.content
     if whole is box and kind in ("integer", "number", "expression"):
         value = beside_box(text, box, lo, hi)
@@ -337,7 +338,7 @@ def _of_box(
 
 
 def _opened(answer: Extraction, text: str, begin: int, finish: int, why: str) -> Extraction:
-    """Return `answer` as one that is undecided, because of the words text[begin:finish]. why: what they do to it."""
+    """Return `answer` marked as undecided because of the words text[begin:finish]. why: what they do to it."""
     holder = _HOLDERS.get(answer.method, "the last sentence contains")
     quote = visible(" ".join(text[begin:finish].split()), _MAX_QUOTED_CHARS)
     words = f"{holder} {visible(answer.answer, _MAX_QUOTED_CHARS)}, but {why}: “{quote}”"
@@ -345,13 +346,13 @@ def _opened(answer: Extraction, text: str, begin: int, finish: int, why: str) ->
 
 
 def _with_text_behind(answer: Extraction, text: str, end: int, hi: int, kind: str, last: str) -> Extraction:
-    """Return an answer with what text[end:hi], the text behind it, adds.
+    """Return an answer with what text[end:hi], the text after it, adds.
 
-    Words that take it back leave it open, unless a label behind them states another answer, which replaces it. A value
+    Words that retract it leave it open, unless a label after them states another answer, which replaces it. A value
     that is stated as an answer must get the same verdict.
     """
     lo = max(end, hi - _MAX_BEHIND_CHARS)
-    # Nothing stands behind most boxes.
+    # Nothing follows most boxes.
     if len(text[end:hi].strip(" \t\n$.。*)}]\\")) < 2:
         return answer
     if (taken_back := correction(text, lo, hi)) is not None:
@@ -369,13 +370,14 @@ def _with_text_behind(answer: Extraction, text: str, end: int, hi: int, kind: st
 
 
 def _concluded(text: str, lo: int, hi: int) -> Extraction | None:
-    """Return the value that the last concluding sentence of text[lo:hi] states; None without one."""
+    """Return the value that the last concluding sentence of text[lo:hi] states; None if there is none."""
     span = concluded(text, lo, hi)
     return None if span is None else Extraction(text[slice(*span)], *span, "formula")
 
 
 def _last_filled_box(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
-    """Return (the last box that is not empty, or None; where the empty boxes behind it begin, or `hi` without such).
+    """Return (the last box that is not empty, or None; where the empty boxes after it begin, or `hi` if there are
+    none).
 
     An empty box only repeats the instruction to give the answer in a box.
     """
@@ -388,12 +390,12 @@ def _last_filled_box(boxes: Iterator[Box], hi: int) -> tuple[Box | None, int]:
 
 
 def _names_options(content: str, last: str) -> bool:
-    """Whether a box names an option, or several."""
+    """Whether a box names one or more options."""
     return letter_of(content, last, any_case=True) is not None or letters_of(content) is not None
 
 
 def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extraction | None:
-    """Return the option letter stated after a box that holds none, or else the one stated before the box."""
+    """Return the option letter stated after a box that has none, or otherwise the letter stated before the box."""
     for begin, end in ((box.outer_end, hi), (lo, box.outer_start)):
         begin = max(begin, end - TAIL_CHARS)
         choice = _choice_in_prose(text[begin:end], last, only_stated=True)
@@ -403,7 +405,7 @@ def _choice_beside(text: str, box: Box, lo: int, hi: int, last: str) -> Extracti
 
 
 def _final_formula_behind(text: str, lo: int, hi: int) -> Extraction | None:
-    """Return the formula of "the answer is $…$" in text[lo:hi], behind the last box; None without one."""
+    """Return the formula of "the answer is $…$" in text[lo:hi], after the last box; None if there is none."""
     # A plain text search, which is faster than a pattern: this runs for each response with a box.
     if hi - lo > TAIL_CHARS or (phrase := text.rfind("answer is", lo, hi)) < 0:
         return None
@@ -432,7 +434,7 @@ def _choice_in_prose(text: str, last: str, *, only_stated: bool = False) -> Extr
 
 
 def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
-    """Return the answer of the last JSON field "answer" of text[lo:hi], or else of its last label; None without one."""
+    """Return the answer of the last JSON field "answer" in text[lo:hi], or otherwise of its last label, or None."""
     if (field := in_json(text[:hi], lo)) is not None:
         return field
     *_, label = (None, *labels(text, lo, hi))  # the last one; None if there is none
@@ -450,9 +452,9 @@ def _after_label(text: str, lo: int, hi: int, kind: str) -> Extraction | None:
 
 
 def _labeled(text: str, start: int, hi: int, kind: str) -> Extraction | None:
-    """Return the answer of the sentence that begins at `start`, behind a label; None if it states none.
+    """Return the answer of the sentence that begins at `start`, after a label; None if it states none.
 
-    The answer is the first of these that the sentence has: the formulas that it begins with; the number that begins
+    The answer is the first of the following in the sentence: the formulas that begin it; the number that begins
     it; the number or last formula of a sentence with formulas; the only number of a longer sentence; all its words.
     """
     start = _MARKS.match(text, start, hi).end()  # type: ignore[union-attr]  # it may be empty
@@ -480,7 +482,7 @@ def _labeled(text: str, start: int, hi: int, kind: str) -> Extraction | None:
 def _end_of_statement(text: str, start: int, hi: int) -> int:
     """Return where the statement that begins at `start` ends: at its first stop outside brackets and environments.
 
-    A bracket that is not closed in its paragraph holds no stop.
+    A bracket that is not closed in its paragraph is ignored, and the first stop counts.
     """
     first: int | None = None
     depth, position = 0, start
@@ -502,14 +504,14 @@ def _at(begin: int, answer: str, method: Method) -> Extraction:
 
 
 def _end_of_formulas(text: str, first: re.Match[str]) -> int:
-    """Return the end of an answer that begins with the formula `first`: behind the formulas linked to it and the unit.
+    """Return the end of an answer that begins with the formula `first`: after the formulas linked to it and the unit.
 
-    If "or" and a number follow, the answer goes on to the end of the sentence.
+    If "or" and a number follow, the answer extends to the end of the sentence.
     """
     end = first.end()
     while (link := _FORMULA_LINK.match(text, end)) and (following := FORMULA.match(text, link.end())):
         end = following.end()
-    if _ALTERNATIVE.match(text, end) is not None:  # "$5$ or 6" is no single value
+    if _ALTERNATIVE.match(text, end) is not None:  # "$5$ or 6" is not a single value
         stop = _STATEMENT_END.search(text, end)
         end = stop.start() if stop is not None else len(text)
     unit = _UNIT_BEHIND_FORMULA.match(text, end)
@@ -517,9 +519,9 @@ def _end_of_formulas(text: str, first: re.Match[str]) -> int:
 
 
 def _beside_words(text: str, start: int, end: int, sentence: str, formula: re.Match[str]) -> Extraction | None:
-    """Return the answer of a sentence of words and formulas: a number behind its last formula, else that formula.
+    """Return the answer of a sentence of words and formulas: a number after its last formula, otherwise that formula.
 
-    "the largest $n$ is 34" states 34. None if the sentence refuses the formula. sentence: the sentence text[start:end],
+    "the largest $n$ is 34" states 34. None if the sentence rejects the formula. sentence: the sentence text[start:end],
     without decoration. formula: its last formula.
     """
     after = sentence[formula.end() :].strip()
@@ -532,7 +534,7 @@ def _beside_words(text: str, start: int, end: int, sentence: str, formula: re.Ma
 
 
 def _with_unit(answer: Extraction, text: str, kind: str) -> Extraction:
-    """Add the unit that stands directly behind an answer that is one formula: "$12$ cm" is 12 cm."""
+    """Add the unit that directly follows an answer consisting of one formula: "$12$ cm" is 12 cm."""
     formula = FORMULA.fullmatch(answer.answer) if kind in ("integer", "number", "expression") else None
     if formula is None or formula.lastindex is None:
         return answer
@@ -545,7 +547,7 @@ def _with_unit(answer: Extraction, text: str, kind: str) -> Extraction:
 def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | None:
     """Return the answer of the last line or the last sentence; None if the reply gives up or states nothing.
 
-    joins_parts: several values beside one another may be one answer.
+    joins_parts: whether several adjacent values may form one answer.
     """
     if _GIVES_UP.search(tail) is not None:
         return None
@@ -576,7 +578,7 @@ def _without_label(tail: str, kind: str, *, joins_parts: bool) -> Extraction | N
 
 
 def _last_value(tail: str, kind: str, joins_parts: bool) -> Extraction | None:
-    """Return the last formula of a text, else its last number, else what its last sentence states in words."""
+    """Return the last formula of a text, or its last number, or what its last sentence states in words."""
     joins_parts = joins_parts and kind not in ("text", "choice")
     value = _last_formula(tail, joins_parts) or _last_number(tail, joins_parts)
     if value is not None or kind == "choice":
@@ -610,7 +612,7 @@ def _whole_line(tail: str, kind: str) -> Extraction | None:
 
 
 def _is_sentence(line: str, kind: str) -> bool:
-    """Whether a line says more than an answer: it has words beside a formula or a number, or too many of them."""
+    """Whether a line is more than an answer: it has words in addition to a formula or a number, or too many of them."""
     words = WORD.findall(COMMAND.sub("", _ENVIRONMENT.sub("", line)))
     if len(words) > 2 and (kind == "text" or number_in_words(line) is None):
         return True
@@ -635,12 +637,12 @@ def _line_states(tail: str, line: str, begin: int) -> bool:
 
 
 def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
-    """Return the last formula that may be an answer, or a number stated behind it; None without one.
+    """Return the last formula that may be an answer, or a number stated after it; None if there is neither.
 
-    joins_parts: formulas before it that commas, "and" or "or" join to it belong to the answer.
+    joins_parts: whether preceding formulas joined to it by commas, "and" or "or" belong to the answer.
     """
     formulas = list(FORMULA.finditer(tail))
-    # A formula in "for all real $x$" says for what the answer holds.
+    # A formula in "for all real $x$" specifies where the answer is valid.
     while len(formulas) > 1 and _ASIDE_BEFORE.search(tail, max(0, formulas[-1].start() - 20), formulas[-1].start()):
         formulas.pop()
     if not formulas:
@@ -654,10 +656,10 @@ def _last_formula(tail: str, joins_parts: bool) -> Extraction | None:
 
 
 def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
-    """Return the last number with what belongs to it: 4, 2√5, about 4, x = 4, or the point (3, 4); None without one.
+    """Return the last number with its context: 4, 2√5, about 4, x = 4, or the point (3, 4); None if there is none.
 
-    joins_parts: numbers that commas, "and" or "or" join to the last one belong to the answer; so do those before a
-    number with a name.
+    joins_parts: whether numbers joined to the last one by commas, "and" or "or" belong to the answer; they always do if
+    the last one has a name.
     """
     numbers = [number for number in NUMBER.finditer(tail) if tail[number.start() - 1 : number.start()] != "^"]
     if not numbers:
@@ -680,7 +682,7 @@ def _last_number(tail: str, joins_parts: bool = False) -> Extraction | None:
 
 
 def _in_words(tail: str) -> Extraction | None:
-    """Return the number in English words that the last sentence states: "There are four triangles."; else None."""
+    """Return the number in English words that the last sentence states: "There are four triangles."; otherwise None."""
     end = len(tail.rstrip(" \n.!"))
     begin, _ = sentence_around(tail, end, end, lo=0, hi=len(tail))
     numerals = [match for match in IN_WORDS.finditer(tail, begin, end) if number_in_words(match.group()) is not None]
@@ -688,7 +690,7 @@ def _in_words(tail: str) -> Extraction | None:
 
 
 def _first_of_chain(matches: list[re.Match[str]], tail: str) -> re.Match[str]:
-    """Return the first of the matches that are joined to the last one by nothing but commas, "and" and "or"."""
+    """Return the first match that is joined to the last one by nothing but commas, "and" and "or"."""
     first = len(matches) - 1
     while first > 0 and _LIST_LINK.fullmatch(tail, matches[first - 1].end(), matches[first].start()):
         first -= 1
@@ -720,9 +722,9 @@ def _without_struck_out(text: str, lo: int, hi: int) -> str:
 
 
 def _is_layout(text: str, struck: re.Match[str]) -> bool:
-    """Whether the marks of a match of `_STRUCK_OUT` strike nothing out.
+    """Whether the marks in a match of `_STRUCK_OUT` do not strike anything out.
 
-    ~~ in a formula is a wide space; <s> and </s> around the whole text are a model's signs of its ends.
+    ~~ in a formula is a wide space; <s> and </s> around the whole text are a model's start and end tokens.
     """
     if struck[1] is None:  # ~~
         line = text[text.rfind("\n", 0, struck.start()) + 1 : struck.start()]

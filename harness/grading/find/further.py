@@ -1,4 +1,4 @@
-"""Where a reply goes on with questions of its own, as a base model does behind the answer to a few-shot prompt."""
+"""Where a reply continues with questions of its own, as a base model does after the answer to a few-shot prompt."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from harness.answers.patterns import regex
 from harness.core.records import Question
 
 _MAX_HEADINGS = 16
-"""Number of headings of a reply that are looked at."""
+"""Number of headings in a reply that are examined."""
 
 _PARAGRAPH_HEADING = regex(r"(?:\A|\n[ \t]*\n)[ \t#*]*([^\W\d][^\n:：*.]{0,30}?)[ \t]*\d*[*_]*[:：]")
 _USUAL = "[Qq]uestion|QUESTION|Q|[Pp]roblem|PROBLEM|Exercise|Human|User|问题?|题目"
 
 
 def further_question(text: str, lo: int, hi: int, question: Question) -> tuple[int, bool] | None:
-    """Return where text[lo:hi] begins to ask a question that is not the prompt's, and whether its heading is the one of
-    the examples in the prompt, else a usual one; None if it asks none.
+    """Return where text[lo:hi] begins to ask a question that is not in the prompt, and whether its heading is that of
+    the examples in the prompt rather than a common one; None if it asks no question.
     """
     prompt = "\n\n".join(message.content for message in question.messages) or question.prompt
     for heading in islice(_headings(prompt).finditer("\n" + text[lo:hi]), _MAX_HEADINGS):
@@ -30,7 +30,7 @@ def further_question(text: str, lo: int, hi: int, question: Question) -> tuple[i
 
 @lru_cache(maxsize=4)
 def _headings(prompt: str) -> re.Pattern[str]:
-    """The pattern of a question's heading, with the line that it asks; own: that of the examples in the prompt."""
+    """The pattern of a question's heading, with the line that it asks; own: the examples' heading in the prompt."""
     names = Counter(_PARAGRAPH_HEADING.findall(prompt)).most_common(1)
     own = "|".join(re.escape(name) for name, n in names if n > 1) or "(?!)"
     end = r"(?![A-Za-z])[ \t]*\d*[ \t]*[*_]*(?:[:：][ \t*_]*|\.?[ \t]*$)\s*+(?P<asked>[^\n]*)"

@@ -1,8 +1,8 @@
-"""Words that deny, doubt, suppose or correct a value, one list a language, and where they count.
+"""Words that deny, doubt, suppose or correct a value, one list per language, and where they count.
 
-    beside a box        words that touch it: "not", "cannot be", "is wrong", "or 13", "if n is even"
-    a value in prose    any such word of its sentence, before or behind it
-    behind an answer    words that take back what was said: "wait", "I made a mistake", 不对
+    next to a box       words that touch it: "not", "cannot be", "is wrong", "or 13", "if n is even"
+    a value in prose    any such word of its sentence, before or after it
+    after an answer     words that retract what was said: "wait", "I made a mistake", 不对
 
 A guard leaves an answer undecided; it never makes it wrong.
 """
@@ -54,10 +54,10 @@ _CHINESE_CORRECTIONS = (
 )
 
 CONSEQUENCE = regex(r"(?i)\b(?:so|therefore|thus|hence)\b|所以|因此|故")
-"""A word behind which a sentence states a consequence."""
+"""A word after which a sentence states a consequence."""
 
-# What leaves a value open, by where it stands: before a value in prose (`_SUPPOSES`), on either side (`_IN_PROSE`),
-# in the sentence of a label, directly before a label, before and behind a box.
+# What leaves a value open, by position: before a value in prose (`_SUPPOSES`), on either side (`_IN_PROSE`),
+# in the sentence of a label, directly before a label, before and after a box.
 _SUPPOSES = regex(rf"(?i)\b(?:{_DOUBTING}|{_SUPPOSING}|{_OTHERS}|let|say|take|only)\b|{_CHINESE_GUARDS}")
 _IN_PROSE = regex(rf"(?i)\b(?:{_DENYING}|{_DOUBTING}|{_SUPPOSING}|{_BOUNDING}|{_OTHERS}|let)\b|\?|？|{_CHINESE_GUARDS}")
 _IN_LABELED = regex(rf"(?i)\b(?:{_DOUBTING}|{_SUPPOSING}|{_OTHERS}|neither|never)\b|{_CHINESE_GUARDS}")
@@ -78,13 +78,13 @@ _BEHIND_BOX = regex(
     r"|assuming\b|provided\b|或|是错|不对|不正确|是不|吗|[?？])"
 )
 _CHARS_BEFORE_BOX, _CHARS_BEHIND_BOX = 60, 80
-"""How much text before and behind a box is searched for words that touch it, in characters."""
+"""Number of characters before and after a box that are searched for words that touch it."""
 
 _CORRECTS = regex(
     r"(?i)(?:\A\W{0,20}|[.!?。！？\n]['\"’”)\]}$\\*_]{0,4}\s\W{0,8}|[。！？])(?:(?:but|oh|and|so|well|ah|however|although)[,\s]\s*)?"
     rf"(?P<words>(?:{_CORRECTING})\b)|(?:\A|[。！？\n，,；：:、}}])(?P<chinese>{_CHINESE_CORRECTIONS})"
 )
-"""A sentence that begins with a correction, or one directly behind the answer."""
+"""A sentence that begins with a correction, or a correction directly after the answer."""
 
 
 _OTHER_VALUE = r"opposite|other|inverse|reciprocal|is|are|was|be|equals?|mistake|error|slip"
@@ -93,37 +93,37 @@ _PASSING = regex(
     rf"(?!(?:{_DENYING}|{_BOUNDING}|{_CORRECTING}|{_OTHER_VALUE})\b|(?!one\b){IN_WORDS.pattern.removeprefix('(?i)')})"
     r"[a-z]{2,}+)+(?=[\s$*)}\]]*(?:[.!。]|\Z))"
 )
-"""A phrase behind an answer that opens like a correction and only describes: "actually the smallest one"."""
+"""A phrase after an answer that begins like a correction but only describes: "actually the smallest one"."""
 
 
 def is_guarded_in_prose(head: str, behind: str) -> bool:
-    """Whether the sentence around a value without a label denies, doubts, supposes or bounds something.
+    """Whether the sentence around a value without a label denies, doubts, supposes or limits something.
 
-    head: the words before the value; a denial before "so" there tells why: "There are not enough, so we need 5".
+    head: the words before the value; a denial before "so" gives the reason: "There are not enough, so we need 5".
     """
     consequence = CONSEQUENCE.split(head)[-1]
     return _SUPPOSES.search(head) is not None or any(_IN_PROSE.search(words) for words in (consequence, behind))
 
 
 def is_guarded_beside_label(head: str, behind: str = "") -> bool:
-    """Whether the words before a label or behind its value doubt or suppose something, or those before it deny it."""
+    """Whether the words before a label or after its value doubt or suppose something, or the words before deny it."""
     return any(_IN_LABELED.search(words) for words in (head, behind)) or _BEFORE_LABEL.search(head) is not None
 
 
 def guards_box(text: str, start: int, end: int, lo: int, hi: int) -> bool:
-    """Whether the words that touch the box text[start:end] deny or doubt it, or name another value beside it.
+    """Whether the words that touch the box text[start:end] deny or doubt it, or name another value as well.
 
-    text[lo:hi] is the final part of the reply; nothing outside of it is read.
+    text[lo:hi] is the final part of the reply; nothing outside it is read.
     """
-    # In lower case, as the pattern is: a search that ignores case takes four times as long. The pattern of the words
-    # behind ignores case, for it is tried at one place only.
+    # In lower case, as the pattern is: a case-insensitive search takes four times as long. The pattern of the words
+    # after it is case-insensitive, since it is tried at one position only.
     before = text[max(lo, start - _CHARS_BEFORE_BOX) : start].lower()
     end_behind = min(hi, end + _CHARS_BEHIND_BOX)
     return _BEFORE_BOX.search(before) is not None or _BEHIND_BOX.match(text, end, end_behind) is not None
 
 
 def correction(text: str, lo: int, hi: int) -> tuple[int, int] | None:
-    """Return where a sentence of text[lo:hi], behind an answer, begins with words that take back; None without one."""
+    """Return where a sentence of text[lo:hi], after an answer, begins with words that retract it, or None."""
     if (passing := _PASSING.match(text, lo, hi)) is not None:
         lo = passing.end()
     match = _CORRECTS.search(text[lo:hi])

@@ -1,4 +1,4 @@
-"""The answer that a reference states, if the reference is a worked solution: of `2 · 9 = 18 … #### 18` the 18."""
+"""The answer that a reference states if the reference is a worked solution: the 18 of `2 · 9 = 18 … #### 18`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _COMMAND = re.compile(r"\\[A-Za-z]+|\{[A-Za-z]+\}")
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _FORMULA = re.compile(r"[\d$\\]")
 _MIN_WORDS = 5
-"""A reference of so many words around a number or a formula is a worked solution; so is one of two words and two lines.
+"""A reference with this many words around a number or a formula is a worked solution; so is one with two words and two
+lines.
 """
 _STATES = frozenset(("box", "boxes", "phrase"))
-"""Methods by which a worked solution states its answer; any other value may be one on the way."""
+"""Methods by which a worked solution states its answer; any other value may be an intermediate one."""
 
 
 @lru_cache(maxsize=4_096)
 def stated_in(reference: str) -> str | None:
-    """The answer that a worked solution states, None if it states none; any other reference as it is."""
+    """The answer that a worked solution states, None if it states none; any other reference unchanged."""
     _, hashes, behind = reference.rpartition("####")  # as in GSM8K
     if hashes:
         return (behind.strip() if "\n" not in behind.strip() else "") or None
@@ -46,7 +47,7 @@ def _is_solution(reference: str) -> bool:
 
 
 def with_stated(question: Question) -> Question:
-    """The question with the answers that its references state, for a comparison by the rules."""
+    """The question with the answers that its references state, for comparison by the rules."""
     if question.rules.grader != GradeRules().grader or question.kind in ("program", "calls"):
         return question
     references, kind = _stated(question.references, question.kind)

@@ -1,17 +1,17 @@
-"""An answer that a text states without a box: behind a label, or as the last value of its last sentence.
+"""An answer that a text states without a box: after a label, or as the last value of its last sentence.
 
-Labels announce an answer, in the languages of the benchmarks, and marks wrap one:
+Labels announce an answer, in the languages of the benchmarks, and marks enclose one:
 
     The answer is 5 · Final answer: 5 · #### 5 · A: 5 · 答案是5 · Respuesta: 5 · <answer>5</answer> · {"answer": 5}
 
 A last sentence states its last value V if it has one of these forms:
 
     V · V units                                   the sentence is the value
-    … is V · … = V · … we get V                   a verb or a sign that states stands before the value
+    … is V · … = V · … we get V                   a verb or a sign that states a value precedes it
     So he runs 9 * 60 = 540 metres                a connective opens the sentence, and its last value ends it
     9 * 60 = 540. He runs 540 metres              it is the result of the calculation that ends just before
 
-Behind the value only nouns may follow, and no word of the sentence may be a guard (`find.guards`).
+After the value, only nouns may follow, and no word of the sentence may be a guard (`find.guards`).
 """
 
 from __future__ import annotations
@@ -59,30 +59,30 @@ _REASON = regex(
     r"(?i)(?<!\s)\s*+(?:[,，]\s*+(?:(?:not|as)\b|rather|instead)|(?:[,，]\s*+)?\b(?:because|since|which)\b|[—–])"
     r"|\s(?:that|which)\s(?:meet|satisf|fulfil)"
 )
-"""Where the words behind a value go on to a reason or a condition, which are not read."""
+"""Where the words after a value continue with a reason or a condition, which are not read."""
 
 _RESULT = regex(r"[=≈]\s{0,3}[$€£\\]{0,3}(?P<value>-?\d[\d.,]*+)(?:>>[$€£]?\d[\d.,]*+)?[^\d=≈+*/×÷^]{0,40}\Z")
 """A calculation that ends with its result, and perhaps with a unit, directly before a sentence."""
 
 _IN_REASON = regex(r"(?i)\S\s++(?:because|since)\b[^,，=≈]*+\Z")
-"""A value behind it is a reason, and not what its sentence states."""
+"""A value after it is a reason, not what its sentence states."""
 
 _BEFORE_NUMBER = regex(r"(?<![A-Za-z'’])([A-Za-z'’]++)[\s$*_({\\\[]*+\Z")
 """The word directly before a value."""
 
 _NOT_BEFORE = names("than by to least most another figure page step equation theorem section case table and or from")
-"""Words before a number that is not what its sentence concludes: "more than 5", "step 5"."""
+"""Words before a number that is not the conclusion of its sentence: "more than 5", "step 5"."""
 
 _BEHIND = regex(
     r"(?>(?:[\s,]*+[A-Za-z²³°%€$/^0-9{}\\'’-]++){0,6})[\s,.*_)}\]$`\"”|]*+|[\u3400-\u9fff]{0,6}+[\s*$）)]*+"
 )
-"""Up to six words or signs behind a value, to the end of its sentence."""
+"""Up to six words or signs after a value, up to the end of its sentence."""
 
 _IS_ANSWER = regex(
     r"(?i)\s*+(?:is|are|(?:,\s*+)?[—–-]++\s*+that['’]s)\s++(?:the|our|my)\s+(?:final\s+|correct\s+)?(?:answer|result"
     r"|solution)\b"
 )
-""""… is the answer" behind a value."""
+""""… is the answer" after a value."""
 
 _CLOSING = regex(
     r"(?i)(?>(?:[\s$*_`\"'’”)\]}.!。|>~✓∎■□✔✅🎉#-]++|\\[)\]]|<\|[^|<>\n]{1,40}\|>(?:user|assistant)?|</?\w+>"
@@ -91,7 +91,7 @@ _CLOSING = regex(
 """The text that may follow the sentence of an answer: marks of layout, and closing words."""
 
 _PASSED = names("such them in of per total all each the a an left for altogether")
-"""Function words that may stand behind a value beside nouns: "5 of them", "12 in total"."""
+"""Function words that may follow a value along with nouns: "5 of them", "12 in total"."""
 
 _PASSED_BEHIND_RESULT = names("at on every for his her their its by during")
 
@@ -99,13 +99,13 @@ _UNIT_BEHIND = regex(
     r" ?[A-Za-z²³°/^0-9]+(?: (?:per|[a-z]+)){0,3}?(?=[ \t.,]*\Z| (?:apart|long|wide|high|tall|deep|old|away"
     r"|in)\b)|\s?[\u4e00-\u9fff]{1,6}"
 )
-"""Words directly behind a value that may be its unit."""
+"""Words directly after a value that may be its unit."""
 
 
 def statement_end(text: str, start: int, end: int) -> int | None:
     """Return where the value text[start:end] ends, with its unit, if its sentence states it; None if it does not."""
     begin, finish = sentence_around(text, start, end, lo=0, hi=len(text))
-    head, tail = text[begin:start], _REASON.split(text[end:finish])[0]  # the words before the value and behind it
+    head, tail = text[begin:start], _REASON.split(text[end:finish])[0]  # the words before the value and after it
     if text[finish : finish + 1] in ("?", "？") or _CLOSING.fullmatch(text, finish + 1) is None:
         return None
     before = _BEFORE_NUMBER.search(head)
@@ -137,9 +137,9 @@ def _repeats(text: str, begin: int, start: int, end: int, before: re.Match[str] 
 
 
 def _end_of_unit(text: str, start: int, finish: int) -> int:
-    """Return where the unit at the beginning of text[start:finish] ends; `start` if no unit stands there.
+    """Return where the unit at the beginning of text[start:finish] ends; `start` if there is no unit.
 
-    Chinese words stand without spaces between them, so that each of their beginnings is tried, the longest first.
+    Chinese words have no spaces between them, so every prefix is tried, the longest first.
     """
     match = _UNIT_BEHIND.match(text, start, finish)
     if match is None:
@@ -150,8 +150,8 @@ def _end_of_unit(text: str, start: int, finish: int) -> int:
 
 
 def _is_noun(tail: str, *, repeats: bool) -> bool:
-    """Whether the words behind a value are units or nouns: no word of `FUNCTION_WORDS` but those of `_PASSED`; behind
-    the result of a calculation, which it repeats, also those of `_PASSED_BEHIND_RESULT`.
+    """Whether the words after a value are units or nouns: no word in `FUNCTION_WORDS` except the words in `_PASSED`,
+    and, if the value repeats the result of a calculation, the words in `_PASSED_BEHIND_RESULT`.
     """
     if _BEHIND.fullmatch(tail) is None:
         return False
@@ -170,11 +170,11 @@ _REFUSED_BEFORE = regex(
     ) [$(*]*\Z"""
 )
 _REFUSED_BEHIND = regex(r"(?i)[$)*\s]*(?:(?:is|are|was|does|can|will|would)(?:\s*n['’]t|\s*not|\s+never)\b|is\s+wrong)")
-"""`_REFUSED_BEFORE`, `_REFUSED_BEHIND`: words by which a value is not the answer, or only a part of it."""
+"""`_REFUSED_BEFORE`, `_REFUSED_BEHIND`: words that show that a value is not the answer, or only part of it."""
 
 
 def is_refused(text: str, start: int, end: int) -> bool:
-    """Whether the words beside text[start:end] say that it is not the answer, or only a part of it."""
+    """Whether the words around text[start:end] say that it is not the answer, or only part of it."""
     before = _REFUSED_BEFORE.search(text, max(0, start - 60), start)
     return before is not None or _REFUSED_BEHIND.match(text, end) is not None
 
@@ -206,7 +206,7 @@ _COLON_LABELS = (
     "|คำตอบ|答|svar|antwoord|válasz|vastaus|answer|उत्तर|الجواب|الإجابة|jawaban|răspuns|отговор|відповідь"
     "|תשובה|απάντηση"
 )
-"""Words that announce an answer before a colon: those of MGSM's languages, and other usual ones."""
+"""Words that announce an answer before a colon: the labels in MGSM's languages and other common ones."""
 
 _LABEL = regex(
     rf"""(?x)
@@ -236,7 +236,7 @@ _JSON_VALUE = regex(r"\[[^\[\]]{0,2000}\]|[^\s,}\]]{1,400}")
 """A list, a number or a word of JSON."""
 
 _BACKSLASHED_NAME = regex(r"(?<!\\)(?:\\\\)*\\([A-Za-z]+)")
-"""Letters behind a single backslash, an escape of JSON or a command of LaTeX."""
+"""Letters after a single backslash: a JSON escape or a LaTeX command."""
 
 
 _LEADS_TO_ANSWER = names(
@@ -245,37 +245,37 @@ _LEADS_TO_ANSWER = names(
     "making mean means implies imply yield yields say believe think see know state report write provide box because "
     "since"
 )
-"""Connectives and verbs that lead to a statement of the answer: "which gives the answer"."""
+"""Connectives and verbs that introduce a statement of the answer: "which gives the answer"."""
 
 _ARTICLES = names("the our my its this your a an")
 _ADJECTIVES = names("final correct right exact numerical")
 _NOT_THE_ANSWER = names("wrong incorrect false mistaken expected reference official worst his her their")
-"""Words directly before "answer" that speak of another answer than the reply's."""
+"""Words directly before "answer" that refer to an answer other than the reply's."""
 
 _CHINESE_LEADS = regex(
     r"(?>(?:[\s*_#【]++|所以|因此|因而|故|于是|从而|综上|所述|最终|最后|正确|的|则|即|那么|得到|可得|得出|我们|可知|这个?|本|该|道|题目?|问题|计算|它|其|应该?|就|也)*)"
 )
-"""Chinese words before 答案 that lead to the answer; behind any other word 答案 states none, as in 假设答案是36."""
+"""Chinese words before 答案 that introduce the answer; after any other word, 答案 states none, as in 假设答案是36."""
 
 _OPENING = regex(r"\b(?:The|My|Our|Final|Answer|ANSWER)\b")
 """The first word of a label that begins a sentence."""
 
 _MAX_OPENING_CHARS = 12
-"""The first word of a label is looked for in this many characters before the label."""
+"""Number of characters before a label that are searched for its first word."""
 
 _MAX_LEAD_CHARS = 60
-"""Words that lead to a label are read in this many characters before it."""
+"""Number of characters before a label in which words that introduce it are read."""
 
 
 class Label(NamedTuple):
-    """Where a label begins, and where the answer behind it begins."""
+    """Where a label begins, and where the answer after it begins."""
 
     start: int
     end: int
 
 
 def labels(text: str, lo: int, hi: int) -> Iterator[Label]:
-    """Yield the labels of text[lo:hi] that announce an answer and deny none, in the order of the text."""
+    """Yield the labels in text[lo:hi] that announce an answer and do not deny it, in the order of the text."""
     for match in _LABEL.finditer(text, lo, hi):
         # A label at the very end announces nothing, as in a response that was cut off.
         if text[match.end() : hi][:1].strip() and not _is_no_statement(text, match, lo, hi):
@@ -283,7 +283,7 @@ def labels(text: str, lo: int, hi: int) -> Iterator[Label]:
 
 
 def is_doubted(text: str, label: Label, end: int, lo: int, hi: int) -> bool:
-    """Whether the sentence of a label, but for its value that ends at `end`, doubts or supposes something."""
+    """Whether the sentence of a label, apart from its value (up to `end`), expresses doubt or supposition."""
     begin, finish = sentence_around(text, label.start, end, lo, hi)
     if (opening := _OPENING.search(text, max(begin, label.start - _MAX_OPENING_CHARS), label.end)) is not None:
         begin = opening.start()  # the formula before it ends without a stop
@@ -291,7 +291,7 @@ def is_doubted(text: str, label: Label, end: int, lo: int, hi: int) -> bool:
 
 
 def in_json(text: str, lo: int) -> Extraction | None:
-    """Return the value of the last JSON field "answer" of text[lo:]; None without such a value."""
+    """Return the value of the last JSON field "answer" in text[lo:]; None if there is no value."""
     field = last_match(_JSON, text, lo, len(text))
     if field is None:
         return None
@@ -300,14 +300,14 @@ def in_json(text: str, lo: int) -> Extraction | None:
         group = literal.lastindex or 1
         return Extraction(_unescape(literal[group]), *literal.span(group), "phrase")
     value = _JSON_VALUE.match(text, begin)
-    # `{` opens a nested object, whose first characters are no value.
+    # `{` opens a nested object, whose first characters are not a value.
     if value is None or value.group() in ("null", "{"):
         return None
     return Extraction(value.group().removeprefix("[").removesuffix("]"), *value.span(), "phrase")
 
 
 def _unescape(content: str) -> str:
-    """Return the text of a JSON string; unchanged if it has LaTeX with single backslashes, or is no JSON."""
+    """Return the text of a JSON string; unchanged if it has LaTeX with single backslashes or is not JSON."""
     # JSON would read \frac as a form feed and \theta as a tab.
     if any(is_command(name) for name in _BACKSLASHED_NAME.findall(content)):
         return content
@@ -320,12 +320,12 @@ def _unescape(content: str) -> str:
 def _is_no_statement(text: str, match: re.Match[str], lo: int, hi: int) -> bool:
     """Whether a label states no answer: "the wrong answer is 5", or the question "The answer is 5? No, 6.".
 
-    match: of `_LABEL`, in text[lo:hi].
+    match: a match of `_LABEL` in text[lo:hi].
     """
     label = match.group()
     if label[:2] in ("答案", "结果"):
         first = max(lo, match.start() - _MAX_LEAD_CHARS)
-        # The clause begins behind the last stop before the label.
+        # The clause begins after the last stop before the label.
         begin = max([first, *(text.rfind(stop, first, match.start()) + 1 for stop in "，,。；;：:！？\n.")])
         if _CHINESE_LEADS.fullmatch(text, begin, match.start()) is None:
             return True
@@ -338,10 +338,10 @@ def _is_no_statement(text: str, match: re.Match[str], lo: int, hi: int) -> bool:
 
 
 def _is_unstated(text: str, start: int, lo: int) -> bool:
-    """Whether the words before `start`, the position of "answer", leave it unstated: "the wrong answer".
+    """Whether the words before `start`, the position of "answer", mean that it is not stated: "the wrong answer".
 
-    It is stated if a clause or a line begins with it, its article or its adjective, or if a word of `_LEADS_TO_ANSWER`
-    stands before these.
+    It is stated if a clause or a line begins with it, its article or its adjective, or if a word in `_LEADS_TO_ANSWER`
+    precedes these.
     """
     first = max(lo, start - _MAX_LEAD_CHARS)
     begin, _ = sentence_around(text, start, start, first, start)

@@ -1,4 +1,4 @@
-"""What is found in a reply, and the numbers, formulas and sentences of a text, as every reader of replies sees them."""
+"""What is found in a reply, and the numbers, formulas and sentences of a text, as all readers of replies use them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Method = Literal[
 ]
 """How an answer was found.
 
-box, boxes, open box: in a box, in several that are one answer, in a box without its closing brace. phrase: behind a
-label. formula, number: the last one of a reply. letter: a stated choice. line: the last line. sentence: `UNSTATED`.
-reply: the whole reply, for a verifier. calls: the function calls of a reply. none: not at all.
+box, boxes, open box: in a box, in several that are one answer, in a box without its closing brace. phrase: after a
+label. formula, number: the last one in a reply. letter: a stated choice. line: the last line. sentence: `UNSTATED`.
+reply: the whole reply, for a verifier. calls: the function calls of a reply. none: there is no answer.
 """
 
 UNSTATED: Method = "sentence"
@@ -24,13 +24,14 @@ UNSTATED: Method = "sentence"
 
 
 class Extraction(NamedTuple):
-    """The answer as it stands in a reply: its characters, where they begin and end, and the form that gave it;
-    `NOTHING` for a reply that gives none.
+    """The answer as written in a reply: its text, its start and end, and the form in which it was found; `NOTHING` for
+    a reply without an answer.
 
-    opened_by: in words, safe to print, what leaves it open; empty if nothing does. behind: values that the text behind
-    it states as an answer, or all values of the reply if no sentence states this one; each must get the same verdict.
-    other_boxes: the contents of the boxes beside it, the last first; empty if none can change the verdict. steps: the
-    search in words; empty unless requested. call_signs: those that need no schema; None for any other kind of answer.
+    opened_by: what leaves it open, in words that are safe to print; empty if nothing does. behind: values that the text
+    after it states as an answer, or all values of the reply if no sentence states this one; each must get the same
+    verdict. other_boxes: the contents of the other boxes, the last first; empty if none can change the verdict. steps:
+    the search in words; empty unless requested. call_signs: the signs that need no schema; None for any other kind of
+    answer.
     """
 
     answer: str
@@ -48,7 +49,7 @@ NOTHING = Extraction("", 0, 0, "none")
 """The extraction of a reply without an answer."""
 
 MAX_SENTENCE_CHARS = 240
-"""A sentence is read this far on either side of a value, in characters."""
+"""Number of characters of a sentence that are read on either side of a value."""
 
 FORMULA = regex(
     r"\$\$(.{1,2000}?)\$\$|(?<!\\)\$((?>(?:[^$\n\\]++|\\[^\n])+))\$"
@@ -59,7 +60,7 @@ FORMULA = regex(
 )
 r"""A formula between $, $$, \( \) or \[ \].
 
-Between single dollars it may go over several lines of a paragraph, if no word of text and no price can be meant.
+Between single dollar signs it may span several lines of a paragraph, if it cannot contain prose or a price.
 """
 
 NUMBER = regex(
@@ -67,7 +68,7 @@ NUMBER = regex(
     (?: \d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?(?!\d) | \d++/\d++ | \d++(?:\.\d++)? | \.\d++ ) (?:[eE][+-]?\d++)? %?
     (?:\ (?i:hundred|thousand|million|billion|trillion|dozen)\b | [万亿萬億]){0,3} """
 )
-"""A number in a text, with its sign, currency, exponent, percent sign and numeral of scale."""
+"""A number in a text, with its sign, currency, exponent, percent sign and scale word."""
 
 _EXPRESSION = regex(
     r"(?<![\w.,*/^×·÷+−-])\d[\d.,]*+(?>(?:\s?[-+−*/×·÷^]\s?[-−]?\d[\d.,]*+){1,20})(?!\s?(?:=|is\b|equals\b))"
@@ -78,19 +79,19 @@ _LINK = regex(r"(?:\s?([A-Za-z]{1,12}))?\s(?:and\s)?\d")
 """A link between two numbers that may be one number, with a unit or none: the ` ft ` of 5 ft 3."""
 
 MAX_UNIT_CHARS = 24
-"""A unit is looked for in this many characters behind a number."""
+"""Number of characters after a number that are searched for a unit."""
 
 _OUTSIDE_FORMULAS = regex(
     r"(?i)[\\√π∑∫½⅓⅔¼¾²³\u3040-\u9fff]|\d\s?(?:[:：]\s?\d|!\s?[a-z])"
     r"|\b(?:dozens?|half|halves|out\s+of|past|times|plus|minus|squared?|cubed?|root|couple|pairs?|twice|double|triple)\b"
 )
-"""Signs of a value that is no number or formula: LaTeX without dollars, roots, times, words that compute."""
+"""Signs of a value that is not a number or formula: LaTeX without dollars, roots, times, words that compute."""
 
 WORD = regex(r"[A-Za-z]{2,}")
 """A word of two letters or more; a single letter is a variable."""
 
 COMMAND = regex(r"\\[A-Za-z]+")
-"""A command of LaTeX."""
+"""A LaTeX command."""
 
 STOP = regex(r"(?<![.!?])[.!?]+(?=[\s\"'*)$]|\\[)\]]|\Z)|[\n。！？]|\$\$(?=\s[A-Z])")
 """The end of a sentence or a line."""
@@ -99,9 +100,9 @@ STOP = regex(r"(?<![.!?])[.!?]+(?=[\s\"'*)$]|\\[)\]]|\Z)|[\n。！？]|\$\$(?=\s
 def values_in(text: str, lo: int, hi: int, *, only_all: bool) -> tuple[str, ...]:
     """Return the last `MAX_VALUES` values that text[lo:hi] states, once each.
 
-    only_all: none, if there are more, or if a value may be written in a way that is not read.
+    only_all: return none if there are more, or if a value may be written in a way that is not recognized.
     """
-    # Imported here: most answers stand in a box or behind a label.
+    # Imported here: most answers are in a box or after a label.
     from harness.answers.grammar.numerals import IN_WORDS
     from harness.answers.grammar.units import unit_of
     from harness.grading.find.beside import unit_behind
@@ -131,7 +132,7 @@ def sentence_around(text: str, start: int, end: int, lo: int, hi: int) -> tuple[
 
 
 def last_match(pattern: re.Pattern[str], text: str, lo: int, hi: int) -> re.Match[str] | None:
-    """Return the last match of `pattern` in text[lo:hi]; None without one."""
+    """Return the last match of `pattern` in text[lo:hi]; None if there is none."""
     match = None
     for match in pattern.finditer(text, lo, hi):  # noqa: B007  only the last one is used
         pass
