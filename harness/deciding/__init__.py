@@ -1,5 +1,5 @@
-"""What follows from several scores: comparisons, published scores, a gate's lines over nights, a race. No I/O.
+"""Decisions based on several scores: run comparisons, published scores, nightly gates and races. No I/O.
 
-Enter by `compare_runs` in `comparison`, and by `gate` and `race` for decisions at several looks;
-`stats_differences` has functions on numbers.
+Start with `compare_runs` in `comparison`, or with `gate` and `race` for decisions at several looks. `stats_differences`
+has the functions on plain numbers.
 """

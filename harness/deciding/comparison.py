@@ -1,14 +1,14 @@
-"""Compares two runs on the same questions, paired; means over several benchmarks, each with the same weight.
+"""Paired comparison of two runs on the same questions, and equally weighted means over several benchmarks.
 
-The formulas are in `stats_differences`. Pairing: a question counts if both runs have it under the same id with the same
-row digest. Each pair gives p_q of the first run minus p_q of the second; the mean over questions is the difference.
+The formulas are in `stats_differences`. A question is paired if both runs have it with the same id and row digest. Each
+pair contributes p_q of the first run minus p_q of the second; the difference is the mean over the questions.
 
-Missing samples are neither right nor wrong. The comparison is made for the two extremes: every missing sample right in
-one run and wrong in the other, and the reverse. The interval is the union of both, the p value the larger, and a
-verdict stands only if both extremes agree.
+Missing samples count as neither right nor wrong. The comparison is made for the two extremes: every missing sample
+right in one run and wrong in the other, and the reverse. The interval is the union of the two intervals, the p-value is
+the larger one, and a verdict is given only if both extremes agree.
 
-Means are of one model's scores, or of the differences of two runs. Samples of different benchmarks are independent, so
-variances add. The line is about the same questions, asked again.
+Means are taken over one model's scores or over the differences between two runs. Samples of different benchmarks are
+independent, so their variances add. The sampling interval of a mean is for asking the same questions again.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from harness.scoring.uncertainty import Scale, squares_of
 
 
 def most_possible(accuracy: float) -> float:
-    """The largest difference that any accuracy can have from this one, a fraction."""
+    """The largest possible difference between any accuracy and this one, as a fraction."""
     return max(accuracy, 1 - accuracy)
 
 
 def if_possible(difference: float, accuracy: float) -> float | None:
-    """The `smallest_difference`; None if no accuracy differs by so much from `accuracy`, that of the baseline."""
-    # Of few samples, the formula gives more points than there are above or below the baseline. It is cut at 1.
+    """The `smallest_difference`; None if no accuracy can differ that much from `accuracy`, the baseline's."""
+    # With few samples, the formula can exceed the room above and below the baseline. It is capped at 1.
     return difference if difference <= most_possible(accuracy) and difference < 1 else None
 
 
@@ -104,8 +104,8 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
     def smallest(self, n_tests: int = 1) -> float | None:
         """The minimum detectable difference (80% power); None if it is larger than the second run's accuracy allows.
 
-        n_tests: number of p values that are corrected together. `missing_shift`, the most by which missing samples can
-        change the difference, is added to the result.
+        n_tests: number of p-values that are corrected together. The result includes `missing_shift`, the most by which
+        missing samples can change the difference.
         """
         alone = float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
         return if_possible(alone + self.missing_shift, self.second_accuracy)
@@ -114,9 +114,9 @@ class PairedComparison(msgspec.Struct, frozen=True, kw_only=True):
 def _of_both(
     first: Iterable[QuestionTally], second: Iterable[QuestionTally]
 ) -> Iterator[tuple[QuestionTally, QuestionTally]]:
-    """The questions that both runs have, in the order of the first run.
+    """The questions that both runs include, in the order of the first run.
 
-    Two files of a benchmark may use one id for different rows, so the digests of the rows must agree too.
+    Two versions of a benchmark file may use the same id for different rows, so the row digests must match too.
     """
     others = {item.question.question_id: item for item in second}
     for item in first:
@@ -126,14 +126,15 @@ def _of_both(
 
 
 def pairs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> list[tuple[QuestionTally, QuestionTally]]:
-    """The questions that both runs have samples of, in the order of the first run."""
+    """The questions for which both runs have samples, in the order of the first run."""
     return [(item, twin) for item, twin in _of_both(first, second) if item.n and twin.n]
 
 
 def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]) -> PairedComparison:
     """The paired comparison of two runs of one benchmark. first, second: `tally(…).questions` of each.
 
-    Pairing removes the difficulty of the questions from the error. Raises `UsageError` if the runs share no question.
+    Pairing removes the variation in question difficulty from the error. Raises `UsageError` if the runs share no
+    question.
     """
     by_id = sorted(first, key=lambda item: item.question.question_id)
     shared = [(item, twin) for item, twin in _of_both(by_id, second) if item.planned and twin.planned]
@@ -149,12 +150,12 @@ def compare_runs(first: Sequence[QuestionTally], second: Sequence[QuestionTally]
     ]
     questions = [extreme.question for extreme in extremes if extreme.question is not None]
     p_questions = [extreme.p_question for extreme in extremes if extreme.p_question is not None]
-    # If the extremes differ in sign, the missing samples alone decide which run is better: no p value is below 1.
+    # If the extremes differ in sign, the missing samples alone decide which run is better, so every p-value is 1.
     low, high = (extreme.difference for extreme in extremes)
     least_p = 0.0 if low * high > 0 or low == high else 1.0
     rates = [(a.right / a.n, b.right / b.n) for a, b in seen]
     difference = math.fsum(a - b for a, b in rates) / len(rates)
-    # How the difference varies at the extreme with less power: what this one can find, the other can find, too.
+    # The variance at the extreme with less power: a difference detectable there is detectable at the other, too.
     variance_of_both = max((extreme.difference_variance for extreme in extremes), key=DifferenceVariance.smallest)
     shows_none = shows_no_spread([a for a, _ in seen]) or shows_no_spread([b for _, b in seen])
     compared = PairedComparison(
@@ -196,8 +197,8 @@ def _recovery(rates: Sequence[tuple[float, float]], extremes: Sequence[_Extreme]
 
 
 class Samples(NamedTuple):
-    """Samples graded correct and all samples of each question; with points the sums of their shares, and of the squares
-    of these.
+    """Number of samples graded correct and of all samples, per question. If samples earn points, the sums of their
+    shares and of the squares of these shares.
     """
 
     correct: Array
@@ -206,7 +207,7 @@ class Samples(NamedTuple):
 
 
 class CountedSamples(NamedTuple):
-    """Samples graded correct, and samples planned and missing, of each question. squares: as in `Samples`."""
+    """Number of samples graded correct, planned and missing, per question. squares: as in `Samples`."""
 
     correct: Array
     planned: Array
@@ -214,23 +215,24 @@ class CountedSamples(NamedTuple):
     squares: Array | None
 
     def filled(self, right: bool) -> Samples:
-        """The samples of each question if every missing one were right (`right`), or else wrong."""
+        """The samples of each question if every missing sample were right (`right`), or every one wrong."""
         return self._with(self.missing * right)
 
     def most_uncertain(self) -> Samples:
-        """The samples of each question if its missing ones brought it as near to one half as they can."""
+        """The samples of each question if its missing samples brought its accuracy as close to one half as possible."""
         return self._with(np.clip(self.planned / 2 - self.correct, 0, self.missing))
 
     def _with(self, right: Array) -> Samples:
-        """The samples with so many missing ones right and the others wrong."""
+        """The samples if `right` of the missing ones were right and the others wrong."""
         return Samples(self.correct + right, self.planned, None if self.squares is None else self.squares + right)
 
 
 class _Extreme(NamedTuple):
-    """A difference with its errors, intervals and p values, if all missing samples favor one of the runs.
+    """A difference with its errors, intervals and p-values, if all missing samples favor one of the runs.
 
-    sampling_error, sampling, p_sampling: same questions, asked again. question, p_question: other questions of this
-    kind. The fields mean what they mean in `PairedComparison`. ratio: the intervals of the ratio of the accuracies.
+    The fields have the same meaning as in `PairedComparison`. sampling_error, sampling, p_sampling: for asking the same
+    questions again. question, p_question: for other questions of this kind. ratio: the intervals of the ratio of the
+    accuracies.
     """
 
     difference: float
@@ -243,7 +245,7 @@ class _Extreme(NamedTuple):
     ratio: tuple[Interval, Interval | None]
 
     def times(self, size: float) -> _Extreme:
-        """The same on a scale of `size` (`Scale.size`)."""
+        """The same difference on a scale of `size` (`Scale.size`)."""
         if size == 1.0:
             return self
         variance, growth = self.difference_variance
@@ -261,16 +263,17 @@ def _times(interval: Interval, factor: float) -> Interval:
 
 
 def counted_samples(items: Sequence[QuestionTally], scale: Scale | None = None) -> CountedSamples:
-    """The samples of the questions as columns; with points, the sums of their shares, moved to 0 … 1 by the scale.
+    """The samples of the questions as columns. If samples earn points, the sums of their shares, mapped to 0 … 1 by the
+    scale.
 
-    If a question has copies among its samples, all its numbers are multiplied by the fraction of its present samples
-    that is independent: its fractions correct and missing stay the same, of fewer samples.
+    If some of a question's samples are copies, all its counts are multiplied by the fraction of its present samples
+    that is independent. Its fractions correct and missing stay the same, but it counts as fewer samples.
     """
     columns = np.array([(float(item.right), float(item.planned), float(item.planned - item.n)) for item in items])
     scale, right, n = scale or Scale.of(items), columns[:, 0], np.array([float(item.n) for item in items])
     squares = scale.squares(squares_of(items, (item.squares for item in items)), right, n)
     columns[:, 0] = scale.sums(right, n)
-    # A question without samples (n = 0) keeps its numbers.
+    # The counts of a question without samples (n = 0) stay unchanged.
     fractions = np.array([item.independent / item.n if item.n else 1.0 for item in items])
     correct, planned, missing = columns.T * fractions
     return CountedSamples(correct, planned, missing, None if squares is None else squares * fractions)
@@ -295,7 +298,7 @@ def _extreme(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any]) -> 
         difference=difference,
         sampling_error=error,
         sampling=sampling_difference_limits(*ours[:2], *theirs[:2], ours.squares, theirs.squares).interval(),
-        # An error of 0 means that every question is all right or all wrong in both runs alike: they do not differ.
+        # An error of 0 means that each question is all right in both runs or all wrong in both: they do not differ.
         p_sampling=normal_two_sided(difference / error) if error else 1.0,
         question=question,
         p_question=p_question,
@@ -305,9 +308,9 @@ def _extreme(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any]) -> 
 
 
 def _ratio(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any] | None) -> tuple[Interval, Interval | None]:
-    """The intervals of the ratio of our accuracy to theirs, for the same questions and for other ones.
+    """The intervals of the ratio of our accuracy to theirs, for the same questions and for other questions.
 
-    clusters: as in `_extreme`; None for a single one.
+    clusters: as in `_extreme`; None if there is only one cluster.
     """
     same = scaled_difference(*ours[:2], *theirs[:2], ours.squares, theirs.squares)
 
@@ -318,7 +321,7 @@ def _ratio(ours: Samples, theirs: Samples, clusters: np.ndarray[Any, Any] | None
 
 
 def _union(intervals: Sequence[Interval]) -> Interval:
-    """The smallest interval that holds all of these."""
+    """The smallest interval that contains all of these."""
     return Interval(min(interval.low for interval in intervals), max(interval.high for interval in intervals))
 
 
@@ -349,14 +352,14 @@ class MeanComparison(msgspec.Struct, frozen=True, kw_only=True):
         """The minimum detectable difference of the means (80% power), if every benchmark differs by it; None if it is
         larger than the second run's mean allows.
 
-        n_tests: number of p values that are corrected together.
+        n_tests: number of p-values that are corrected together.
         """
         alone = float(smallest_difference(np.asarray(self.detection_variance), self.detection_growth, n_tests))
         return if_possible(alone, self.second_accuracy)
 
 
 def mean_comparison(pairs: Sequence[PairedComparison]) -> MeanComparison | None:
-    """The mean of the comparisons of two runs on different benchmarks; None if samples of any are missing."""
+    """The mean of two runs' comparisons on different benchmarks; None if any comparison has missing samples."""
     if not pairs or any(pair.n_missing for pair in pairs):
         return None
     n = len(pairs)
@@ -382,16 +385,16 @@ def mean_comparison(pairs: Sequence[PairedComparison]) -> MeanComparison | None:
 
 
 def mean_score(scores: Sequence[Score | None]) -> Estimate | None:
-    """The mean of the scores, one of each benchmark; None if one has no accuracy, and without any.
+    """The mean of the scores, one per benchmark; None if there are no scores or if one has no accuracy.
 
     Errors of different benchmarks are independent. An interval is None if it is unknown for one benchmark, or if
-    samples are missing, since these may have any result. The sampling interval is the widest that it can be (`at_most`)
-    if that of one benchmark is.
+    samples are missing, since their verdicts are unknown. The sampling interval is an upper bound (`at_most`) if that
+    of any benchmark is.
     """
     accuracies = [score.accuracy for score in scores if score is not None and score.accuracy is not None]
     if not accuracies or len(accuracies) < len(scores):
         return None
-    # The interval of a benchmark's score does not hold the results that its own run misses.
+    # The interval of a benchmark's score does not account for the samples that its run is missing.
     whole = not any(score is not None and score.n_missing for score in scores)
     values = [estimate.value for estimate in accuracies]
     return Estimate(

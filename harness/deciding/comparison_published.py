@@ -1,25 +1,25 @@
-"""Compares the score of a run with a published score on the same questions; which published scores stand beside a run's
-score, in which order, and what they say together.
+"""Compares a run's score with published scores on the same questions: which of these scores are shown next to it, in
+which order, and their combined verdict.
 
-The formulas are in `stats_differences`. Missing samples are neither right nor wrong: the comparison is made as if all
-were right, all wrong, and for every accuracy between these extremes (`_possible_verdicts`), and a verdict stands only
-if all agree. The unknown number of samples behind a published score is treated in the same way.
+The formulas are in `stats_differences`. Missing samples count as neither right nor wrong. The comparison is made as if
+all were right, all wrong, and for every accuracy between these extremes (`_possible_verdicts`); a verdict is given only
+if all agree. An unknown number of samples behind a published score is treated the same way.
 
-One order serves tables, CSV, JSON, reports and verdicts. A published score is of one kind, and the kinds come in this
-order:
+Tables, CSV, JSON, reports and verdicts use the same order. Each published score is of one kind, and the kinds are
+ordered as follows:
 
 | kind | which scores |
 | --- | --- |
-| own | the suite's own source printed it, for the run's attention budget (tokens that the attention may see) |
-| equal | its source states its settings, and ours equal all of them |
-| other | other settings, or settings that are not stated, or a number that the source quotes |
-| apart | another attention budget, a stated other prompt, or a mean over settings: it decides nothing |
+| own | reported by the suite's own source, for the run's attention budget (number of tokens attention can access) |
+| equal | its source reports its settings, and ours match all of them |
+| other | different or unreported settings, or a number that the source only quotes |
+| apart | another attention budget, a different reported prompt, or a mean over settings: it decides nothing |
 
-Within a kind: original numbers before quoted ones, then sources of the suite's authors, then those that state the run's
-settings, then those with the fewest differences. A setting of `NEEDED` that the source does not state counts as a
-difference, and so does another or an unknown number of samples.
+Within a kind, original numbers come before quoted ones, then sources by the suite's authors, then sources that report
+the run's settings, then those with the fewest differences. A `NEEDED` setting that the source does not report counts as
+a difference, as does a different or unknown number of samples.
 
-Long: the verdict on one score and the order of several rest on the same settings that differ.
+Long: the verdict on one score and the order of several scores depend on the same differing settings.
 """
 
 from __future__ import annotations
@@ -52,25 +52,26 @@ from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import Draws, maj_at, pass_at
 
 UNKNOWN_SAMPLES = (1, 64)
-"""Smallest and largest number of samples of each question that is assumed for a published score that states none."""
+"""Smallest and largest number of samples per question assumed for a published score whose source reports none."""
 
 WITHOUT_EFFECT = frozenset(("seed",))
-"""Settings that explain no difference to a published score: another seed only draws other samples of the same model."""
+"""Settings that cannot explain a difference from a published score: another seed only draws other samples."""
 
 CONDITIONS = ("attention_budget", "tool")
-"""Settings that change what is measured. `attention_budget`: the number of tokens that the server's attention may see.
-`tool`: the name of the tool that the model is offered. A published score that does not state such a setting was
+"""Settings that change what is measured. `attention_budget`: number of tokens that the server's attention can access.
+`tool`: name of the tool offered to the model. A published score whose source does not report one of these settings was
 measured without it.
 """
 
 PROMPTS = ("prompt", "system_prompt")
-"""Settings that ask another question, if the source states them."""
+"""Settings that change the question itself, if the source reports them."""
 
 UNKNOWN = "unknown"
-"""Our value of a setting that the record of another tool's outputs does not have."""
+"""Our value of a setting that is not recorded in the outputs of another tool."""
 
 PublishedVerdict = Literal["compatible", "not compatible", "cannot say"]
-"""The verdict on a run beside a published score; "compatible" is no proof that both are of one model."""
+"""The verdict on a run compared with a published score; "compatible" does not prove that both measure the same model.
+"""
 
 
 class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,12 +101,12 @@ class PublishedComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def same_settings(self) -> bool:
-        """Whether the source states settings for this score, and ours equal all of them."""
+        """Whether the source reports settings for this score, and ours match all of them."""
         return self.published.states_settings and not self.differing
 
     @property
     def apart(self) -> str:
-        """Why the published score decides nothing, if it measures something else; else empty."""
+        """Why the published score decides nothing, if it measures something else; otherwise empty."""
         return other_measurement(self.published, self.differing)
 
 
@@ -117,15 +118,15 @@ def compare_published(
 ) -> PublishedComparison:
     """Compare a run's score with a published one on the same questions.
 
-    Both scores are of the same questions, so the choice of questions adds no error. Three errors count: the run's
-    sampling error; that of the published score, estimated from its number of samples and the run's spread; and the
-    rounding of the printed value. If the source does not state its number of samples, the test is made for each number
-    in `UNKNOWN_SAMPLES`. questions: `tally(…).questions` of the run. settings: the run's, by the names that the
-    published file uses.
+    Both scores are for the same questions, so the choice of questions adds no error. There are three sources of error:
+    sampling in the run; sampling in the published score, estimated from its number of samples and the run's spread; and
+    the rounding of the printed value. If the source does not report its number of samples, the test is made for each
+    number in `UNKNOWN_SAMPLES`. questions: `tally(…).questions` of the run. settings: the run's settings, under the
+    names used in the published file.
     """
     differing = differing_settings(published, settings)
-    # The verdict stands if it is the same for everything that the missing samples and the source's unknown number of
-    # samples may be.
+    # A verdict is given only if it is the same for all possible missing samples and for every number of samples that
+    # the source may have.
     apart = other_measurement(published, differing)
     by_number, reason = ([], apart) if apart else _tests(score, questions, published)
     tests = [test for of_number in by_number for test in of_number]
@@ -161,7 +162,7 @@ def compare_published(
 
 
 def _undone_by_judge(score: Score, difference: float, tests: Sequence[_PublishedTest]) -> str:
-    """Why the errors of the judge that graded the run, as an audit shows them, leave its verdict open; else empty."""
+    """Why the errors of the run's judge, as estimated by an audit, leave the verdict open; otherwise empty."""
     if score.audited is None or score.judge_errors is None or score.accuracy is None:
         return ""
     judge = score.audited.beyond(score.accuracy)
@@ -173,9 +174,9 @@ def _undone_by_judge(score: Score, difference: float, tests: Sequence[_Published
 
 
 class _PublishedTest(NamedTuple):
-    """A run's value minus a published one, and the standard error of this difference if both are of one model.
+    """A run's value minus a published value, and the standard error of this difference if both measure the same model.
 
-    difference_variance: what the smallest difference is computed from, with the rounding of a plan (`FIXED_ROUNDING`).
+    difference_variance: used to compute the smallest difference, with the rounding of a plan (`FIXED_ROUNDING`).
     """
 
     difference: float
@@ -184,11 +185,11 @@ class _PublishedTest(NamedTuple):
 
 
 def _possible_verdicts(tests: Sequence[_PublishedTest]) -> set[PublishedVerdict]:
-    """The verdicts that the run may have once no sample is missing, at one number of samples of the published score.
+    """The verdicts that the run may get once no sample is missing, for one number of samples of the published score.
 
-    tests: of our estimates, as `_our_ends` returns them. The missing samples may give any accuracy between the
-    extremes, which are the first two. So the run is compatible for sure only if both extremes are, and not compatible
-    for sure only if the nearest possible accuracy is farther away than the largest error explains.
+    tests: one for each of our estimates, as `_our_ends` returns them. The missing samples may give any accuracy between
+    the extremes, which are the first two. So the run is certainly compatible only if both extremes are, and certainly
+    not compatible only if even the nearest possible accuracy is farther away than the largest error explains.
     """
     differences = [test.difference for test in tests]
     nearest = 0.0 if min(differences) <= 0 <= max(differences) else min(map(abs, differences))
@@ -201,7 +202,7 @@ def _possible_verdicts(tests: Sequence[_PublishedTest]) -> set[PublishedVerdict]
 
 
 def _draws(samples: Samples) -> Draws:
-    """The accuracy of a run as draws of one sample."""
+    """The accuracy of a run, as draws of one sample each."""
     correct, counts, squares = samples
     variance = float(sampling_variance_of_mean(correct, counts, squares=squares))
     trials = float(effective_samples(counts))
@@ -209,7 +210,7 @@ def _draws(samples: Samples) -> Draws:
 
 
 def differing_settings(published: PublishedScore, settings: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The settings that the source states, and conditions, whose value differs: setting → (ours, theirs)."""
+    """The reported settings and the conditions whose values differ: setting → (ours, theirs)."""
     ours, theirs = _with_system_text(settings), _with_system_text(published.settings)
     return {
         name: (ours.get(name), theirs.get(name))
@@ -219,7 +220,9 @@ def differing_settings(published: PublishedScore, settings: Mapping[str, Any]) -
 
 
 def _with_system_text(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings with the text of the system prompt: the named one, or the one that the named prompt brings."""
+    """The settings with the text of the system prompt: the named system prompt, or the one that the named prompt
+    includes.
+    """
     name = settings.get("prompt")
     prompt = prompts.PROMPTS.get(str(name))
     if prompt is None and "system_prompt" not in settings:
@@ -229,20 +232,20 @@ def _with_system_text(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def other_measurement(published: PublishedScore, differing: Mapping[str, tuple[Any, Any]]) -> str:
-    """Why a published score measures something else than the run; empty if it does not, as far as is known."""
+    """Why a published score does not measure the same thing as the run; empty if it does, as far as is known."""
     for name in CONDITIONS:
         if name in differing:
             return f"it was measured with a different {name.replace('_', ' ')}, or with none"
     if published.averaged:
         return f"it is averaged over several values of {' and '.join(published.averaged)}"
-    # Another tool's outputs do not say with which prompt they were asked.
+    # Another tool's outputs do not record the prompt.
     if published.stated and any(differing.get(name, (UNKNOWN,))[0] != UNKNOWN for name in PROMPTS):
         return "it was measured with a different prompt"
     return "it was graded by a different judge" if "judge" in differing else ""
 
 
 def _value(score: Score, published: PublishedScore) -> float | None:
-    """The run's value of the published metric; None where it has none."""
+    """The run's value of the published metric; None if it has none."""
     by_k = score.pass_at if published.kind == "pass" else score.maj_at
     estimate = score.accuracy if published.metric == "pass@1" else by_k.get(published.k)
     if published.metric in ("F1", SCHEMA_ACCURACY):
@@ -251,10 +254,10 @@ def _value(score: Score, published: PublishedScore) -> float | None:
 
 
 def _our_ends(score: Score, questions: Sequence[QuestionTally], published: PublishedScore) -> tuple[list[Draws], str]:
-    """Return the run's estimates to compare with a published score, and "" or why there is none.
+    """Return the run's estimates to compare with a published score, and "" or the reason why there are none.
 
-    There is one estimate; or three if samples are missing: as if these were all wrong, all right, and such that the
-    accuracy has its largest error.
+    There is one estimate, or three if samples are missing: with these all wrong, all right, and distributed so that the
+    error of the accuracy is largest.
     """
     if _value(score, published) is None:
         return [], f"this run has no {published.metric}"
@@ -285,9 +288,9 @@ def _our_ends(score: Score, questions: Sequence[QuestionTally], published: Publi
 def _tests(
     score: Score, questions: Sequence[QuestionTally], published: PublishedScore
 ) -> tuple[list[list[_PublishedTest]], str]:
-    """The tests of each of our estimates, for each number of samples that the source may have; or why there are none.
+    """The tests of each of our estimates, for each possible number of samples of the source; or why there are none.
 
-    A schema accuracy is a share of other replies in each run, so the requests need not be the same.
+    A schema accuracy is a fraction of different replies in each run, so the requests need not be the same.
     """
     if published.metric != SCHEMA_ACCURACY:
         ends, reason = _our_ends(score, questions, published)
@@ -301,7 +304,7 @@ def _tests(
         return [], "the source does not report how many replies contain calls"
     if score.n_missing:
         return [], f"this run is unfinished ({count_noun(score.n_missing, 'sample')} missing)"
-    # Newcombe's method 10, as in `scaled_difference`: the ends that face each other count.
+    # Newcombe's method 10, as in `scaled_difference`, which uses the interval ends that face each other.
     theirs = wilson(np.asarray(published.value), np.asarray(float(published.replies)))
     difference, rounding = ours.value - published.value, published.unit * math.sqrt(RANDOM_ROUNDING)
     above = math.hypot((ours.value - interval.low) / Z_95, (theirs.high - published.value) / Z_95, rounding)
@@ -311,11 +314,11 @@ def _tests(
 
 
 def _test(own: Draws, published: PublishedScore, samples: int) -> _PublishedTest:
-    """The comparison of a run's value with a published one.
+    """The comparison of a run's value with a published value.
 
-    samples: the samples of each question that the published score is supposed to have.
+    samples: number of samples per question assumed for the published score.
     """
-    # Fewer than k samples still gave one draw.
+    # Even fewer than k samples count as one draw.
     draws = max(1.0, samples / published.k)
     value, observed, total = np.asarray(own.estimate.value), np.asarray(own.variance), np.asarray(own.trials)
     their_total = np.asarray((published.n_questions or 0) * draws)
@@ -338,32 +341,32 @@ def _test(own: Draws, published: PublishedScore, samples: int) -> _PublishedTest
 # ---- several published scores
 
 NEEDED = ("temperature", "top_p", "max_tokens")
-"""Settings that every measurement has. If a source does not state such a setting, its value may be anything."""
+"""Settings that every measurement has. If a source does not report one of them, its value may be anything."""
 
 MAX_BLUNTNESS = 2.0
 """A published score may confirm a run only if its smallest detectable difference is at most this many times that of the
-sharpest score. Otherwise nearly every run would agree with a score from one sample of each question.
+sharpest score. Otherwise nearly every run would agree with a score based on one sample per question.
 """
 
 OWN, EQUAL, OTHER, APART = range(4)
-"""The kinds of published scores in the table at the top, in its order."""
+"""The kinds of published scores, in the order of the module's table."""
 
 VENDOR = "vendor"
-"""Name of the model's own authors among several sources."""
+"""Name used for the model's own authors in a list of sources."""
 
 MAX_SOURCES = 4
-"""Largest number of sources that stand beside one score in a cell; the tables of published scores hold them all."""
+"""Largest number of sources shown next to one score in a cell; the tables of published scores list them all."""
 
 
 class Reported(NamedTuple):
-    """One of several sources beside a run. name: its repository, or `VENDOR`."""
+    """One of several sources shown next to a run. name: its repository, or `VENDOR`."""
 
     name: str
     comparison: PublishedComparison
 
 
 class Standing(NamedTuple):
-    """The verdict on a run beside all published scores, and the scores that decided it, the nearest first."""
+    """The combined verdict of all published scores on a run, and the scores that decided it, nearest first."""
 
     verdict: PublishedVerdict
     by: Sequence[PublishedComparison]
@@ -372,13 +375,13 @@ class Standing(NamedTuple):
 def in_order(
     comparisons: Iterable[PublishedComparison], suite: str = "", samples: float | None = None
 ) -> list[PublishedComparison]:
-    """Sort the published scores of one model and benchmark by how comparable they are with the run, the nearest first.
+    """Sort the published scores of one model and benchmark by how comparable they are with the run, nearest first.
 
-    suite: address of the source of the run's suite; empty without a suite. samples: per question, in the run.
+    suite: address of the source of the run's suite; empty without a suite. samples: number per question in the run.
     """
 
     def key(comparison: PublishedComparison) -> tuple[int, bool, bool, bool, int]:
-        """The sort key: the kind, then the order within it that the last paragraph of the module states."""
+        """The sort key: the kind, then the order within it that the module docstring describes."""
         published = comparison.published
         stated = published.settings if published.stated else {}
         differences = len(comparison.differing) + sum(name not in stated for name in NEEDED)
@@ -406,7 +409,8 @@ def kind(comparison: PublishedComparison, suite: str = "") -> int:
 def nearest(comparisons: Sequence[PublishedComparison], metric: str, suite: str = "") -> PublishedComparison | None:
     """Return the nearest published score of this metric; None if none is published.
 
-    In a suite it is a score of the suite's own source, or one that states the run's settings. comparisons: `in_order`.
+    For a suite, the score must be from the suite's own source or have the run's settings. comparisons: sorted by
+    `in_order`.
     """
     of_metric = _of_one_run(comparisons, metric)
     if suite:
@@ -415,18 +419,18 @@ def nearest(comparisons: Sequence[PublishedComparison], metric: str, suite: str 
 
 
 def quotation(comparisons: Sequence[PublishedComparison], metric: str, suite: str) -> PublishedComparison | None:
-    """Return the score that the suite's source quotes beside its own; None if it quotes none.
+    """Return the score that the suite's source quotes next to its own; None if it quotes none.
 
-    comparisons: `in_order`. suite: address of the suite's source; empty without one.
+    comparisons: sorted by `in_order`. suite: address of the suite's source; empty without one.
     """
     of_metric = _of_one_run(comparisons, metric)
     return next((one for one in of_metric if one.published.quoted and one.published.source.url == suite), None)
 
 
 def mean_over(runs: Sequence[Sequence[PublishedComparison]], metric: str) -> PublishedComparison | None:
-    """Return the published score that is the mean over just these runs; None without one.
+    """Return the published score that is the mean over exactly these runs; None if there is none.
 
-    runs: the comparisons of each run, which has one value of each setting that the score averages over.
+    runs: the comparisons of each run. Each run has one value of every setting that the score averages over.
     """
     for entry in runs[0]:
         published = entry.published
@@ -441,11 +445,11 @@ def mean_over(runs: Sequence[Sequence[PublishedComparison]], metric: str) -> Pub
 
 
 def vendor(comparisons: Sequence[PublishedComparison], metric: str, suite: str) -> PublishedComparison | None:
-    """Return the score that the model's authors report; None if no source states one.
+    """Return the score that the model's authors report; None if there is none.
 
-    Who the authors are depends on the model: a project's table also holds what it measured of others' models. A suite
-    (such as LLMEval) often quotes the authors' score beside its own measurement. That quotation comes first, else a
-    publication of the authors. comparisons: sorted by `in_order`. metric: such as "pass@1". suite: address of
+    Who the authors are depends on the model: a project's table also contains its measurements of other authors' models.
+    A suite (such as LLMEval) often quotes the authors' score next to its own measurement. This quotation comes first,
+    then the authors' own publications. comparisons: sorted by `in_order`. metric: such as "pass@1". suite: address of
     the publication whose settings the run follows.
     """
     theirs = [entry for entry in comparisons if entry.published.metric == metric and entry.published.by == "authors"]
@@ -455,42 +459,43 @@ def vendor(comparisons: Sequence[PublishedComparison], metric: str, suite: str) 
 
 
 def reported_scores(comparisons: Sequence[PublishedComparison], metric: str, suite: str = "") -> list[Reported]:
-    """The sources that stand beside a run's score, each once, with its nearest number of this metric.
+    """The sources shown next to a run's score, each once, with its nearest score of this metric.
 
-    The nearest comes first, then the model's own authors, then the others in their order; `MAX_SOURCES` in all. A score
-    of another attention budget or prompt stands there only if nothing else is published. comparisons: `in_order`.
-    suite: address of the source of the suite that the run belongs to; empty for none.
+    The nearest source comes first, then the model's own authors, then the others in order, at most `MAX_SOURCES` in
+    all. A score for another attention budget or prompt is shown only if nothing else is published. comparisons: sorted
+    by `in_order`. suite: address of the source of the run's suite; empty without one.
     """
     of_metric = _of_one_run(comparisons, metric)
     fitting = [entry for entry in of_metric if kind(entry, suite) != APART] or of_metric[:1]
     own = vendor(comparisons, metric, suite)
     firsts: dict[str, PublishedComparison] = {}
     for entry in [*fitting[:1], *([own] if own is not None else []), *fitting]:
-        # A source's quotation of somebody else's number is left out, unless it is the authors' or the nearest.
+        # A quoted score is left out unless it is the authors' score or the nearest one.
         if entry is own or not entry.published.quoted or entry is fitting[0]:
             firsts.setdefault(VENDOR if entry is own else entry.published.source.repository, entry)
     return [Reported(name, entry) for name, entry in firsts.items()][:MAX_SOURCES]
 
 
 def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "") -> Standing:
-    """A run beside all published scores of its model and benchmark: compatible if it agrees with one that counts.
+    """The combined verdict on a run: compatible if it agrees with a published score that counts.
 
     Three rules choose the scores that count:
-    1. of the original scores that can be compared with the run, those without a named server, if any is; of these
-       those of the first kind that occurs, and of these those that state the run's settings, if any does; if there are
-       none, the verdict is "cannot say"; in a suite, a score of other settings than the run's counts only if the
-       suite's own source states it;
-    2. of these, those of pass@1, if there are any: the other metrics are made of the same samples, and pass@k hardly
-       tells two models apart where nearly every question is solved in k samples;
-    3. of these, the sharp ones (`MAX_BLUNTNESS`), if they agree with the run. A blunt score that disagrees counts, too.
+    1. of the original scores that can be compared with the run, those without a named server, if there are any; of
+       these, the scores of the first kind that occurs; and of these, the scores with the run's settings, if there are
+       any. If no score is left, the verdict is "cannot say". For a suite, a score with other settings than the run's
+       counts only if the suite's own source reports it;
+    2. of these, the pass@1 scores, if there are any: the other metrics use the same samples, and pass@k hardly
+       distinguishes two models when nearly every question is solved in k samples;
+    3. of these, the sharp scores (`MAX_BLUNTNESS`), if they agree with the run. A blunt score that disagrees counts,
+       too.
 
-    If the run agrees with none, it is "not compatible" only if it disagrees with a score whose settings are known:
-    stated, or those that the run's suite repeats (`OWN`). Otherwise the difference may come from the settings.
+    If the run agrees with no score, it is "not compatible" only if it disagrees with a score whose settings are known:
+    either reported, or reproduced by the run's suite (`OWN`). Otherwise the settings may explain the difference.
 
-    comparisons: `in_order`. suite: address of the source of the run's suite; empty without one.
+    comparisons: sorted by `in_order`. suite: address of the source of the run's suite; empty without one.
     """
     decided = [entry for entry in comparisons if entry.verdict != "cannot say" and not entry.published.quoted]
-    # To agree with another's broken server is no reason to trust this one.
+    # Agreement with a broken server of another party is no reason to trust this one.
     decided = [entry for entry in decided if not entry.published.server] or decided
     if suite:
         decided = [entry for entry in decided if kind(entry, suite) in (OWN, EQUAL)]
@@ -500,7 +505,7 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
     listed = [entry for entry in listed if entry.published.metric == "pass@1"] or listed
     if not listed:
         return Standing("cannot say", ())
-    # A score beside which no possible difference is found is the bluntest.
+    # A score with no detectable difference is the bluntest.
     smallest = [1.0 if entry.detectable is None else entry.detectable for entry in listed]
     sharp = [entry for entry, points in zip(listed, smallest, strict=True) if points <= MAX_BLUNTNESS * min(smallest)]
     if agreeing := [entry for entry in sharp if entry.verdict == "compatible"]:
@@ -511,12 +516,12 @@ def overall_verdict(comparisons: Sequence[PublishedComparison], suite: str = "")
 
 
 def _of_one_run(comparisons: Sequence[PublishedComparison], metric: str) -> list[PublishedComparison]:
-    """The scores of this metric that may stand beside a run: a mean over several settings is no run's."""
+    """The scores of this metric that can be compared with a single run; means over several settings are left out."""
     return [entry for entry in comparisons if entry.published.metric == metric and not entry.published.averaged]
 
 
 def _is_of(suite: str, published: PublishedScore) -> bool:
-    """Whether the source of the suite states this score itself. suite: its address; empty without one."""
+    """Whether the suite's source reports this score as its own. suite: its address; empty without one."""
     return published.source.url == suite and not published.quoted
 
 

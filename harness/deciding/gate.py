@@ -1,36 +1,37 @@
-"""Decides, while a run is sampled, whether its accuracy has fallen below a reference by a loss that matters.
+"""Decides, while a run is being sampled, whether its accuracy has fallen below a reference by a loss that matters.
 
-**Two tests at planned looks.** After each look the observed accuracy is tested against the reference r ("fail" if it is
-too low for a truth of r) and against r − loss ("pass" if it is too high for a truth of r − loss). Each look has nominal
-levels. Those of "fail" share false_alarm / number of critical benchmarks; those of "pass" spend, as t^0.6,
-the chance of missing the loss (`looks.boundaries`). The time t of a look is its information, the variance of the
-last look over its own: what all looks of a run share (the reference's error, the run's own deviation) makes early looks
-know much of what the last one will. Three quarters of the false alarms are spent as sound runs end, since most are
-decided early; the rest is the last look's (`looks.EARLY`).
+**Two tests at planned looks.** At each look, the observed accuracy is tested against the reference r ("fail" if it is
+too low for a true accuracy of r) and against r − loss ("pass" if it is too high for a true accuracy of r − loss). Each
+look has nominal levels. The "fail" levels share false_alarm / number of critical benchmarks; the "pass" levels spend
+the chance of missing the loss as t^0.6 (`looks.boundaries`). The time t of a look is its information: the variance of
+the last look divided by its own. The errors that all looks of a run share (the reference's error, the run's own
+deviation) mean that early looks already have much of the last look's information. Three quarters of the false alarms
+are spent as healthy runs end, since most are decided early; the last look gets the rest (`looks.EARLY`).
 
-**The error of one look**, if the truth is h: V = f h(1−h) (1/N + 1/M) + b² m. f is the share of a coin's variance that
-is left when the question is given (the same questions are asked again), N the samples, M those of the reference, b the
-deviation of runs beyond sampling, m how often it enters: 1 for this run (1/R for R runs), 1 for a reference that is a
-run. It does not shrink with samples. A look's level is that of the signed root of the deviance of h(1−h)/V coin tosses,
-or the normal one if that is larger: few wrong samples have a long tail (Brown, Cai and DasGupta 2001, Statistical
-Science 16:101).
+**The error of one look**, if the true accuracy is h: V = f h(1−h) (1/N + 1/M) + b² m. f is the fraction of a coin's
+variance that remains for a given question (the same questions are asked again), N the number of samples, M the number
+of the reference's samples, b the deviation of runs beyond sampling, and m how often b enters: 1 for this run (1/R for R
+runs), plus 1 for a reference that is itself a run. More samples do not reduce b. A look's level is computed from the
+signed root of the deviance of h(1−h)/V coin tosses, or from the normal distribution if that level is larger: a small
+number of wrong samples has a long tail (Brown, Cai and DasGupta 2001, Statistical Science 16:101).
 
-**An unlucky reference** errs by the same amount every night. So the level of "fail" is also at least half of its mean
-over the tenth of references that err most, at the estimate of b: these alarm at most twice as often as is allowed.
+**An unlucky reference** is off by the same amount every night. So the "fail" level is also at least half of its mean
+over the tenth of references with the largest error, at the estimate of b: these references raise at most twice the
+allowed false alarms.
 
-**Deviation of runs.** `nights` learns it. A level of a test is its mean over what is possible for it.
+**Deviation of runs.** `nights` estimates it. The level of a test is its mean over the possible deviations.
 
-**Futility.** A look that leaves a benchmark open also asks whether the rest could decide. Samples that
-would only copy those that are there make a look the last one: it has that one's levels.
+**Futility.** A look that leaves a benchmark open also checks whether the remaining samples could decide it. If further
+samples would only be copies of existing ones, the look becomes the last one and uses the last look's levels.
 
-**f** comes from the samples themselves where questions have two or more. In the first round it comes from the baseline,
-raised by a tenth, and is not below the distance of the samples from the baseline's rates.
+**f** is estimated from the run's samples if questions have at least two. In the first round it is the baseline's f
+raised by a tenth, or the value implied by the distance of the samples from the baseline's rates if that is larger.
 
-**A part of the first round.** A large set is also looked at after 1/8, 1/4, 1/2 of its questions, drawn at random and
-held against the same questions of a baseline, or against the floor. One sample of each of n random questions errs by at
-most h(1−h)/n, which is V with f = 1: so such a look at a floor needs no other test.
+**A part of the first round.** A large benchmark also has looks after 1/8, 1/4, 1/2 of its questions, drawn at random
+and compared with the same questions of a baseline, or with the floor. One sample of each of n random questions has a
+variance of at most h(1−h)/n, which is V with f = 1, so such a look against a floor needs no other test.
 
-No I/O, no clock. `make simulate WHAT=nights` checks the promise.
+No I/O, no clock. `make simulate WHAT=nights` checks the promised error rates.
 """
 
 from __future__ import annotations
@@ -48,42 +49,44 @@ from harness.deciding.nights import Deviations, upper_tail
 from harness.scoring.stats import Array, effective_samples, sampling_variance_of_mean
 
 SHARE_MARGIN = 1.1
-"""Factor by which the share f of a baseline is raised before it stands for that of a candidate."""
+"""Factor by which a baseline's share f is raised before it is used for a candidate."""
 
 SHARE_TOSSES = 8.0
-"""Coin tosses that are mixed into the share f, so that a few samples which agree do not claim an error near 0."""
+"""Coin tosses mixed into the share f, so that a few samples that happen to agree do not imply an error near 0."""
 
 MIN_PART = 100
-"""Fewest questions of a look at a part of the first round."""
+"""Minimum number of questions of a look at a part of the first round."""
 
 MISSED_AT_LOOKS = 0.8
-"""Part of the chance of missing the loss that a false "pass" may use; the rest is for "undecided"."""
+"""Fraction of the chance of missing the loss that a false "pass" may use; the rest is for "undecided"."""
 
 SPENDING = 0.6
-"""The looks up to the fraction t of all information share t to this power of the chance of missing the loss."""
+"""The looks up to a fraction t of all information spend t to this power of the chance of missing the loss."""
 
 USUAL_SHARE = 0.8
-"""Share of a coin's variance that is left when the question is given, where no baseline says it: the largest usual."""
+"""Share f of a coin's variance that remains for a given question, if there is no baseline: the largest usual value."""
 
 FEWEST_NIGHTS, TOLERATED, UNLUCKY_ERRORS = 3, 0.25, 1.64
-"""Former nights that correct a reference: how many it takes, by what part of the loss an accepted model may differ from
-it (standard deviation), and by how many errors of the reference they move it at most.
+"""Correction of a reference by earlier nights: how many nights are needed, by what fraction of the loss an accepted
+model may differ from the reference (standard deviation), and the largest shift, in standard errors of the reference.
 """
 
 FUTILE_ERRORS = 1.6
-"""By how many standard errors the samples to come may differ from those that are there, before sampling is futile."""
+"""By how many standard errors future samples are assumed to differ at most from the existing ones; if even these could
+not decide, more sampling is futile.
+"""
 
 _UNLUCKY, _UNLUCKY_WEIGHTS = np.array([1.3487, 1.6449, 2.2803]), np.array([5, 8, 5]) / 18
-"""Normal quantiles of 91.1, 95 and 98.9%, and weights, whose mean is that of the tenth of references that err most
-(Gauss and Legendre).
+"""Normal quantiles of 91.1, 95 and 98.9% with weights, to average over the tenth of references with the largest error
+(Gauss–Legendre quadrature).
 """
 
 
 class Reference(NamedTuple):
-    """What a benchmark is held against. value: a fraction. samples: counted for it, of all questions; infinite for a
-    stated limit. variance: what it errs by beyond sampling, such as rounding. runs: how often the deviation of runs
-    enters it, 0 or 1. correct, counts: (…, Q), right samples and samples of each question of a baseline. Of several
-    gates at once, arrays with the gates first.
+    """What a benchmark is compared with. value: a fraction. samples: effective number for all questions; infinite for a
+    specified limit. variance: variance beyond sampling, such as from rounding. runs: how often the deviation of runs
+    enters it, 0 or 1. correct, counts: (…, Q), right samples and all samples of each question of a baseline. For
+    several gates at once, arrays with the gates first.
     """
 
     value: Any
@@ -94,7 +97,7 @@ class Reference(NamedTuple):
     counts: Array | None = None
 
     def part(self, n: int) -> Reference:
-        """The first `n` questions of a baseline; a floor is one of any part."""
+        """The first `n` questions of a baseline; a floor applies to any part."""
         if self.correct is None or self.counts is None:
             return self
         correct, counts = self.correct[..., :n], self.counts[..., :n]
@@ -102,14 +105,14 @@ class Reference(NamedTuple):
         return self._replace(value=value, samples=samples, correct=correct, counts=counts)
 
     def error(self, share: Any, sd: Any) -> Any:
-        """The variance of its error. share: f. sd: deviation of runs."""
+        """The variance of the reference's error. share: f. sd: deviation of runs."""
         return share * self.value * (1 - self.value) / self.samples + self.variance + sd**2 * self.runs
 
 
 def corrected(reference: Reference, share: Any, loss: float, deviations: Deviations) -> Reference:
-    """The reference with what former nights say of it: their accepted level, within what the reference may err by.
+    """The reference corrected by earlier nights: moved toward their accepted level, within its own error.
 
-    share: f. That level may itself be worse or better than the reference by a part of the loss (`TOLERATED`).
+    share: f. The accepted level may itself differ from the reference by a fraction of the loss (`TOLERATED`).
     """
     error = reference.error(share, deviations.sd)
     knows = (np.asarray(deviations.known) >= FEWEST_NIGHTS) & (error > 0)
@@ -127,8 +130,8 @@ def corrected(reference: Reference, share: Any, loss: float, deviations: Deviati
 
 
 class Rules(NamedTuple):
-    """The planned looks of one benchmark, in rounds, and the nominal level of both tests at each; of several gates at
-    once, arrays with the gates last.
+    """The planned looks of one benchmark, in rounds, and the nominal levels of both tests at each look. For several
+    gates at once, arrays with the gates last.
     """
 
     looks: tuple[float, ...]
@@ -137,14 +140,16 @@ class Rules(NamedTuple):
 
 
 def planned(n_questions: int, most: int) -> tuple[float, ...]:
-    """The looks of a benchmark, in rounds: parts of the first round if it is large, then whole rounds up to `most`."""
+    """The looks of a benchmark, in rounds: parts of the first round if the benchmark is large, then whole rounds up to
+    `most`.
+    """
     n_parts = int(math.log2(max(1, n_questions / MIN_PART))) if most <= MAX_LOOKS else 0
     return (*(0.5**k for k in range(n_parts, 0, -1)), *planned_looks(1, most))
 
 
 @lru_cache(maxsize=1024)
 def rules(looks: tuple[float, ...], error: Planned, false_alarm: float, missed: float) -> Rules:
-    """The levels of these looks. false_alarm, missed: the chances that all looks share."""
+    """The levels of these looks. false_alarm, missed: the total chances, shared by all looks."""
     variances = [error.common + 1 / (look if look >= 1 else error.part * look) for look in looks]
     times = tuple(variances[-1] / each for each in variances)
     ends = boundaries(times, false_alarm, MISSED_AT_LOOKS * missed, SPENDING, error.drift)
@@ -153,9 +158,10 @@ def rules(looks: tuple[float, ...], error: Planned, false_alarm: float, missed: 
 
 
 class Planned(NamedTuple):
-    """What the levels depend on. common: the variance that more samples leave, as a multiple of one round's. drift: the
-    loss in errors of the last look. part: the share of the variance of a part of the questions that the same samples of
-    all questions have. Common and drift are in steps of √2: each night would integrate anew.
+    """What the levels depend on. common: the variance that more samples do not reduce, as a multiple of one round's
+    variance. drift: the loss in standard errors of the last look. part: the variance of as many samples spread over all
+    questions, as a fraction of the variance of a part of the questions. Common and drift are rounded to steps of √2, or
+    each night would need a new integration.
     """
 
     common: Any
@@ -164,7 +170,7 @@ class Planned(NamedTuple):
 
     @classmethod
     def of(cls, n_questions: int, most: int, reference: Reference, loss: float, sd: Any, runs: float = 1.0) -> Planned:
-        """reference: of all questions, as `corrected`. sd: of runs. runs: as in `level`."""
+        """reference: for all questions, as `corrected` returns it. sd: deviation of runs. runs: as in `level`."""
         share = share_planned(reference)
         single = share * reference.value * (1 - reference.value) / n_questions + 1e-9
         common = np.asarray((reference.error(share, sd) + sd**2 / runs) / single)
@@ -174,27 +180,28 @@ class Planned(NamedTuple):
 
 
 def share_planned(reference: Reference) -> Any:
-    """The share f before any sample: the baseline's, or the largest usual."""
+    """The share f before any sample: the baseline's, or the largest usual value."""
     if reference.correct is None or reference.counts is None:
         return USUAL_SHARE
     return np.minimum(USUAL_SHARE, share_left(reference.correct, reference.counts))
 
 
 def share_left(correct: Array, counts: Array) -> Array:
-    """The share f of a coin's variance that is left when the question is given; 1 for one sample of each question.
+    """The share f of a coin's variance that remains for a given question; 1 for one sample of each question.
 
-    correct, counts: (…, Q), right samples and samples of each question.
+    correct, counts: (…, Q), right samples and all samples of each question.
     """
     total, mean = counts.sum(axis=-1), correct.sum(axis=-1) / counts.sum(axis=-1)
     variance = sampling_variance_of_mean(correct, counts)
     tosses = total * mean * (1 - mean)
     observed = np.where(np.isnan(variance), tosses, total * total * variance)
-    # `SHARE_TOSSES` in both sums draw the share towards 1, that of a coin: the fewer the samples, the more.
+    # `SHARE_TOSSES` in both sums pull the share toward 1, a coin's share: the fewer the samples, the stronger.
     return np.asarray(np.minimum(1.0, (observed + SHARE_TOSSES) / (tosses + SHARE_TOSSES)))
 
 
 def share_of(correct: Array, counts: Array, reference: Reference) -> Array:
-    """The share f of a candidate: by its own samples; in the first round by those of the baseline, if it is one.
+    """The share f of a candidate: from its own samples, or in the first round from those of the baseline, if there is
+    one.
 
     correct, counts: as in `share_left`.
     """
@@ -220,15 +227,16 @@ def level(
     *,
     below: bool,
 ) -> Array:
-    """The chance of an accuracy at least as low as this (below; else: as high), if the true one is `truth`.
+    """The chance of an accuracy at least as low as this (if `below`; otherwise at least as high), if the true one is
+    `truth`.
 
-    total: samples. share: `share_of`. runs: runs of this state that the samples are from.
+    total: number of samples. share: `share_of`. runs: number of runs that the samples are from.
     """
-    # A reference of few samples is no certainty, nor is a truth of 0 or 1.
+    # A reference with few samples does not justify a certain accuracy of 0 or 1.
     truth = np.clip(truth, 0.5 / (reference.samples + 1) + 1e-6, 1 - 0.5 / (reference.samples + 1) - 1e-6)
-    # The sign of a difference that speaks against `truth` is +1 from here on.
+    # From here on, a positive difference is evidence against `truth`.
     sign = 1 if below else -1
-    # An accuracy stands for half a sample around it.
+    # Continuity correction by half a sample.
     seen = np.clip(accuracy + sign * 0.5 / np.asarray(total), 1e-9, 1 - 1e-9)
     coin = np.asarray(truth * (1 - truth))
     own_sampling = np.asarray(share * coin / np.asarray(total))
@@ -242,7 +250,7 @@ def level(
     chance = np.asarray((upper_tail(gap / np.sqrt(variance)) * deviations.weights).sum(axis=-1))
     if not below:
         return chance
-    # Behind a reference that is too high lies a lower truth, of which samples err by another amount.
+    # If the reference is too high, the true accuracy is lower, where the sampling variance differs.
     error = np.sqrt(its_sampling + deviations.sd**2 * reference.runs)[..., None] * _UNLUCKY
     lower = np.clip(np.asarray(truth)[..., None] - error, 1e-6, 1.0)
     own = (own_sampling + deviations.sd**2 / runs)[..., None] * np.maximum(1.0, lower * (1 - lower) / coin[..., None])
@@ -251,8 +259,8 @@ def level(
 
 
 class LookVerdict(NamedTuple):
-    """What a look says. turns: undecided answers could turn it. closed: it is open, and further samples would hardly
-    decide. number: of the look whose levels it has.
+    """The verdict of a look. turns: undecided answers could change it. closed: it is open, but further samples are
+    unlikely to decide it. number: the look whose levels were used.
     """
 
     failed: NDArray[np.bool_]
@@ -263,8 +271,8 @@ class LookVerdict(NamedTuple):
 
 
 class LookTests(NamedTuple):
-    """The two tests of a benchmark's looks. best, least: the reference if its undecided answers are right, and if they
-    are wrong. share: f. runs: as in `level`.
+    """The two tests of a benchmark's looks. best, least: the reference if its undecided answers are right, or wrong.
+    share: f. runs: as in `level`.
     """
 
     plan: Rules
@@ -276,7 +284,7 @@ class LookTests(NamedTuple):
     runs: float = 1.0
 
     def say(self, seen: tuple[Any, Any], total: Any, number: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Whether look `number` fails with the second of two accuracies, and whether it passes with the first."""
+        """Whether look `number` fails at the second (higher) accuracy, and whether it passes at the first (lower)."""
         common, (low, high) = (total, np.asarray(self.share)), map(np.asarray, seen)
         known = self.deviations, self.runs
         fails = level(high, self.least.value, *common, self.least, *known, below=True) <= self.plan.fail[number]
@@ -284,7 +292,9 @@ class LookTests(NamedTuple):
         return np.asarray(fails), np.asarray(~fails & (lost <= self.plan.passes[number]))
 
     def limits(self, total: float, number: int) -> tuple[float, float]:
-        """The accuracies up to which a look fails, and from which on it passes, within 10 points of half the loss."""
+        """The highest accuracy at which a look fails and the lowest at which it passes, searched within 10 points of
+        the reference minus half the loss.
+        """
         ends = []
         for test, held in enumerate((self.least, self.best)):
             low, high = (float(np.clip(held.value - self.loss / 2 + way, 0, 1)) for way in (-0.1, 0.1))
@@ -296,12 +306,12 @@ class LookTests(NamedTuple):
         return ends[0], ends[1]
 
     def judge(self, right: Array, undecided: Array, counts: Array, most: Array | float, number: int) -> LookVerdict:
-        """The verdict of look `number`. right, undecided, counts: (…, Q), of independent samples. most: their number
-        after all rounds.
+        """The verdict of look `number`. right, undecided, counts: (…, Q), independent samples. most: their number after
+        all rounds.
         """
         total, last = effective_samples(counts), len(self.plan.looks) - 1
         low, high = ((each / counts).mean(axis=-1) for each in (right, right + undecided))
-        # Where all further samples are copies, this look is the last.
+        # If all further samples are copies, this look is the last.
         is_last = self.plan.looks[number] > 1 and bool(np.all(most < 1.01 * total))
         number = last if is_last else number
         failed, passed = self.say((low, high), total, number)
@@ -311,7 +321,7 @@ class LookTests(NamedTuple):
             turned = self._replace(best=self.least, least=self.best).say((high, low), total, number)
         closed = is_open & (self.plan.looks[number] >= 1)
         if not is_last and closed.any():
-            # Hardly any samples to come differ by more from those that are there.
+            # Future samples are very unlikely to differ more than this from the existing ones.
             more = FUTILE_ERRORS * np.sqrt(self.share * low * (1 - low) * np.maximum(0.0, 1 / total - 1 / most))
             ends = self.say((np.minimum(low + more, 1.0), np.maximum(high - more, 0.0)), most, last)
             closed = closed & ~(ends[0] | ends[1])

@@ -1,8 +1,8 @@
-"""Planned looks of a race and of a gate: after which rounds, and with which levels.
+"""Planned looks of a race or a gate: after which rounds they happen, and at which levels they test.
 
-The statistic at the looks is a Brownian motion at times, the information of each look (Lan and DeMets 1983, Biometrika
-70:659). Two hypotheses share the path: one without drift, which ends below, and one with a drift downwards, which ends
-above; in a race both have none. No I/O.
+The test statistic is a Brownian motion whose time at each look is the look's information (Lan and DeMets 1983,
+Biometrika 70:659). Two hypotheses are tested on the same path: one without drift, rejected below, and one with a
+downward drift, rejected above. In a race, neither has a drift. No I/O.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ import numpy as np
 from harness.scoring.stats import Array
 
 MAX_LOOKS = 64
-"""Largest number of planned looks; more would hardly decide earlier."""
+"""Largest number of planned looks; more looks would hardly decide earlier."""
 
 EARLY = 0.75
-"""The part of the false alarms that looks before the last share. All of them would leave the last look, where most
-losses near the wanted power are found, without any.
+"""The fraction of the false alarms that the looks before the last share. A fraction of 1 would leave none for the last
+look, which finds most of the losses near the required power.
 """
 
 REACH, WIDTH = 14.0, 0.004
-"""How far the paths are followed, and in which steps."""
+"""Range and step of the grid on which the paths are integrated."""
 
 
 def planned_looks(step: int, most: int) -> tuple[int, ...]:
-    """The rounds after which a run of at most `most` rounds is tested; the last is `most`.
+    """The rounds after which a run of at most `most` rounds is tested; the last one is `most`.
 
-    It is tested every `step` rounds, or every multiple of `step` that keeps the tests to `MAX_LOOKS`.
+    The run is tested every `step` rounds, or at a multiple of `step` if there would be more than `MAX_LOOKS` tests.
     """
     stride = step * math.ceil(most / step / MAX_LOOKS)
     return (*range(stride, most, stride), most)
 
 
 class Boundaries(NamedTuple):
-    """For each look the number of standard errors beyond which a hypothesis is rejected: below, of the one without
-    drift; above, of the other.
+    """For each look, the number of standard errors beyond which a hypothesis is rejected: below, the one without drift;
+    above, the one with drift.
     """
 
     below: tuple[float, ...]
@@ -50,22 +50,22 @@ class Boundaries(NamedTuple):
 def boundaries(
     times: tuple[float, ...], below: float, above: float, power: float = 2.0, drift: float = 0.0
 ) -> Boundaries:
-    """The boundaries of a run that stops at either.
+    """The boundaries of a run that stops at either boundary.
 
-    times: the information of each look, rising; the last may be of any size. below, above: the chances of a false
-    rejection that all looks share. A fraction t of the information spends t^power of `above` (Kim and DeMets 1987,
-    Biometrika 74:149), and as much of `below`, or, with a drift, `EARLY` times the share of runs that have ended.
-    drift: downwards, in standard errors of the last look. The density of the paths that no earlier look ended is
-    integrated numerically (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235).
+    times: the information of each look, increasing, on any scale. below, above: the total chances of a false rejection,
+    shared by all looks. A fraction t of the information spends t^power of `above` (Kim and DeMets 1987, Biometrika
+    74:149) and as much of `below`; with a drift, `below` instead spends `EARLY` times the fraction of runs that have
+    ended. drift: downward, in standard errors of the last look. The density of the paths that have not ended at an
+    earlier look is integrated numerically (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132:235).
     """
     x = np.arange(-REACH, REACH + WIDTH / 2, WIDTH)
     lags, size = WIDTH * np.arange(1 - len(x), len(x)), 21600
-    alive = np.zeros((2, len(x)))  # of either hypothesis
+    alive = np.zeros((2, len(x)))  # under each hypothesis
     alive[:, len(x) // 2] = 1 / WIDTH  # All paths begin at 0.
     found: list[tuple[float, float]] = []
     spent, before, ended = [0.0, 0.0], 0.0, 0.0
     for look in times:
-        # The density of the paths at this look: since the last look each moved by a normal step.
+        # The density of the paths at this look: each has moved by a normal step since the last look.
         time = look / times[-1]
         steps = np.exp(-((lags + np.array([[0.0], [drift]]) * (time - before)) ** 2) / (2 * (time - before)))
         moved = np.fft.irfft(np.fft.rfft(alive, size) * np.fft.rfft(steps, size), size)[:, len(x) - 1 : 2 * len(x) - 1]
@@ -77,7 +77,7 @@ def boundaries(
             ended += float(alive[0][x > high].sum()) * WIDTH
         part = below * (1.0 if look == times[-1] else EARLY * ended if drift else time**power)
         low = _end(alive[0], part - spent[0], x)
-        # What is nearer to the hypothesis does not reject it, unless a single test would.
+        # A result closer to this hypothesis than to the other does not reject it, unless a single test would.
         low = min(low, max(-drift * time / 2, -NormalDist().inv_cdf(1 - below) * root if drift else 0.0))
         spent, before = [part, share], time
         found.append((-low / root, (high + drift * time) / root))
@@ -86,7 +86,7 @@ def boundaries(
 
 
 def _end(density: Array, share: float, x: Array) -> float:
-    """The end below which this share of the density lies, interpolated between grid points."""
+    """The point below which this share of the density lies, interpolated between grid points."""
     outside = np.cumsum(density) * WIDTH
     i = int(np.searchsorted(outside, share))
     if i == len(x):

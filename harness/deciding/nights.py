@@ -1,17 +1,17 @@
-"""What a gate believes of its former nights: states with levels, and by how much runs differ within a state.
+"""What a gate infers from its earlier nights: states with levels, and how much runs differ within a state.
 
-A night is the level of its state, a run's own deviation, and the error of its samples. The level moves by change
-points.
-**The accepted state** is what a night is held against. A night that failed is not in it; a night that stands out from
-it, or is like one that failed, hardly is. Such nights form **another state**, with its own level, until a night lies
-at the accepted level again. So a reference never follows a fall, found or not, and neither a fall nor its end counts as
-deviation. Only a state above the accepted one that lasts `LASTING` nights without a failure replaces it.
+The result of a night is the sum of the level of its state, the run's own deviation, and its sampling error. The level
+changes at change points. Each night is compared with **the accepted state**. A night that failed is not part of this
+state; a night that stands out from it, or resembles one that failed, is unlikely to be. Such nights form **another
+state**, with its own level, until a night is at the accepted level again. So a reference never follows a drop, detected
+or not, and neither a drop nor its end counts as deviation. The accepted state is replaced only by a higher state that
+lasts `LASTING` nights without a failure.
 
-For each deviation on a grid, and for a normal and a heavy-tailed law of it, both levels are filtered (Kalman 1960, J.
-Basic Eng. 82:35) with the chance of either state (Harrison and Stevens 1976, J. R. Stat. Soc. B 38:205). The heavy tail
-is Student's with 3 degrees of freedom, as a mixture of normal laws. A deviation that is stated has a prior: its
-logarithm is like Student's about it. A deviation that is not has the prior under which the chance of a further night is
-Student's t. No I/O, no clock.
+For each deviation on a grid, and for a normal and a heavy-tailed distribution of it, both levels are filtered (Kalman
+1960, J. Basic Eng. 82:35) with the probability of each state (Harrison and Stevens 1976, J. R. Stat. Soc. B 38:205).
+The heavy-tailed one is Student's t with 3 degrees of freedom, as a mixture of normal distributions. If a deviation is
+specified, the prior of its logarithm is a Student's t distribution around that value. Otherwise the prior is the one
+for which a further night has a Student's t distribution. No I/O, no clock.
 """
 
 from __future__ import annotations
@@ -27,40 +27,43 @@ from numpy.typing import NDArray
 from harness.scoring.stats import Array
 
 STATED_FACTOR = math.log(1.4)
-"""A stated deviation is right within a factor of 1.4 in two of three gates: deviation of its logarithm."""
+"""Scale of the prior of a specified deviation's logarithm: it is right within a factor of 1.4 in two of three gates."""
 
 STATED_FREEDOM = 3.0
-"""Degrees of freedom of the logarithm's distribution, Student's: few policies are wrong by much, but some are."""
+"""Degrees of freedom of this prior, a Student's t distribution: few policies are wrong by much, but some are."""
 
 BELIEVED = 0.975
-"""Share of what is possible for a stated deviation that a decision allows for; the rest would let nothing be seen."""
+"""Fraction of the distribution of a specified deviation that a decision allows for; the rest would hide every drop."""
 
 CHANGES, RETURNS = 0.03, 0.2
-"""Chance that a night begins another state, and that a night after it is in the accepted one again."""
+"""Chance that a night starts another state, and that a later night returns to the accepted state."""
 
 OPEN, OPEN_NIGHTS = 0.03, 5
-"""Chance that a night in the accepted state is left open, until nights show that more are; so many count against it."""
+"""Initial chance that a night in the accepted state is left open, and the number of nights that this initial chance
+counts for.
+"""
 
 LASTING = 5
-"""Nights without a failure after which a better state is the accepted one."""
+"""Nights without a failure after which a better state becomes the accepted state."""
 
 DRIFT = 0.002
-"""By how much the accuracy of an unchanged state may move from night to night, standard deviation."""
+"""Standard deviation of the change in an unchanged state's accuracy from one night to the next."""
 
 _SDS = np.geomspace(0.0002, 0.5, 24)
-"""Deviations of runs over which a chance is averaged: fractions, or of logarithms."""
+"""Deviations of runs over which a chance is averaged, for accuracies (fractions) or logarithms."""
 
 _SCALES = np.array([[1.0, 1.0, 1.0, 1.0], [0.8265, 3.3912, 14.240, 88.071]])
 _SHARES = np.array([[1.0, 0.0, 0.0, 0.0], [0.6420, 0.2997, 0.0524, 0.0059]])
-"""Variances, and their shares, of the normal and of the heavy-tailed law (to 3% of Student's tail up to 12)."""
+"""Variances and their shares for the normal and the heavy-tailed distribution (within 3% of Student's tail up to 12).
+"""
 
 
 class Deviations(NamedTuple):
     """The deviation of runs beyond sampling: possible variances, with weights that sum to 1.
 
-    known: former nights that taught it. sd: the estimate. odd: whether each former night lies outside the accepted
-    state. level: of the accepted state, NaN without any; doubts: its variance with each of `variances`. Of several
-    histories at once, arrays with the histories first.
+    known: number of earlier nights behind the estimate. sd: the estimate. odd: whether each earlier night is outside
+    the accepted state. level: level of the accepted state, NaN if there is none. doubts: variance of this level for
+    each of `variances`. For several histories at once, arrays with the histories first.
     """
 
     variances: Array
@@ -73,8 +76,8 @@ class Deviations(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What is known before any night. stated: a stated deviation. heavy: the chance of the heavy-tailed law. drift: of
-    the level from night to night. span: over which another state may lie.
+    """What is known before any night. stated: a specified deviation. heavy: the chance of the heavy-tailed
+    distribution. drift: of the level from night to night. span: range of possible levels of another state.
     """
 
     stated: float | None = None
@@ -84,9 +87,9 @@ class Prior(NamedTuple):
 
 
 class States:
-    """The filter: for each deviation and law, (…, K, L), levels of the accepted [0] and of the other state [1].
+    """The filter: for each deviation and distribution, (…, K, L), levels of the accepted [0] and the other state [1].
 
-    shape: of the histories that are filtered at once; () for one.
+    shape: shape of the histories that are filtered at once; () for one history.
     """
 
     def __init__(self, prior: Prior, shape: tuple[int, ...] = ()) -> None:
@@ -95,7 +98,7 @@ class States:
         shape = (*shape, len(_SDS), n_laws)
         self.log_weight = np.log([1 - prior.heavy, prior.heavy][:n_laws]) + np.zeros(shape)
         if prior.stated is not None:
-            scales = max(prior.stated, 0.0005) / np.sqrt([1.0, 3.0][:n_laws])  # of either law with this deviation
+            scales = max(prior.stated, 0.0005) / np.sqrt([1.0, 3.0][:n_laws])  # of each distribution for this deviation
             apart = np.log(_SDS[:, None] / scales) / STATED_FACTOR
             self.log_weight = self.log_weight - (STATED_FREEDOM + 1) / 2 * np.log1p(apart**2 / STATED_FREEDOM)
         self.level, self.doubt = np.zeros((2, *shape)), np.ones((2, *shape))
@@ -105,7 +108,7 @@ class States:
         self.odd = tuple[NDArray[np.bool_], ...]()
 
     def take(self, value: Array | float, variance: Array | float, accepted: Array | float) -> None:
-        """One more night of each history; arguments as in `learned_deviation`."""
+        """Add one night to each history; arguments as in `learned_deviation`."""
         value, variance, accepted = (np.asarray(each)[..., None, None] for each in (value, variance, accepted))
         is_open = np.isnan(accepted)
         accepted = np.where(is_open, np.maximum(OPEN, self.opened / (self.taken + OPEN_NIGHTS)), accepted)
@@ -118,7 +121,8 @@ class States:
         gain = (laws * self.doubt[..., None] / total).sum(axis=-1) / density
         doubt = (laws * self.doubt[..., None] * own / total).sum(axis=-1) / density
         # The chances that the night is in the accepted state, in the other one, and in a new one.
-        # After a failure the way back is no surprise: it would otherwise speak for a deviation that hides the failure.
+        # After a failure, a return is no surprise; otherwise it would be evidence for a deviation that hides the
+        # failure.
         returns, remains = np.where(self.failed, 1.0, RETURNS), np.where(self.failed, 1.0, 1 - RETURNS)
         back = (1 - self.outside) * (1 - CHANGES) + self.outside * returns
         begins = ~self.begun & (accepted > 0)
@@ -130,7 +134,7 @@ class States:
         chance = inside + again + new
         self.log_weight = self.log_weight + np.log(chance)
         self.outside = (again + new) / chance
-        # In the other state the level that it had counts again, or the night is all that is known of it.
+        # The other state keeps its level, or, if it is new, this night is all that is known about it.
         again, new = again / chance, new / chance
         gains = np.stack([gain[0] * (1 - self.outside), gain[1] * again + new])
         doubts = [self.outside * self.doubt[0] + (1 - self.outside) * doubt[0]]
@@ -144,7 +148,7 @@ class States:
         self.odd = (*self.odd, (self.weights() * outside).sum(axis=(-2, -1)) > 1 / 2)
 
     def weights(self) -> Array:
-        """The chance of each deviation and law."""
+        """The chance of each deviation and distribution."""
         weights = np.exp(self.log_weight - self.log_weight.max(axis=(-2, -1), keepdims=True))
         return np.asarray(weights / weights.sum(axis=(-2, -1), keepdims=True))
 
@@ -169,7 +173,7 @@ class States:
         )
 
 
-@lru_cache(maxsize=1024)  # each look of a gate asks again, and each night begins with the former ones
+@lru_cache(maxsize=1024)  # each look of a gate needs it again, and each night extends the earlier ones
 def _filtered(nights: tuple[tuple[float, float, float], ...], prior: Prior) -> States:
     """The filter after these nights."""
     before = max(0, len(nights) - 1) // 16 * 16
@@ -182,11 +186,11 @@ def _filtered(nights: tuple[tuple[float, float, float], ...], prior: Prior) -> S
 def learned_deviation(
     values: tuple[float, ...], sampling: tuple[float, ...], prior: Prior, accepted: tuple[float, ...] = ()
 ) -> Deviations:
-    """Return what the former nights show.
+    """Return what the earlier nights show.
 
-    values: of each night in order, accuracies or logarithms of figures, better where they are higher. sampling: the
-    variance of each one's sampling error. accepted: of each night, 1 if it passed, 0 if it failed, NaN if it was left
-    open; () for 1 each.
+    values: accuracies, or logarithms of metrics, of the nights in order; higher is better. sampling: the variance of
+    each value's sampling error. accepted: for each night, 1 if it passed, 0 if it failed, NaN if it was left open; ()
+    if all passed.
     """
     nights = zip(values, sampling, accepted or (1.0,) * len(values), strict=True)
     learned = _filtered(tuple(nights), prior).learned()
@@ -199,17 +203,17 @@ _LOG_TAIL = np.array([math.log(math.erfc(z / math.sqrt(2)) / 2) for z in _Z.toli
 
 
 def upper_tail(z: Array) -> Array:
-    """Chance that a standard normal value exceeds z, to 3e-6 of it; that of 9 beyond."""
+    """The chance that a standard normal value exceeds z, to a relative precision of 3e-6; constant beyond 9."""
     return np.asarray(np.exp(np.interp(z, _Z, _LOG_TAIL)))
 
 
 def chance_beyond(weights: Array, variances: Array, value: Array | float) -> Array:
-    """The chance that a value of these laws about 0 exceeds this one. weights, variances: (…, laws)."""
+    """The chance that a draw from these normal distributions around 0 exceeds `value`. weights, variances: (…, N)."""
     return np.asarray((upper_tail(np.asarray(value)[..., None] / np.sqrt(variances)) * weights).sum(axis=-1))
 
 
 def reach(weights: Array, variances: Array, chance: float) -> float:
-    """What a value of these laws about 0 exceeds with this chance, of at most 1/2."""
+    """The value that these normal distributions around 0 exceed with probability `chance`, at most 1/2."""
     low, high = 0.0, 20 * float(np.sqrt(variances.max()))
     while high - low > 1e-4 * high:
         middle = (low + high) / 2

@@ -1,6 +1,6 @@
-"""Scores that papers, repositories and other tools report, with their source.
+"""Scores reported by papers, repositories and other tools, with their sources.
 
-`results/published/` holds the shipped scores, one YAML file a source. Enter by `load_published` and `matching`.
+`results/published/` contains the shipped scores, one YAML file per source. Start with `load_published` and `matching`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from harness.core.validation import validated
 from harness.scoring.call_measures import SCHEMA_ACCURACY
 
 Settings = dict[str, str | int | float | bool | list[int | float]]
-"""Name → value. A list: the score is the mean over runs that have one of these values each."""
+"""Name → value. A list means that the score is the mean over runs with one of these values each."""
 
 _HUBS = ("github.com", "raw.githubusercontent.com", "huggingface.co")
-"""Hosts whose addresses begin with the owner and the name of a repository."""
+"""Hosts whose URL paths begin with the owner and name of a repository."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +48,15 @@ class Source:
 
     @property
     def named(self) -> str:
-        """Title and address in one text."""
+        """Title and address as one text."""
         return f"{self.title}, {self.url}" if self.url else self.title
 
     @property
     def repository(self) -> str:
         """A name short enough for a table's cell.
 
-        It is the repository's name for an address on GitHub or the Hugging Face hub, the host for any other address,
-        and the title of a source without an address.
+        For an address on GitHub or the Hugging Face Hub it is the repository's name, for any other address the host,
+        and for a source without an address the title.
         """
         parts = urlsplit(self.url)
         names = [name for name in parts.path.split("/") if name and name not in ("datasets", "spaces")]
@@ -130,19 +130,19 @@ class PublishedScore:
 
     @property
     def improvement(self) -> str:
-        """This score minus the earlier state of the art, in points and signed: `+50.6`; empty without such a score."""
+        """This score minus the previous state of the art, in points and signed: `+50.6`; empty if there is none."""
         if not self.previous:
             return ""
         return f"{decimal.Decimal(self.printed) - decimal.Decimal(self.previous):+f}"
 
     @property
     def states_settings(self) -> bool:
-        """Whether the source states settings for this very number: not none, and not a guess."""
+        """Whether the source reports settings for this particular number (they exist and are not inferred)."""
         return bool(self.settings) and self.stated
 
     @property
     def averaged(self) -> list[str]:
-        """Names of the settings over whose values the score is a mean; empty for the score of one run."""
+        """Names of the settings that the score is averaged over; empty for the score of one run."""
         return [name for name, value in self.settings.items() if isinstance(value, list)]
 
     @property
@@ -152,7 +152,7 @@ class PublishedScore:
 
     @property
     def k(self) -> int:
-        """The k of pass@k or maj@k; else 1."""
+        """The k of pass@k or maj@k; otherwise 1."""
         return int(self.metric.partition("@")[2] or 1)
 
 
@@ -163,7 +163,7 @@ def last_digit(number: int | float | str) -> float:
 
 
 def decimals(unit: float) -> int:
-    """Digits behind the point of a number whose last digit has this unit: 0 for 1, 2 for 0.01."""
+    """Number of decimal places of a number whose last digit has this unit: 0 for 1, 2 for 0.01."""
     return max(0, round(-math.log10(unit)))
 
 
@@ -171,8 +171,8 @@ SUFFIXES = (".yaml", ".yml")
 """Suffixes of the files of published scores."""
 
 MAX_FILES = 10_000
-"""Largest number of files in a folder of published scores, subfolders included; a folder with more is refused as
-another folder.
+"""Largest number of files in a folder of published scores, subfolders included; a folder with more is rejected because
+it must be some other folder.
 """
 
 
@@ -182,47 +182,47 @@ def published_folder() -> Path:
 
 
 def load_published(path: Path | None = None, models: Iterable[str] | None = None) -> list[PublishedScore]:
-    """The scores of a file, or of all such files of a folder tree, sorted by name.
+    """The scores of a file, or of all score files in a folder tree, sorted by name.
 
-    path: None = the shipped folder. models: names of the models whose scores are wanted; None = all. Raises
-    `UsageError` naming file and field.
+    path: None = the shipped folder. models: names of the models whose scores are returned; None = all. Raises
+    `UsageError` that names the file and the field.
     """
     names = None if models is None else frozenset(short_name(model) for model in models)
     return list(_shipped_scores(published_folder(), names)) if path is None else _scores_in(path, names)
 
 
 def matching(scores: Iterable[PublishedScore], model: str, benchmark: str) -> list[PublishedScore]:
-    """The scores of this benchmark and this model; `org/name`, `name` and a path that ends in it are the same model."""
+    """The scores of this benchmark and model; `org/name`, `name` and a path that ends in `name` are the same model."""
     name = short_name(model)
     return [score for score in scores if score.benchmark == benchmark and short_name(score.model) == name]
 
 
 def short_name(model: str) -> str:
-    """The part of a model's name that is compared: after the last slash, in lower case."""
+    """The part of a model's name used for comparison: the part after the last slash, in lower case."""
     return model.rstrip("/").rsplit("/", 1)[-1].casefold()
 
 
 @lru_cache(maxsize=64)
 def _shipped_scores(folder: Path, names: frozenset[str] | None) -> tuple[PublishedScore, ...]:
-    """The scores of these models in the shipped folder; None: all. Read once in a process, for all runs of a sweep or a
-    report: the YAML takes a hundredth of a second, that of all models a tenth.
+    """The scores of these models in the shipped folder; None: all. They are read once per process for all runs of a
+    sweep or a report, because parsing the YAML takes 10 ms, or 100 ms for all models.
     """
     return tuple(_scores_in(folder, names))
 
 
 def _scores_in(path: Path, names: frozenset[str] | None) -> list[PublishedScore]:
     """The scores of these models in a file or a folder tree. names: as `short_name` returns them; None: all models."""
-    # `read` only skips lines without any of the names, which may stand in a longer name; here they must be equal.
+    # `read` only skips lines that contain none of the names, even within a longer name; here the names must be equal.
     loaded = [score for file in _files(path) for score in read(file, names)]
     return [score for score in loaded if names is None or short_name(score.model) in names]
 
 
 def _files(path: Path) -> list[Path]:
-    """The files of published scores at this path. Raises `UsageError`."""
+    """The published-score files at this path. Raises `UsageError`."""
     if path.is_file() and path.suffix in SUFFIXES:
         return [path]
     named = (file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-    # The list is bounded before it is sorted, because the folder may be a whole disk.
+    # The list is limited before it is sorted, because the folder may be a whole disk.
     paths = sorted(islice(named, MAX_FILES + 1))
     if len(paths) > MAX_FILES:
         raise UsageError(f"{visible(str(path), 200)} contains more than {MAX_FILES:,} files; choose a folder inside it")
@@ -238,12 +238,12 @@ def _files(path: Path) -> list[Path]:
 
 
 MAX_FILE_BYTES = 1024 * 1024
-"""Largest file that is read, in bytes; published scores are a short table."""
+"""Maximum file size in bytes; a file of published scores is a short table."""
 
 
 class _SourceFields(Part):
-    """The source of a file's rows. by: of the rows that do not say it themselves. checked: the day on which every row
-    was last compared with it; None: never.
+    """The source of a file's rows. by: default for rows that do not set `by`. checked: the day on which all rows were
+    last compared with the source; None: never.
     """
 
     title: str
@@ -255,10 +255,10 @@ class _SourceFields(Part):
 
 
 _PERCENT = r"100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?"
-"""A percentage as a text, from 0 to 100."""
+"""A percentage from 0 to 100, as text."""
 
 Percent = Annotated[str, TextForm(_PERCENT, "a number from 0 to 100, such as 61.2")]
-"""A percentage as its source prints it; as a text it keeps the zeros at its end."""
+"""A percentage as its source prints it. Text preserves trailing zeros."""
 
 
 def _percentage(value: object) -> int | float | str:
@@ -274,9 +274,9 @@ _METRICS = f"pass@K, maj@K, F1 or {SCHEMA_ACCURACY}, such as pass@1"
 
 
 class _ScoreRow(Part):
-    """One row. previous: the score of the earlier state of the art beside it. standard_error: in points, as printed.
-    by: whether the model's authors state this number; None: as the file says of its source. replies: with a schema
-    accuracy, those with calls.
+    """One row. previous: the previous state-of-the-art score listed next to it. standard_error: in points, as printed.
+    by: who measured this number; None: the default of the file's source. replies: for a schema accuracy, the number of
+    replies with calls.
     """
 
     model: str
@@ -316,14 +316,14 @@ class _ScoreFile(Part):
 
 
 _ROW = re.compile(r"\s*- \{.*\}\s*$")
-"""A line that holds a whole row of the table."""
+"""A line that contains a whole row of the table."""
 
 
 def read(path: Path, names: Collection[str] | None) -> list[PublishedScore]:
     """The scores of the file. Raises `UsageError` that names the file and the field.
 
-    names: model names in lower case; None: all scores. A row that stands on one line without any of these names is
-    skipped before YAML parses it, because files are long and a run has one model.
+    names: model names in lower case; None: all scores. A single-line row without any of these names is skipped before
+    YAML parsing, because files are long and a run has only one model.
     """
 
     def may_match(line: str) -> bool:

@@ -1,22 +1,23 @@
-"""Tests again and again, while a candidate and a baseline are sampled, whether the candidate is better.
+"""Tests repeatedly, while a candidate and a baseline are being sampled, whether the candidate is better.
 
-The looks are fixed in advance, by the samples and the step. A verdict is false in at most 5% of races (by simulation
-4.0 to 4.6%), and a difference of 3 points is found in 82% (500 questions × 8 samples).
+The looks are fixed in advance by the number of samples and the step. A verdict is false in at most 5% of races (4.0 to
+4.6% in simulations), and a difference of 3 points is found in 82% (500 questions × 8 samples).
 
 **Planned looks.** The score test (`stats_differences`) at look k, at the fraction t_k of all rounds, rejects beyond z_k
-errors. Its statistic at the looks is a Brownian motion at the times t_k, and z_k is chosen so that the chance of having
+errors. The test statistic is a Brownian motion at the times t_k, and z_k is chosen so that the probability of having
 rejected by t_k is 4.5% · t_k² if both are equally good (alpha spending: Lan and DeMets 1983, Biometrika 70:659; power
-family: Kim and DeMets 1987, Biometrika 74:149). The interval, difference ± z_k errors, holds at all looks together.
+family: Kim and DeMets 1987, Biometrika 74:149). The interval, difference ± z_k errors, is simultaneously valid at all
+looks.
 
-**A change during the race.** The test supposes that the samples of one question are drawn alike. A server that warms
-up, or that is replaced, breaks this assumption: a candidate that is 10 points worse in an eighth of the rounds only was
-called worse in 29 to 93% of races. So a "better" or "worse" that is first reached after r rounds, with r at most half
-of all, waits for r/2 further rounds (`confirm`). The verdict is withheld while the rounds after r speak against the
-rounds up to r by more than `DRIFT_ERRORS` standard errors; a model that does not change does so in 5% of races. (If
-no round follows r, the second half of the rounds is compared with the first.) A change that comes too late, or lasts
-too long, for these rounds to show it goes unnoticed.
+**A change during the race.** The test assumes that all samples of a question come from the same distribution. A server
+that warms up, or that is replaced, breaks this assumption: a candidate that is 10 points worse in only an eighth of the
+rounds was called worse in 29 to 93% of races. So a "better" or "worse" that is first reached after r rounds, with r at
+most half of all rounds, waits for r/2 further rounds (`confirm`). The verdict is withheld while the rounds after r
+contradict the rounds up to r by more than `DRIFT_ERRORS` standard errors, which happens in 5% of races with an
+unchanged model. (If no round follows r, the second half of the rounds is compared with the first.) A change that comes
+too late or lasts too long to be visible in these rounds goes unnoticed.
 
-The two replies of a round to one question may depend on each other: one seed for both models does no harm. Rounds with
+The two replies to a question in a round may depend on each other, so both models may use the same seed. Rounds with
 missing samples are left out. The test says nothing about other questions of this kind. No I/O.
 """
 
@@ -36,16 +37,16 @@ from harness.deciding.stats_differences import difference_variance
 from harness.scoring.stats import Interval
 
 PLANNED_LEVEL = 0.045
-"""Level that the looks spend, below the promised 5%: the normal approximation may exceed it by a tenth."""
+"""Level that the looks spend. It is below the promised 5% because the normal approximation may exceed it by a tenth."""
 
 CONFIRMING = 1.5
-"""A verdict of the first half of a race is given after this multiple of the rounds that it took."""
+"""A verdict reached in the first half of a race is given after this multiple of the rounds that it took."""
 
 DRIFT_ERRORS = 1.64
-"""A verdict is withheld if later rounds speak against earlier ones by more than this many standard errors."""
+"""A verdict is withheld if later rounds contradict earlier rounds by more than this many standard errors."""
 
 RaceVerdict = Literal["better", "worse", "equal within the margin", "undecided"]
-"""The verdict of a race on a candidate beside the baseline."""
+"""The verdict of a race on a candidate compared with the baseline."""
 
 
 class RaceStanding(msgspec.Struct, frozen=True):
@@ -72,12 +73,12 @@ def judge_planned(
     margin: float,
     n_comparisons: int = 1,
 ) -> RaceStanding:
-    """Compare a candidate with the baseline in a race that is tested only after planned rounds; return the state.
+    """Compare a candidate with the baseline in a race with planned looks; return the current state.
 
     candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds after which the race is tested.
     margin: candidate and baseline count as equal if they differ by less than this fraction; 0 = never. n_comparisons:
-    candidates of the race, which share `PLANNED_LEVEL`. If both "better" (or "worse") and "equal within the margin"
-    hold, the first is returned.
+    number of candidates in the race, which share `PLANNED_LEVEL`. If both "better" (or "worse") and "equal within the
+    margin" apply, the former is returned.
     """
     low, high, called, level = -1.0, 1.0, 0, PLANNED_LEVEL / n_comparisons / 2
     verdict: RaceVerdict = "undecided"
@@ -88,18 +89,18 @@ def judge_planned(
         counts = np.full(ours.shape, float(look))
         gap = float((ours - theirs).mean()) / look
         reach = z * math.sqrt(float(difference_variance(ours, counts, theirs, counts).variance))
-        # The interval holds at all looks together, so each look can only narrow it.
+        # The interval is valid at all looks together, so each look can only narrow it.
         low, high = max(low, gap - reach), min(high, gap + reach)
         before, verdict = verdict, _verdict(low, high, margin)
         if verdict != before:
             called = look if verdict != "undecided" else 0
     difference = float(candidate.mean() - baseline.mean()) if len(candidate) else 0.0
-    # The ends may contradict each other, in one race of twenty.
+    # In one race of twenty, the ends may cross.
     return RaceStanding(len(candidate), difference, Interval(min(low, high), max(low, high)), verdict, called)
 
 
 def _verdict(low: float, high: float, margin: float) -> RaceVerdict:
-    """Return the verdict that the interval of the difference gives; "undecided" if the interval is empty (low > high).
+    """Return the verdict implied by the interval of the difference; "undecided" if the interval is empty (low > high).
 
     low, high: the ends of the interval. margin: differences smaller than this count as equal.
     """
@@ -117,14 +118,14 @@ def confirm(
 ) -> RaceStanding:
     """Return `state`, changed to "undecided" if its "better" or "worse" awaits later rounds or is contradicted by them.
 
-    candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds at which the race
-    is looked at; the last is the whole race.
+    candidate, baseline: (rounds, Q), whether each sample is right. looks: the rounds after which the race is tested;
+    the last is the end of the race.
     """
     if state.verdict not in ("better", "worse"):
         return state
     rounds, called, most = state.rounds, count_noun(state.called, "round"), looks[-1]
     sign = 1 if state.verdict == "better" else -1
-    # Only a verdict of the first half of the race has to wait.
+    # Only a verdict reached in the first half of the race has to wait.
     due = state.called
     if 2 * state.called <= most:
         due = min(most, math.ceil(CONFIRMING * state.called))

@@ -1,4 +1,4 @@
-"""Simulates a gate before it starts: what it will decide, after how many rounds. No I/O, no clock."""
+"""Simulates a gate before it starts: what it is likely to decide, and after how many rounds. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.scoring.stats import Array
 
 class Played(NamedTuple):
     """Simulated gates of one benchmark, each (R,): whether they failed, whether they passed, rounds, accuracies, and
-    variances of sampling.
+    sampling variances.
     """
 
     failed: NDArray[np.bool_]
@@ -37,20 +37,20 @@ def play(
     copies: bool = False,
     undecided: float = 0.0,
 ) -> Played:
-    """Simulate R gates, each up to the look that decides it. chances: (R, Q), of a right sample, in no order of their
-    size: the first questions stand for a random part. reference: a baseline's right samples are (R, Q); whole: as
-    `corrected`, for whole rounds. copies: all samples of a question are one, as of a server that ignores seeds.
-    undecided: the share of samples that are.
+    """Simulate R gates, each up to the look that decides it. chances: (R, Q), the chance of a right sample, in random
+    order, since the first questions are used as a random part. reference: if a baseline, its right samples are (R, Q).
+    whole: the `corrected` reference, for whole rounds. copies: all samples of a question are equal, as from a server
+    that ignores seeds. undecided: the fraction of undecided samples.
     """
     n_gates, n_questions = chances.shape
     failed, passed, rounds = np.zeros(n_gates, bool), np.zeros(n_gates, bool), np.zeros(n_gates)
     accuracy, variance = np.zeros(n_gates), np.zeros(n_gates)
-    # Of the gates that are still open: their numbers, right and undecided samples of each question.
+    # For the gates that are still open: their indices, and the right and undecided samples of each question.
     still, (right, doubted), n_sampled = np.arange(n_gates), np.zeros((2, *chances.shape)), 0
     most = float(n_questions * (1 if copies else math.ceil(plan.looks[-1])))
 
     def of(each: Any, n_axes: int) -> Any:
-        """What belongs to the open gates, where it differs between gates."""
+        """The entries of the open gates, if the values differ between gates."""
         return each[still] if np.ndim(each) == n_axes else each
 
     for number, look in enumerate(plan.looks):
@@ -85,7 +85,7 @@ def play(
 
 
 def _binomial(rng: np.random.Generator, n: int, chances: Array) -> NDArray[np.int64]:
-    """Successes in n trials; of a single one by a comparison, which is several times as fast."""
+    """Successes in n trials. A single trial is drawn by a comparison, which is several times faster."""
     return rng.binomial(n, chances) if n > 1 else (rng.random(chances.shape) < chances).astype(np.int64)
 
 
@@ -98,10 +98,11 @@ def moved(chances: Array, accuracy: Array) -> Array:
 
 
 class Forecast(NamedTuple):
-    """What to expect of a benchmark: chances and mean rounds, if all is well and if the loss is there.
+    """The forecast for a benchmark: chances and mean rounds, without a loss and with the loss.
 
-    alarm_if_twice: false alarms if runs differ by twice as much. findable: the least loss, a fraction, that is found
-    with the wanted power by so many rounds and this deviation of runs; None if not even 95% of the reference is.
+    alarm_if_twice: chance of a false alarm if runs differ by twice as much. findable: the smallest loss, as a fraction,
+    that is found with the required power, given the rounds and the deviation of runs; None if not even a loss of 95% of
+    the reference is found.
     """
 
     false_alarm: float
@@ -114,7 +115,7 @@ class Forecast(NamedTuple):
 
 
 MAX_SIMULATED = 3_000_000
-"""Number of questions times gates that one simulation holds."""
+"""Largest number of questions times gates in one simulation."""
 
 
 def forecast(
@@ -130,10 +131,10 @@ def forecast(
     repeats: int = 2000,
     seed: int = 1,
 ) -> Forecast:
-    """Simulate this very policy with this baseline and this history, whose accepted level is that of a sound model.
+    """Simulate this policy with this baseline and this history, whose accepted level is taken as a healthy model's.
 
-    power: the chance with which a loss is to be found; 0: `findable` is not looked for. undecided: share of
-    the samples that are left so: all may be right, or wrong. copies: as in `play`. repeats: gates of each simulation;
+    power: the required chance of finding a loss; 0: `findable` is not computed. undecided: fraction of samples left
+    undecided; all of them may be right, or all wrong. copies: as in `play`. repeats: number of gates per simulation;
     fewer for a large benchmark (`MAX_SIMULATED`).
     """
     rng = np.random.default_rng(seed)
@@ -153,21 +154,21 @@ def forecast(
         whole = whole._replace(correct=correct, counts=counts)
     drawn = rng.beta(rights, wrongs, (n, n_questions))
     of_runs, luck = rng.choice(deviations.variances, n, p=deviations.weights), rng.standard_normal(n).clip(-2.5, 2.5)
-    # The reference errs too: its truth lies about its value.
+    # The reference has an error too: its true accuracy varies around its value.
     usual = truth, float(whole.error(share, deviations.sd))
     if deviations.known >= FEWEST_NIGHTS:
         usual = deviations.level, float(np.sum(deviations.weights * deviations.doubts))
 
     def at(fallen: float, loss: float, times: float = 1.0) -> Played:
         center, error = (truth, float(whole.error(share, deviations.sd))) if fallen else usual
-        # No run lies beyond what is possible, on either side.
+        # Keep each run's accuracy within the possible range on both sides.
         sd = np.minimum(np.sqrt(times**2 * of_runs + error), min(truth, 1 - truth) / 2.5)
         at = moved(drawn, center + sd * luck - fallen)
         return play(rng, at, plan, reference, loss, deviations, whole=whole, copies=copies)
 
     well, lost = at(0.0, loss), at(loss - undecided, loss)
     power_of_loss, findable = float(lost.failed.mean()), None
-    # The findable loss lies between `low`, which is not found with the wanted power, and `high`, which is.
+    # The findable loss is between `low`, which is not found with the required power, and `high`, which is.
     low, high = (0.0, loss) if power_of_loss >= power else (loss, 0.95 * truth)
     if power and (power_of_loss >= power or (high > low and at(high - undecided, high).failed.mean() >= power)):
         while high - low > 0.001:

@@ -1,7 +1,8 @@
-"""Says for each comparison of a report which run is better. No I/O.
+"""Decides for each comparison in a report which run is better. No I/O.
 
-Holm's correction keeps the chance that any verdict of one report is a false difference at 5%. It covers one report
-only: repeated looks at growing runs give chance more occasions, and only a race (`deciding.race`) corrects for these.
+Holm's correction limits the chance that any verdict in a report is a false difference to 5%. It covers only one report:
+repeated looks at growing runs give more chances of a false difference, and only a race (`deciding.race`) corrects for
+them.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from harness.scoring.engine_metrics import Change
 from harness.scoring.stats import Z_95, Estimate, Interval, normal_two_sided
 
 LEVEL = 0.05
-"""A p value below this, after Holm's correction, is called a difference."""
+"""A p-value below this, after Holm's correction, counts as a difference."""
 
 PairedVerdict = Literal["better", "worse", "no difference seen"]
-"""The verdict of a test on a run beside its baseline; "no difference seen" does not mean equal."""
+"""The verdict of a test on a run compared with its baseline; "no difference seen" does not mean equal."""
 
 _Line = Hashable
 """The key of a line of a report, which compares two runs on a benchmark, or their means over several."""
 
 MarginVerdict = Literal["not worse", "worse", "open"]
-"""Whether a run is worse than its baseline by a margin or more; "open" if the test says neither, or the errors of
-judges could turn what it says.
+"""Whether a run is worse than its baseline by a margin or more; "open" if the test decides neither, or if judge errors
+could overturn its result.
 """
 
 
@@ -134,11 +135,11 @@ class Decision(RunPair, frozen=True, kw_only=True):
 
 
 def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[Decision]:
-    """A decision for each comparison, in order. margin: a fraction; None decides none."""
+    """A decision for each comparison, in order. margin: a fraction; None: no margin is tested."""
     means, numbered = _means(comparisons), dict(enumerate(comparisons))
     judges: dict[_Line, JudgeShift] = {runs: _mean_shift(comparisons, runs) for runs in means}
     judges |= {number: comparison.judge or JudgeShift(0.0, 0.0) for number, comparison in numbered.items()}
-    # One correction for all lines: each mean, and of each comparison the same questions and, where known, new ones.
+    # One correction for all lines: each mean, and each comparison for the same questions and, if known, for new ones.
     uncorrected: dict[_Line, float] = {("mean", runs): mean.p_sampling for runs, mean in means.items()}
     for number, comparison in numbered.items():
         uncorrected["same", number] = comparison.paired.p_sampling
@@ -181,16 +182,16 @@ def decide(comparisons: Sequence[RunPair], margin: float | None = None) -> list[
 
 
 def _corrected(p_values: Mapping[_Line, float]) -> dict[_Line, float]:
-    """The p values, corrected together (Holm)."""
+    """The p-values, corrected together (Holm)."""
     return dict(zip(p_values, holm([*p_values.values()]), strict=True))
 
 
 def _margins(
     differences: Mapping[_Line, Estimate], judges: Mapping[_Line, JudgeShift], margin: float
 ) -> dict[_Line, MarginDecision]:
-    """The decision on the margin for each of these differences. judges: the errors of the judges of each.
+    """The decision on the margin for each of these differences. judges: the judge errors of each difference.
 
-    Their p values are corrected apart from those of the lines: a margin that is asked about must not weaken the lines'
+    Their p-values are corrected separately from those of the lines, because testing a margin must not weaken the lines'
     verdicts.
     """
     decided = {}
@@ -206,19 +207,19 @@ def _margins(
 
 
 def _p_of_margin(difference: Estimate, margin: float) -> float:
-    """The two-sided p value of the true difference −margin; below 5% exactly if the interval excludes it."""
+    """The two-sided p-value for a true difference of −margin; below 5% if and only if the interval excludes −margin."""
     interval, above = difference.sampling, difference.value + margin
     assert interval is not None
     if not above:
         return 1.0
-    # The end of the 95% interval towards −margin lies 1.96 standard errors from the difference.
+    # The end of the 95% interval toward −margin is 1.96 standard errors from the difference.
     reach = difference.value - interval.low if above > 0 else interval.high - difference.value
     return normal_two_sided(above * Z_95 / reach)
 
 
 def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparison]:
-    """By both sides, the mean over the benchmarks that both have; only if these are several, and without missing
-    samples.
+    """For each pair of sides, the mean over their shared benchmarks; left out if there is only one benchmark, or if
+    samples are missing.
     """
     by_runs: dict[tuple[str, str], list[PairedComparison]] = {}
     for comparison in comparisons:
@@ -228,15 +229,15 @@ def _means(comparisons: Sequence[RunPair]) -> dict[tuple[str, str], MeanComparis
 
 
 def _mean_shift(comparisons: Sequence[RunPair], runs: tuple[str, str]) -> JudgeShift:
-    """The errors of the judges in the mean of these two sides over the benchmarks; audits are independent."""
+    """The judge errors in the mean of these two sides over the benchmarks. The audits are treated as independent."""
     shifts = [pair.judge or JudgeShift(0.0, 0.0) for pair in comparisons if pair.of_mean == runs]
     reach = math.hypot(*(shift.reach for shift in shifts))
     return JudgeShift(math.fsum(shift.shift for shift in shifts) / len(shifts), reach / len(shifts))
 
 
 def _verdict(difference: float, p: float, judge: JudgeShift, interval: Interval | None) -> PairedVerdict:
-    """The verdict on a difference with this corrected p value and this interval, unless the errors of the judges could
-    turn it.
+    """The verdict on a difference with this corrected p-value and interval; no difference if judge errors could
+    overturn it.
     """
     if p >= LEVEL or (any(judge) and interval is not None and judge.could_turn(difference, interval)):
         return "no difference seen"

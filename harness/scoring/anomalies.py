@@ -1,29 +1,30 @@
-"""Finds replies that look wrong (loops, garbled text, copies). They are counted and warned of; no verdict changes.
+"""Finds replies that look wrong (loops, garbled text, copies). They are counted and cause warnings, but change no
+verdict.
 
-| what | where it is seen |
+| what | where it is detected |
 | --- | --- |
 | signs: repetition, garbled text, no text | in one reply, in at most `HEAD_CHARS + TAIL_CHARS` of it |
 | copies: from a cache, or from a server that ignores seeds | in the replies to one question |
 | a hidden length limit of the server | in the lengths of all replies (`hidden_limit`) |
-| doubts: the client noted that the text may not be the whole answer | in the run's logs, where sessions count them |
+| doubts: the client noted that the text may not be the whole answer | in the session counts in the run's logs |
 
-Independent draws of long replies never repeat a text. Short ones do: nearly every reply to a multiple-choice question
-may be "B". So a text that stands g times among n samples of a question is compared with what independent draws allow
-for its length of l characters:
+Independent draws of long replies never repeat a text, but short replies do: nearly every reply to a multiple-choice
+question may be "B". So a text that occurs g times among n samples of a question is compared with what independent draws
+allow for its length of l characters:
 
     m = 2^(−`COPY_BITS` · l)                    the largest chance of one text, far above that of any real model
     allowed = max(1, n·m + 3·√(n·m·(1−m)))      how often one text may occur among n independent samples
     excess = g − allowed, if at least 1         how many samples count as copies
 
-A model may also write one of a few texts in reply to a question. Draws from the very replies that were seen repeat at
-least as often as these do, so repeats among texts below `LONG_CHARS` are no evidence, unless the replies to a question
-hardly vary: such texts count only if they repeat more often, over all questions, than n draws from two equally likely
-texts do, n − 2 + 2^(1−n) for each question, and three standard deviations.
+A model may also answer a question with one of a few texts. Draws from the observed replies would repeat at least as
+often as the replies themselves, so repeats among texts below `LONG_CHARS` are no evidence, unless the replies to a
+question hardly vary. Such texts count only if, over all questions, they repeat more often than n draws from two equally
+likely texts, n − 2 + 2^(1−n) per question, plus three standard deviations.
 
-A score warns where the excess is more than `MAX_COPIES_SHARE` of the samples. Copies of a text count as one draw then:
-with group sizes g, a question has as many independent samples as n² / Σ g² (the variance of a mean with weights g/n).
-Texts are known by their length and 32 bits of their checksum: among 64 samples of 200,000 questions one pair is equal
-by chance.
+A score warns if the excess is more than `MAX_COPIES_SHARE` of the samples. Copies of a text then count as one draw:
+with group sizes g, a question has n² / Σ g² independent samples (the variance of a mean with weights g/n). Texts are
+identified by their length and 32 bits of their checksum: among 64 samples of 200,000 questions, one pair is equal by
+chance.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from harness.runs.layout import RunFolder
 from harness.runs.log_events import log_events
 
 HEAD_CHARS, TAIL_CHARS = 8000, 8000
-"""Characters at the beginning and the end of a longer text that are examined; faults show at the end."""
+"""Number of characters examined at the beginning and at the end of a longer text; most faults are at the end."""
 
 LOOP_CHARS, LOOP_TIMES = 200, 4
 """A text loops if it ends in a passage that is repeated at least `LOOP_TIMES` times and fills at least `LOOP_CHARS`."""
@@ -60,10 +61,10 @@ MIN_COMPRESSED = 0.06
 """
 
 COMPRESSED_CHARS = 2000
-"""Length in characters from which a text is judged by its compression."""
+"""Minimum length in characters of a text that is judged by its compression."""
 
 MIN_ODD = 3
-"""Smallest number of garbled characters that counts as a sign; fewer may be a quotation."""
+"""Smallest number of garbled characters that counts as a sign; fewer may be part of a quotation."""
 
 _GARBLED = re.compile(r"\ufffd|<0x[0-9A-F]{2}>|\u00c3[\u0080-\u00bf]|\u00e2\u20ac|\u0120\w|\u010a")
 """Replacement characters, byte tokens in words, UTF-8 read as Latin-1 or CP-1252, and raw byte-level tokens."""
@@ -106,17 +107,17 @@ def anomalies(shown: Mapping[Anomaly, NDArray[np.bool_]]) -> Anomalies | None:
 
 
 def signs_of(sample: Sample) -> frozenset[Anomaly]:
-    """The signs that a sample shows in its text and its reasoning."""
+    """The signs found in a sample's text and reasoning."""
     if sample.has_verdict_only:
         return frozenset()
-    # A reply that a limit cut may have spent its tokens on a reasoning that the server hides.
+    # A reply truncated by a limit may have spent its tokens on reasoning that the server hides.
     if not sample.truncated and not ((sample.text or "").strip() or sample.reasoning or sample.calls):
         return frozenset({"no text"})
     return signs(sample.reasoning or "") | signs(sample.text or "")
 
 
 def signs(text: str) -> frozenset[Anomaly]:
-    """The signs that `text` shows."""
+    """The signs found in `text`."""
     if len(text) > HEAD_CHARS + TAIL_CHARS:
         looked, tail = text[:HEAD_CHARS] + text[-TAIL_CHARS:], text[-TAIL_CHARS:]
     else:
@@ -133,7 +134,7 @@ def repeats(text: str) -> bool:
     """Whether `text` ends in a loop, or its end compresses like a loop."""
     if len(text) >= COMPRESSED_CHARS:
         data = text.encode("utf-8", "surrogatepass")
-        # The fastest level suffices: a loop shrinks far below the limit at any.
+        # The fastest level is enough: a loop shrinks far below the limit at any level.
         if len(zlib.compress(data, 1)) < MIN_COMPRESSED * len(data):
             return True
     if len(text) < LOOP_CHARS:
@@ -151,7 +152,7 @@ def repeats(text: str) -> bool:
 # ---- doubts in the log
 
 MAX_NOTES = 20
-"""Largest number of kinds of doubt that are named; some contain a server's own words, so there is no end of kinds."""
+"""Largest number of kinds of doubt that are listed; some contain the server's text, so their number is unlimited."""
 
 
 class _EndedSession(msgspec.Struct, frozen=True):
@@ -161,11 +162,11 @@ class _EndedSession(msgspec.Struct, frozen=True):
 
 
 def reply_doubts(folder: RunFolder, told: Collection[str] = ()) -> list[str]:
-    """What the server's numbers contradict, in a sentence; then one for each kind of doubt, the most frequent first.
+    """One sentence about contradictions in the server's numbers, then one for each kind of doubt, most frequent first.
 
-    told: kinds of contradictions that another sentence is about, which are left out.
-    After these, a sentence for each log that cannot be read, such as a link. The log does not tell one benchmark of a
-    run from another. A session that was killed has left no counts.
+    told: kinds of contradictions that another sentence covers; they are left out. The last sentences name logs that
+    cannot be read, such as links. The log does not distinguish between a run's benchmarks. A killed session leaves no
+    counts.
     """
     counts, n_replies, unread = Counter[str](), 0, list[str]()
 
@@ -187,15 +188,16 @@ def reply_doubts(folder: RunFolder, told: Collection[str] = ()) -> list[str]:
 # ---- copies
 
 COPY_BITS = 0.02
-"""Smallest information in one character of a reply, in bits: a text of 35 characters has a chance of at most 62%, one
-of 400 at most 0.4%.
+"""Smallest information in one character of a reply, in bits: a text of 35 characters has a probability of at most 62%,
+and a text of 400 characters of at most 0.4%.
 """
 
 LONG_CHARS = 1000
-"""Length in characters from which independent replies never repeat a text; shorter ones may be one of a few."""
+"""Length in characters from which independent replies never repeat a text; a shorter reply may be one of a few texts.
+"""
 
 MAX_COPIES_SHARE = 0.01
-"""A score warns if more than this fraction of its samples are copies beyond what independent draws allow."""
+"""A score warns if more than this fraction of its samples are copies in excess of what independent draws allow."""
 
 
 class Copies(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +221,7 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The warning of a score about copies; empty if there are few."""
+        """A score's warning about copies; empty if there are few."""
         if not self.many:
             return ""
         return (
@@ -233,17 +235,17 @@ class Copies(msgspec.Struct, frozen=True, kw_only=True):
 def copies_among(
     question: NDArray[np.uint32], texts: NDArray[np.int64], n_questions: int
 ) -> tuple[Copies, NDArray[np.float64]] | None:
-    """Return (the copies among these samples, of each question as how many independent samples its samples count).
+    """Return (the copies among these samples, the number of independent samples that each question counts for).
 
-    question: (n,), the number of each sample's question, below n_questions. texts: (n,), `reply_checksum` of each;
-    below 0: not known, and equal to no other. None where no text is known. A few copies are left to chance, and all
-    samples then count in full.
+    question: (n,), the index of each sample's question, below n_questions. texts: (n,), `reply_checksum` of each
+    sample; a negative value means an unknown text that equals no other. Returns None if no text is known. A few copies
+    are attributed to chance, and all samples then count in full.
     """
     if not (texts >= 0).any():
         return None
     order = np.lexsort((texts, question))
     question, texts = question[order], texts[order]
-    del order  # eight bytes a sample
+    del order  # eight bytes per sample
     n = np.bincount(question, minlength=n_questions)
     with_short = np.unique(question[texts >> DIGEST_BITS < LONG_CHARS])
     # Groups of equal texts: where each starts, its size, and the number of its question.
@@ -273,11 +275,11 @@ def copies_among(
 
 
 def _hardly_vary(size: NDArray[np.int64], n: NDArray[np.int64]) -> bool:
-    """Whether short texts repeat more often than draws from two equally likely texts a question would.
+    """Whether short texts repeat more often than draws from two equally likely texts per question would.
 
-    size: samples of each text. n: samples of each question.
+    size: number of samples of each text. n: number of samples of each question.
     """
-    one_text = np.exp2(1.0 - n)  # the chance that all n draws are the same one of two
+    one_text = np.exp2(1.0 - n)  # the chance that all n draws give the same one of two texts
     allowed = (n - 2 + one_text).sum() + 3 * math.sqrt((one_text * (1 - one_text)).sum())
     return bool((size - 1).sum() > allowed)
 

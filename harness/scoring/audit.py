@@ -1,7 +1,7 @@
-"""The accuracy that a person's verdicts would give, estimated from a person's verdicts on a few samples.
+"""The accuracy that a person's verdicts would give, estimated from the person's verdicts on a few samples.
 
-A judge model errs, and no interval of its accuracy knows by how much. So a person judges samples that are drawn at
-random from two groups, those that were called correct and the rest, and this corrects the score (stratified
+A judge model makes errors, and the intervals of the accuracy do not include them. So a person judges random samples
+from two groups, those graded correct and the rest, and the score is corrected accordingly (stratified
 prediction-powered inference: Angelopoulos et al. 2023, Science 382:669; of one stratum each, Rogan and Gladen 1978, Am.
 J. Epidemiol. 107:71):
 
@@ -17,28 +17,28 @@ J. Epidemiol. 107:71):
 1 / (sensitivity + specificity − 1): errors of a grader make questions look more alike than they are, by this factor
 (Rogan and Gladen's) |
 
-A raw interval is Wilson's, whose width as a difference of arcsin √p depends on its trials alone, not on the mean. So
-`moved_interval` gives Wilson's interval of the estimate at as many trials: a judge that calls nearly all samples
-correct has a short raw interval, which says little of an accuracy in the middle. Where all samples are audited, the
-person's verdicts are scored like a grader's, and nothing is moved or stretched.
+A raw interval is Wilson's, whose width as a difference of arcsin √p depends only on its trials, not on the mean. So
+`moved_interval` gives Wilson's interval around the estimate with the same number of trials: a judge that calls nearly
+all samples correct has a short raw interval, which says little about an accuracy in the middle. If all samples are
+audited, the person's verdicts are scored like a grader's, and nothing is moved or stretched.
 
-The three sources are independent, so that their distances to the estimate add as squares on each side (Zou and Donner
-2008, Statistics in Medicine 27:1693). `make simulate` prints the coverage, docs/method/statistics.md shows it.
+The three sources are independent, so their distances to the estimate add in quadrature on each side (Zou and Donner
+2008, Statistics in Medicine 27:1693). `make simulate` prints the coverage; docs/method/statistics.md shows it.
 
-Where a judge gives points there are four strata, and a sample adds the points of the person minus those of the judge:
+If a judge gives points, there are four strata, and each sample adds the person's points minus the judge's points:
 
     mean of points = the judge's + Σ_h W_h · mean of (person − judge); its error on each side
     √(Σ_h (W_h t_h)² s_h²/m_h · (1 − m_h/N_h) + (W · 1.5/m)²), t_h = 1.96 (1 + 0.8/m_h), W and m over all strata
 
-The last term allows for errors worth one and a half samples that the audit missed: Wilson's ends hold for right and
-wrong only, and without it 82% are covered where a judge errs in 2% of cases, all one way. The stretch is then 1 /
-slope of the judge's points on the person's, which for right and wrong is the same number.
+The last term allows for errors of one and a half samples that the audit missed: Wilson's limits are valid only for
+right and wrong, and without this term the coverage is 82% if a judge errs in 2% of cases, always in the same direction.
+The stretch is then 1 / (slope of the judge's points on the person's), which is the same number for right and wrong.
 
-Which samples are drawn, and which of a person's verdicts count, is `audit_order`.
+`audit_order` decides which samples are drawn and which of a person's verdicts count.
 
-Samples that neither the rules nor the judge decided are outside the population. Nothing is estimated of them: those on
-which a person has given a verdict, for whatever reason, count by it; the estimate states its value if the others are
-wrong, and if they are right.
+Samples that neither the rules nor the judge decided are outside the population, and nothing is estimated for them.
+Samples on which a person has given a verdict, for whatever reason, count accordingly; for the others, the estimate
+reports its value if they are wrong and if they are right.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ from harness.scoring.tally import QuestionTally, cluster_numbers
 from harness.scoring.uncertainty import rate_of_shares
 
 MIN_DISCERNMENT = 0.5
-"""Smallest sensitivity + specificity − 1 of a grader by which the question interval is stretched. A smaller value
-counts as this one, so that the interval at most doubles.
+"""Smallest value of a grader's sensitivity + specificity − 1 used to stretch the question interval. Smaller values are
+raised to this one, so the interval at most doubles.
 """
 
 
 MISSED_ERRORS = 1.5
-"""Errors of a judge, in samples, that an audit of points may have missed by chance."""
+"""Number of judge errors, in samples, that an audit of points may have missed by chance."""
 
 
 class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class JudgeErrors(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def opening(self) -> str:
-        """How the warning begins, of a score without an estimate of these errors."""
+        """The beginning of the warning of a score without an estimate of these errors."""
         return (
             f"{self.n_judged:,} of {self.n_samples:,} verdicts are a judge's; the intervals do not include its errors"
         )
@@ -112,7 +112,7 @@ class JudgeShift(NamedTuple):
     """Half-width of the 95% interval for this change."""
 
     def could_turn(self, difference: float, interval: Interval) -> bool:
-        """Whether these errors could turn the sign of a difference whose interval lies on one side of 0."""
+        """Whether these errors could change the sign of a difference whose interval is on one side of 0."""
         moved = difference + self.shift
         low = moved - math.hypot(difference - interval.low, self.reach)
         high = moved + math.hypot(interval.high - difference, self.reach)
@@ -148,8 +148,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     def beyond(self, graded: Estimate) -> JudgeShift:
-        """By how much the audit moves the graded accuracy, and the reach of the audit's own interval: what it has of
-        the audited interval beyond the graded one.
+        """How much the audit changes the graded accuracy, and the half-width that the audit adds (in quadrature) to the
+        interval of the graded accuracy.
         """
         ours, theirs = self.accuracy.sampling, graded.sampling
         assert ours is not None
@@ -158,12 +158,12 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def partial(self) -> bool:
-        """Whether only a part of the population is audited."""
+        """Whether only part of the population is audited."""
         return self.n_audited < self.n_population
 
     @property
     def words(self) -> str:
-        """The accuracy as a percentage, or the two between which it lies if samples are undecided."""
+        """The accuracy as a percentage, or its range if samples are undecided."""
         to = "" if self.accuracy_undecided_right is None else f" to {in_percent(self.accuracy_undecided_right)}"
         return f"{in_percent(self.accuracy.value)}{to}%"
 
@@ -186,7 +186,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _accuracy_with_intervals(self) -> str:
-        """The accuracy with both intervals; where samples are undecided, also the accuracy if they are right."""
+        """The accuracy with both intervals; if samples are undecided, also the accuracy if they are right."""
         sampling, question = self.accuracy.sampling, self.accuracy.question
         assert sampling is not None
         new = "" if question is None else f"; new questions {question.in_percent}"
@@ -200,7 +200,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditedPoints(NamedTuple):
-    """The audited samples of a stratum: weight of each in the accuracy, share of the points by the person and by the
+    """The audited samples of a stratum: weight in the accuracy, and share of the points given by the person and by the
     judge, each (m,).
     """
 
@@ -212,10 +212,10 @@ class AuditedPoints(NamedTuple):
 class AuditedPart(NamedTuple):
     """The audit of one stratum (the samples called correct, or the others).
 
-    population: samples of the stratum, which together weigh `weight` in the accuracy. drawn: audited samples; on
-    n_differing of them the person differs from the grader. right: share of the audited that the person calls correct,
-    by weight. trials: number of independent draws that would say as much; it is `drawn` where all samples weigh alike.
-    points: where the judge gives points.
+    population: number of samples in the stratum, which together have `weight` in the accuracy. drawn: number of audited
+    samples; on n_differing of them the person disagrees with the grader. right: weighted share of the audited samples
+    that the person calls correct. trials: equivalent number of independent draws; it equals `drawn` if all samples have
+    the same weight. points: set if the judge gives points.
     """
 
     called_correct: bool
@@ -229,7 +229,7 @@ class AuditedPart(NamedTuple):
 
     @classmethod
     def of(cls, stratum: Stratum, verdicts: Sequence[tuple[Key, float]]) -> AuditedPart:
-        """The audit by these verdicts: (sample, share of it that the person calls right), at least one."""
+        """The audit with these verdicts: (sample, share of it that the person calls right), at least one."""
         weights = np.array([stratum.weight_of[key] for key, _ in verdicts])
         correct = np.array([correct for _, correct in verdicts])
         by_judge = np.array([stratum.share_of.get(key, float(stratum.called_correct)) for key, _ in verdicts])
@@ -240,7 +240,8 @@ class AuditedPart(NamedTuple):
             drawn=len(verdicts),
             n_differing=int((abs(correct - by_judge) > 1e-9).sum()),
             right=float((weights * correct).sum() / weights.sum()),
-            # Kish's effective number: samples of unequal weights say less than as many of equal weight.
+            # Kish's effective sample size: samples of unequal weight carry less information than as many of equal
+            # weight.
             trials=float(weights.sum() ** 2 / (weights**2).sum()),
             points=AuditedPoints(weights, correct, by_judge) if stratum.share_of else None,
         )
@@ -249,10 +250,10 @@ class AuditedPart(NamedTuple):
 def audited(
     items: Sequence[QuestionTally], by_hand: Mapping[Key, Override], graded: Estimate, in_force: Mapping[Key, Override]
 ) -> Audited | None:
-    """The audited accuracy, estimated from the audited samples; None while no verdict counts in one of the strata.
+    """The audited accuracy, estimated from the audited samples; None as long as any stratum has no counted verdict.
 
-    items: `tally(…).questions`. by_hand: `audits(…)`. graded: the accuracy by the grades. in_force: all verdicts
-    by hand, whatever their reason; they count on samples that the grader left undecided beside the judge's.
+    items: `tally(…).questions`. by_hand: `audits(…)`. graded: the accuracy according to the grades. in_force: all
+    manual verdicts, whatever their reason; they count for samples outside the judge's that the grader left undecided.
     """
     population = Population.of(items)
     verdicts = [stratum.verdicts(by_hand) for stratum in population.strata]
@@ -276,7 +277,7 @@ def audited(
     )
     if estimated.partial:
         return estimated
-    # Everything is audited: the person's verdicts are scored as a grader's would be.
+    # Everything is audited, so the person's verdicts are scored as a grader's would be.
     judged = decided | {key: by_hand[key] for stratum in population.strata for key in stratum.weight_of}
     present = [item for item in items if item.n]
     shares = [[grade.counted for grade in apply(item.grades, judged)] for item in present]
@@ -289,9 +290,9 @@ def estimate(
 ) -> Audited:
     """The accuracy that a person would find, estimated from the audit of each stratum.
 
-    certain: the part of the accuracy that comes from samples which no judge decided. graded: the accuracy by the
-    grades. clusters: the effective number of questions or clusters. one_sample: whether every question has one sample,
-    whose spread is that of a coin, so that no error of the grader makes it smaller.
+    certain: the part of the accuracy from samples that no judge decided. graded: the accuracy according to the grades.
+    clusters: the effective number of questions or clusters. one_sample: whether every question has one sample. Its
+    spread is that of a coin, so errors of the grader do not make it smaller.
     """
     by_points = parts[0].points is not None
     if by_points:
@@ -301,10 +302,10 @@ def estimate(
         n_accepted = sum(int((part.points.by_judge > part.points.by_person).sum()) for part in parts if part.points)
     else:
         accuracy = certain + math.fsum(part.weight * part.right for part in parts)
-        # The shares of the samples that the grader calls correct, and that both the grader and the person do.
+        # The shares of the samples that the grader calls correct, and that both the grader and the person call correct.
         by_grader = certain + math.fsum(part.weight for part in parts if part.called_correct)
         by_both = certain + math.fsum(part.weight * part.right for part in parts if part.called_correct)
-        # The audit's own uncertainty: squares of the distances to both ends, over the strata.
+        # The audit's own uncertainty: squares of the distances to both ends, summed over the strata.
         ends = [_limits(part) for part in parts]
         below = math.fsum((part.weight * (part.right - end.low)) ** 2 for part, end in zip(parts, ends, strict=True))
         above = math.fsum((part.weight * (end.high - part.right)) ** 2 for part, end in zip(parts, ends, strict=True))
@@ -329,8 +330,8 @@ def estimate(
 
 
 def points_correction(parts: Sequence[AuditedPart]) -> tuple[float, float, float]:
-    """Return (what the audit adds to the judge's mean of points, the reach of its own 95% interval, the slope of the
-    judge's points on the person's).
+    """Return (what the audit adds to the judge's mean of points, the half-width of the audit's own 95% interval, the
+    slope of the judge's points on the person's).
     """
     added, variance, n_audited = 0.0, 0.0, sum(part.drawn for part in parts)
     for part in parts:
@@ -362,12 +363,12 @@ def _limits(part: AuditedPart) -> Interval:
 
 
 def _stretch(correct: float, both_correct: float, called_correct: float) -> float:
-    """Return the factor from a difference of two graded accuracies to the difference of the true ones.
+    """Return the factor that converts a difference of two graded accuracies into the difference of the true ones.
 
-    It is 1 / (sensitivity + specificity − 1), from 1 to 1 / `MIN_DISCERNMENT`. correct, both_correct, called_correct:
-    shares of the samples that the person, that both, and that the grader calls right.
+    It is 1 / (sensitivity + specificity − 1), between 1 and 1 / `MIN_DISCERNMENT`. correct, both_correct,
+    called_correct: shares of the samples called right by the person, by both, and by the grader.
     """
-    # Sensitivity is undefined without right samples, specificity without wrong ones.
+    # Sensitivity is undefined without right samples, and specificity without wrong samples.
     if not 0 < correct < 1:
         return 1.0
     discernment = both_correct / correct - (called_correct - both_correct) / (1 - correct)
@@ -375,7 +376,7 @@ def _stretch(correct: float, both_correct: float, called_correct: float) -> floa
 
 
 def _around(estimate: float, interval: Interval, below: float, above: float, stretch: float = 1.0) -> Interval:
-    """Return the interval of the audited accuracy: that of the score, widened by the audit's own uncertainty.
+    """Return the interval of the audited accuracy: the score's interval, widened by the audit's own uncertainty.
 
     below, above: squares of the distances from the estimate to the ends of the audit's interval. stretch: factor on the
     distances to the ends of `interval`.

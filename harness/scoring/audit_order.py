@@ -1,18 +1,19 @@
 """Which samples an audit draws, in which order, and which of a person's verdicts count in its estimate.
 
-The audited population is the samples that a judge decided: it gave a verdict on them, and this verdict counts, whether
-or not the rules agree (`judge_messages.apply_ruling`). Where no judge decided any, it is all samples. Two strata:
-the samples that were called correct, and the others. The draw is no file: it is the order of the samples by a checksum
-of their keys, which knows nothing of their texts and verdicts. Of each stratum the estimate takes the samples from the
-beginning of this order up to the first without a verdict by hand. So a person may stop at any sample. A verdict counts
-only if an audit stored it (`audits`): one that somebody gave for another reason, on a sample that looked wrong say, is
-no random draw and would bias the estimate.
+The audited population is the set of samples that a judge decided: samples with a verdict of the judge that counts,
+whether or not the rules agree (`judge_messages.apply_ruling`). If no judge decided any sample, the population is all
+samples. There are two strata: the samples called correct, and the others. The draw is not stored: samples are ordered
+by a checksum of their keys, which does not depend on their texts and verdicts. From each stratum, the estimate uses the
+samples from the beginning of this order up to the first without a manual verdict, so a person may stop at any sample. A
+verdict counts only if an audit stored it (`audits`): a verdict given for another reason, for example on a sample that
+looked wrong, is not a random draw and would bias the estimate.
 
-The population and its strata follow from the grades, which change: a score without the judge counts all samples. The
-verdicts given before stay, but the order then stops at the first sample that the former audit could not draw, such as
-one that the judge was not shown, and all before it are of the other kind: a biased draw. If such samples are a share p
-of a stratum, none is among the first m with the chance (1 − p)^m; so a small m is no reason to take p for 0. The
-estimate therefore needs that at least `MIN_SHARE_COUNTED` of a stratum's audits count; else `why_no_estimate` says so.
+The population and its strata depend on the grades, which may change: a score without the judge includes all samples.
+Earlier verdicts are kept, but the order then stops at the first sample that the earlier audit could not draw, such as a
+sample that the judge did not see. All samples before it are of the other kind, which is a biased draw. If a fraction p
+of a stratum are such samples, none of them is among the first m with probability (1 − p)^m, so a small m does not mean
+that p is 0. Therefore, at least `MIN_SHARE_COUNTED` of a stratum's audits must count; otherwise there is no estimate,
+and `why_no_estimate` explains why.
 """
 
 from __future__ import annotations
@@ -32,16 +33,18 @@ from harness.runs.overrides import Override
 from harness.scoring.tally import QuestionTally
 
 MIN_SHARE = 0.25
-"""Share of the audits that the smaller of the two strata gets at least, while it has samples."""
+"""Minimum share of the audits for the smaller of the two strata, as long as it has samples."""
 
 MIN_SHARE_OF_POINTS = 0.1
-"""The same where a judge gives points: about the share of the audits that each of the four strata gets at least."""
+"""Approximate minimum share of the audits for each of the four strata if a judge gives points."""
 
 MIN_SHARE_COUNTED = 0.5
-"""Share of a stratum's audits that must stand before its first sample without a verdict, or none of them counts."""
+"""Minimum share of a stratum's audits that must precede its first sample without a verdict; otherwise none of them
+counts.
+"""
 
 WHY = "audit"
-"""The reason (`Override.why`) of a verdict by hand that an audit stored."""
+"""The reason (`Override.why`) of a manual verdict stored by an audit."""
 
 NO_ESTIMATE = "no estimate of the audited accuracy yet: "
 """The words before the reasons of `why_no_estimate`."""
@@ -49,9 +52,10 @@ NO_ESTIMATE = "no estimate of the audited accuracy yet: "
 
 @dataclass
 class Stratum:
-    """The samples that the grader called correct, or those that it did not; where a judge gives points, those of all
-    points, of half of them or more, of less, or of none. called_correct: whether they are right, or have all points.
-    weight_of: key → weight in the accuracy. share_of: key → share of the points, where the judge gives points.
+    """The samples that the grader called correct, or the others. If a judge gives points, the samples with all points,
+    with at least half of the points, with less than half, or with none. called_correct: whether the samples are right,
+    or have all points. weight_of: key → weight in the accuracy. share_of: key → share of the points, if the judge gives
+    points.
     """
 
     called_correct: bool
@@ -61,12 +65,12 @@ class Stratum:
 
     @cached_property
     def order(self) -> list[Key]:
-        """The samples in the order of the draw, once all are in `weight_of`."""
+        """The samples in the order of the draw; call only once all samples are in `weight_of`."""
         return sorted(self.weight_of, key=_checksum)
 
     def verdicts(self, by_hand: Mapping[Key, Override]) -> list[tuple[Key, float]]:
-        """(sample, share of it that the person calls right) of each audit that counts, in order; none while fewer than
-        `MIN_SHARE_COUNTED` of the audits stand there.
+        """(sample, share of it that the person calls right) for each audit that counts, in order; empty if fewer than
+        `MIN_SHARE_COUNTED` of the audits are at the beginning of the order.
         """
         beginning = self.beginning(by_hand)
         if len(beginning) < MIN_SHARE_COUNTED * len(self.weight_of.keys() & by_hand.keys()):
@@ -74,7 +78,7 @@ class Stratum:
         return [(key, overrides.share_of(by_hand[key])) for key in beginning]
 
     def beginning(self, by_hand: Mapping[Key, Override]) -> list[Key]:
-        """The samples before the first without a verdict, in order."""
+        """The samples before the first sample without a verdict, in order."""
         order = self.order
         return order[: next((i for i, key in enumerate(order) if key not in by_hand), len(order))]
 
@@ -89,9 +93,9 @@ _STRATA_OF_POINTS = (
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """What is audited. certain: the part of the accuracy that comes from samples which no judge decided. undecided:
-    the samples beside the strata that the grader left undecided, each with its weight in the accuracy. of_judge: the
-    strata hold the verdicts of a judge.
+    """The audited population. certain: the part of the accuracy from samples that no judge decided. undecided: the
+    samples outside the strata that the grader left undecided, with their weights in the accuracy. of_judge: whether the
+    strata contain verdicts of a judge.
     """
 
     strata: tuple[Stratum, ...]
@@ -102,8 +106,8 @@ class Population:
 
     @classmethod
     def of(cls, items: Sequence[QuestionTally]) -> Population:
-        """The samples that can be drawn, in two strata, or four of points, and the part of the accuracy that no judge
-        decided.
+        """The samples that can be drawn, in two strata (four if samples have points), and the part of the accuracy that
+        no judge decided.
         """
         present = [item for item in items if item.n]
         by_judge = any(grade.rule == JUDGE_RULE for item in present for grade in item.grades)
@@ -130,12 +134,12 @@ class Population:
         return cls(filled, math.fsum(certain), n, undecided, by_judge)
 
     def turns(self) -> Iterator[int]:
-        """Yield, for one sample of the draw after the other, the number of the stratum that it comes from."""
+        """Yield, for each sample of the draw in turn, the index of its stratum."""
         left = [len(stratum.weight_of) for stratum in self.strata]
         shares = shares_of(left, MIN_SHARE_OF_POINTS if any(each.share_of for each in self.strata) else MIN_SHARE)
         parts = [0] * len(left)
         while any(left):
-            # The stratum farthest behind its share is next, so that a small draw is part of each larger one.
+            # The stratum farthest behind its share is next, so a small draw is part of every larger draw.
             turn = min((i for i, rest in enumerate(left) if rest), key=lambda i: (parts[i] + 1) / shares[i])
             parts[turn] += 1
             left[turn] -= 1
@@ -143,10 +147,10 @@ class Population:
 
 
 def audits(corrections: Iterable[Override]) -> dict[Key, Override]:
-    """The person's verdicts on the samples that an audit asked about.
+    """The person's verdicts on the audited samples.
 
-    corrections: all of a benchmark, in order. A correction of an audited sample counts, whatever its reason; a
-    withdrawn verdict does not.
+    corrections: all corrections of a benchmark, in order. A correction of an audited sample counts, whatever its
+    reason; a withdrawn verdict does not.
     """
     in_force: dict[Key, Override] = {}
     for override in corrections:
@@ -160,8 +164,8 @@ def audits(corrections: Iterable[Override]) -> dict[Key, Override]:
 def shares_of(sizes: Sequence[int], least: float = MIN_SHARE) -> list[float]:
     """Return the shares of an audit's samples for its strata, which add up to 1.
 
-    sizes: samples of each stratum. least: what a stratum gets at least, before the shares of several small ones are
-    normed.
+    sizes: number of samples in each stratum. least: minimum share of a stratum, before the shares of more than two
+    strata are normalized.
     """
     shares = [max(least, size / sum(sizes)) for size in sizes]
     if len(sizes) == 2:
@@ -171,12 +175,12 @@ def shares_of(sizes: Sequence[int], least: float = MIN_SHARE) -> list[float]:
 
 
 def draw(items: Sequence[QuestionTally], n: int, by_hand: Mapping[Key, Override] | None = None) -> list[Key]:
-    """Draw at most `n` samples for a person to check, and all whose verdicts count; return them in the order to show.
+    """Draw at most `n` samples for a person to check, plus all whose verdicts count; return them in display order.
 
-    items: `tally(…).questions`. by_hand: `audits(…)`; more than `n` may count, and the person may be asked about them
-    once more. Of the two strata (samples that the grader called correct, and others) each gets a part
-    in proportion to its size, but at least `MIN_SHARE`. The order is that of checksums, so that it does not give the
-    grader's verdict away.
+    items: `tally(…).questions`. by_hand: `audits(…)`; more than `n` of them may count, and the person may be asked
+    about them again. Each of the two strata (samples that the grader called correct, and the others) gets a share in
+    proportion to its size, but at least `MIN_SHARE`. The samples are ordered by checksum, so their order does not
+    reveal the grader's verdict.
     """
     population = Population.of(items)
     parts = Counter(islice(population.turns(), n))
@@ -186,7 +190,7 @@ def draw(items: Sequence[QuestionTally], n: int, by_hand: Mapping[Key, Override]
 
 
 def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Override]) -> str:
-    """A sentence that says why the audits give no estimate, and what to do; empty if they give one.
+    """A sentence that explains why the audits give no estimate, and what to do; empty if they give one.
 
     items: `tally(…).questions`. by_hand: `audits(…)`.
     """
@@ -209,5 +213,5 @@ def why_no_estimate(items: Sequence[QuestionTally], by_hand: Mapping[Key, Overri
 
 
 def _checksum(key: Key) -> str:
-    """What the samples are ordered by; it knows nothing of texts and verdicts."""
+    """The sort key of the samples; it does not depend on texts and verdicts."""
     return digest(["audit", key.question_id, key.sample_index])

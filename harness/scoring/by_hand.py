@@ -1,7 +1,7 @@
-"""What a score says of the verdicts that persons gave by hand: written at scoring, and again after each new verdict.
+"""What a score reports about manual verdicts: computed at scoring, and again after each new verdict.
 
-The verdicts count nowhere in the score itself. They give a second accuracy (`accuracy_overridden`) and, if an audit
-asked for them, an estimate (`audited`), each with one warning.
+Manual verdicts do not change the score itself. They give a second accuracy (`accuracy_overridden`) and, if they are
+from an audit, an estimate (`audited`), each with one warning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.scoring.uncertainty import rate_of_shares
 
 
 def with_verdicts_by_hand(score: Score, items: Sequence[QuestionTally], corrections: Sequence[Override]) -> Score:
-    """The score with what follows from the verdicts by hand, in place of what it said of earlier ones.
+    """The score with the results of the manual verdicts, which replace the results of earlier ones.
 
     items: the score's questions, with the grader's grades. corrections: all overrides of the benchmark, in order.
     """
@@ -45,8 +45,8 @@ def with_verdicts_by_hand(score: Score, items: Sequence[QuestionTally], correcti
 
 
 def _on_errors(score: Score, items: Sequence[QuestionTally], by_audit: Mapping[Key, Override]) -> list[ScoreWarning]:
-    """The warning on the errors of the grader: what an audit estimates, why it estimates nothing, or that there is
-    none; none if no judge decided and nothing is audited. by_audit: what is audited.
+    """The warning about the grader's errors: an audit's estimate, why there is none, or that there was no audit. Empty
+    if no judge decided and nothing is audited. by_audit: the audited samples.
     """
     if score.audited is not None:
         return warned("audit", [score.audited.sentence])
@@ -57,11 +57,11 @@ def _on_errors(score: Score, items: Sequence[QuestionTally], by_audit: Mapping[K
 
 
 def _with_corrected(score: Score, items: Sequence[QuestionTally], in_force: Mapping[Key, Override]) -> Score:
-    """The score with the accuracy that counts the verdicts by hand, and a warning on it.
+    """The score with the accuracy that counts the manual verdicts, and a warning about it.
 
-    in_force: these verdicts. The score stays as it is if no verdict differs from the grader's. The warning names no
-    accuracy beside the estimate of an audit: verdicts on a part of the samples, put in place of the grader's, estimate
-    nothing.
+    in_force: the manual verdicts. The score is unchanged if no verdict differs from the grader's. If an audit gives an
+    estimate, the warning names no other accuracy: replacing the grader's verdicts on some of the samples is not an
+    estimate.
     """
     present = sorted((item for item in items if item.n), key=lambda item: item.question.question_id)
     by_hand = overrides.count_corrected((grade for item in present for grade in item.grades), in_force)
@@ -74,7 +74,7 @@ def _with_corrected(score: Score, items: Sequence[QuestionTally], in_force: Mapp
         n_open = sum(verdicts["undecided"] for verdicts in corrected)
         sentence = by_hand.sentence(score.accuracy.value, accuracy.value, n_open)
     else:
-        # The audit's own warning tells of the verdicts that its estimate uses; this one, if there are more, of all.
+        # The audit's own warning covers the verdicts in its estimate; this one covers all verdicts, if there are more.
         n_in_estimate = score.audited.n_audited + score.audited.n_decided
         sentence = by_hand.counts_in_words if by_hand.n_judged > n_in_estimate else ""
     return msgspec.structs.replace(

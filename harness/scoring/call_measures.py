@@ -1,4 +1,4 @@
-"""What a score says of questions that ask for function calls, and how two runs agree on whether to call.
+"""A score's metrics for questions that ask for function calls, and how often two runs agree on whether to call.
 
 schema accuracy       share of the replies with calls whose calls all fit the schemas of their tools
 replies with calls    share of the samples; so are the measures of what went wrong, which stand where anything did
@@ -20,10 +20,10 @@ from harness.scoring.tally import QuestionTally
 from harness.scoring.uncertainty import mean_question_interval, rate
 
 SCHEMA_ACCURACY = "schema accuracy"
-"""The measure of replies with calls whose calls all fit their schemas."""
+"""The metric of replies with calls whose calls all match their schemas."""
 
 UNREAD_CALLS = "markup of a call in the text"
-"""The measure of replies whose calls the server has not read."""
+"""The metric of replies whose calls the server did not parse."""
 
 _SHARES: dict[CallSign, str] = {
     "no_json": "arguments no JSON",
@@ -33,11 +33,11 @@ _SHARES: dict[CallSign, str] = {
     "cut_call": "cut inside a call",
     "same_id": "calls of one id",
 }
-"""Sign → the measure of the samples that show it, which stands where any does."""
+"""Sign → name of the metric of samples that show it; reported only if there are any."""
 
 
 def of_calls(items: Sequence[QuestionTally]) -> dict[str, Estimate]:
-    """The measures of replies to questions that ask for calls; empty without such questions."""
+    """The metrics of replies to questions that ask for calls; empty if there are no such questions."""
     items = [item for item in items if item.n and item.question.kind == "calls"]
     shown = [Counter(sign for grade in item.grades for sign in grade.call_signs or ()) for item in items]
     if not items or not any(grade.call_signs is not msgspec.UNSET for item in items for grade in item.grades):
@@ -70,7 +70,7 @@ class TriggerAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The three in a sentence."""
+        """The three metrics in a sentence."""
         cells = {"F1": self.f1, "precision": self.precision, "recall": self.recall}
         words = [
             f"{name} {each.value:.1%}"
@@ -82,7 +82,7 @@ class TriggerAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def trigger_agreement(pairs: Sequence[tuple[QuestionTally, QuestionTally]]) -> TriggerAgreement | None:
-    """How two runs agree on whether to call; None without questions that ask for calls. pairs: (run's, reference's)."""
+    """How often two runs agree on whether to call; None if no question asks for calls. pairs: (run's, reference's)."""
     asked = [(ours, theirs) for ours, theirs in pairs if ours.question.kind == "calls"]
     if not asked:
         return None
@@ -104,7 +104,7 @@ def _share_with_call(item: QuestionTally) -> float:
 
 
 def _weighted(values: Array, weights: Array, items: Sequence[QuestionTally]) -> Estimate | None:
-    """The weighted mean of the values of the questions that have a weight; None without any."""
+    """The weighted mean of the values over the questions with a positive weight; None if there are none."""
     counted = weights > 0
     if not counted.any():
         return None

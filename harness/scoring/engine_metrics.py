@@ -1,8 +1,10 @@
-"""The engine's own metrics of a run, from readings of its metrics pages (`runs.engine_pages`); acceptance by replies.
+"""The engine's own metrics of a run, from readings of its metrics pages (`runs.engine_pages`), and acceptance lengths
+from the replies.
 
-Each metric is a ratio of sums over all sessions and endpoints of the run. A counter that fell, vanished, or contradicts
-another makes what rests on it unknown, never 0. One comparison guards against the rest (other users, a replica that is
-not seen, an unnoticed restart): the tokens on the pages against those that the client itself received.
+Each metric is a ratio of sums over all sessions and endpoints of the run. If a counter fell, vanished, or contradicts
+another counter, the metrics that depend on it are unknown, never 0. One comparison guards against everything else
+(other users, a hidden replica, an unnoticed restart): the number of tokens on the pages is compared with the number
+that the client received.
 """
 
 from __future__ import annotations
@@ -23,26 +25,27 @@ from harness.scoring.stats import Array, between, t_factor
 from server_launchers.engines.metrics import APPEARING, GAUGES
 
 TOLERANCE = 0.02
-"""Largest difference between the tokens on the pages and the client's own, as a share of the larger number. Streams
-that the client left and tokens hidden by stop words explain as much; on an idle vLLM or llama.cpp server it is 0.
+"""Largest accepted difference between the tokens on the pages and the client's count, as a fraction of the larger
+number. Streams that the client closed and tokens hidden by stop words can explain this much; on an idle vLLM or
+llama.cpp server the difference is 0.
 """
 
 PLATEAU = 0.9
-"""The client's tokens a second are taken while at least this share of the allowed requests is in flight: a tail of two
-long replies halves the rate of a whole run and says nothing of the server.
+"""The client's tokens per second are measured while at least this fraction of the allowed requests is in flight: a tail
+of two long replies halves the rate of a whole run and says nothing about the server.
 """
 
 DEAD_DRAFTER = 0.01
-"""A drafter of which fewer than this share of the proposed tokens is accepted is as good as off."""
+"""If less than this fraction of a drafter's proposed tokens is accepted, speculative decoding has no effect."""
 
 MIN_READINGS = 3
-"""Readings with requests in flight from which a gauge has a mean."""
+"""Minimum number of readings with requests in flight for the mean of a gauge."""
 
 OFTEN = 0.5
-"""A state of the server that holds in more than this share of the readings is named as a cause."""
+"""A server state that occurs in more than this fraction of the readings is reported as a cause."""
 
 Quantities = dict[str, float | None]
-"""Quantity → by how much it rose; None if it is unknown."""
+"""Quantity → its increase; None if unknown."""
 
 
 class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,8 +94,8 @@ class EngineMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rise(before: Series, after: Series) -> float | None:
-    """By how much a counter rose over all its series; a new one began at 0. None if it is missing, no number, fell, or
-    lost a series.
+    """The increase of a counter over all its series; a new series starts at 0. None if the counter is missing, is not a
+    number, fell, or lost a series.
     """
     if not after or not before.keys() <= after.keys():
         return None
@@ -106,8 +109,8 @@ def rise(before: Series, after: Series) -> float | None:
 
 
 def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
-    """What rose between the first and the last of an endpoint's pages in a session, and a remark; all unknown after a
-    restart. model: as the run names it.
+    """The increases between an endpoint's first and last page in a session, and a remark; all unknown after a restart.
+    model: the run's name for the model.
     """
     if len(pages) < 2:
         return {}, "the metrics page could be read only once"
@@ -142,7 +145,7 @@ def rises(pages: Sequence[EnginePage], model: str) -> tuple[Quantities, str]:
 
 
 def _fell(before: Mapping[str, Series], after: Mapping[str, Series]) -> bool:
-    """Whether any counter stands below an earlier value."""
+    """Whether any counter is below its earlier value."""
     return any(
         (value := after.get(quantity, {}).get(labels)) is not None and old is not None and value < old
         for quantity, series in before.items()
@@ -152,27 +155,28 @@ def _fell(before: Mapping[str, Series], after: Mapping[str, Series]) -> bool:
 
 
 def _rising(pages: Sequence[Mapping[str, Series]]) -> int:
-    """The least number of servers of which these are the pages in turn, each with counters that never fall."""
+    """The minimum number of servers that explains these pages, if each server's counters never fall."""
     latest = list[Mapping[str, Series]]()
     for page in pages:
         others = [each for each in latest if _fell(each, page)]
-        # Of the servers that it may come from, the one that has counted most.
+        # Of the servers that the page may come from, choose the one that has counted the most tokens.
         fitting = sorted((each for each in latest if each not in others), key=_tokens)
         latest = [*others, *fitting[:-1], page]
     return len(latest)
 
 
 def _tokens(page: Mapping[str, Series]) -> float:
-    """The tokens on a page, as far as they are known."""
+    """The number of tokens on a page, as far as known."""
     return sum(filter(None, page.get("tokens", {}).values()))
 
 
 class Moment(NamedTuple):
     """The load between two readings.
 
-    minutes: of the run at its end, without pauses between sessions. seconds: its length. tokens: received by the client
-    meanwhile. is_full: nearly all allowed requests were in flight. is_idle: none was in flight at its end. running,
-    waiting, kv_cache: requests of all endpoints, and the fullest cache, by their latest pages; None: unknown.
+    minutes: time of the run at the end of the moment, without pauses between sessions. seconds: its length. tokens:
+    number received by the client in this time. is_full: nearly all allowed requests were in flight. is_idle: no request
+    was in flight at its end. running, waiting, kv_cache: requests at all endpoints, and the fullest cache, according to
+    their latest pages; None: unknown.
     """
 
     minutes: float
@@ -186,7 +190,7 @@ class Moment(NamedTuple):
 
 
 def moments(readings: Iterable[EngineReading]) -> list[Moment]:
-    """The load of a run over its time."""
+    """The load of a run over time."""
     passed, begun = list[Moment](), 0.0
     ordered = sorted(readings, key=lambda reading: (reading.session, reading.time))
     for _, session in groupby(ordered, key=lambda reading: reading.session):
@@ -214,11 +218,11 @@ def moments(readings: Iterable[EngineReading]) -> list[Moment]:
 
 
 MIN_MOMENT_S = 0.1
-"""Readings of several endpoints that are closer together make one moment."""
+"""Readings of several endpoints that are closer together than this form one moment."""
 
 
 def _gauge(pages: Sequence[EnginePage], quantity: str) -> float | None:
-    """A gauge over all models and replicas of these pages: the sum, of shares the largest; None if it is unknown."""
+    """A gauge over all models and replicas of these pages: the sum, or the maximum for fractions; None if unknown."""
     series = [each.get(quantity, {}) for page in pages for each in page.models.values()]
     values = [value for each in series for value in each.values() if value is not None]
     return (max if quantity == "kv_cache" else sum)(values) if values else None
@@ -247,7 +251,7 @@ def engine_metrics(readings: Iterable[EngineReading], model: str) -> EngineMetri
 
 
 def _metrics(total: Quantities, readings: Sequence[EngineReading], engine: str, remarks: list[str]) -> EngineMetrics:
-    """The metrics by what rose at all endpoints and in all sessions together."""
+    """The metrics from the total increases over all endpoints and sessions."""
     get, load = total.get, moments(readings)
     ends = {reading.session: reading for reading in sorted(readings, key=lambda reading: reading.time)}
     ours, seconds = sum(end.arrived for end in ends.values()), sum(moment.seconds for moment in load)
@@ -313,22 +317,22 @@ def _metrics(total: Quantities, readings: Sequence[EngineReading], engine: str, 
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    """The sum; None if a part is unknown."""
+    """The sum; None if any value is unknown."""
     return None if None in values else sum(value for value in values if value is not None)
 
 
 def _ratio(part: float | None, whole: float | None, plus: float = 0.0) -> float | None:
-    """`part` by `whole`, and more; None if one is unknown, or `whole` is 0."""
+    """`part` divided by `whole`, plus `plus`; None if one is unknown, or `whole` is 0."""
     return None if part is None or not whole else plus + part / whole
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    """The mean of a gauge; None of fewer than `MIN_READINGS`."""
+    """The mean of a gauge; None for fewer than `MIN_READINGS` readings."""
     return sum(values) / len(values) if len(values) >= MIN_READINGS else None
 
 
 def _quote(name: str) -> str:
-    """A model's name for a sentence."""
+    """A model's name, quoted for a sentence."""
     return f'"{visible(name, 60)}"'
 
 
@@ -355,9 +359,9 @@ class Speculation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def speculation(tokens: Array, steps: Array, questions: Sequence[str]) -> Speculation | None:
-    """The ratio of sums over questions, and its error as `stats.between` has it. None without any step.
+    """The ratio of sums over questions, with its error from `stats.between`; None if there are no steps.
 
-    tokens, steps: of each reply, NaN if unstated. questions: the id of each.
+    tokens, steps: counts of each reply, NaN if not reported. questions: each reply's question id.
     """
     stated = ~np.isnan(tokens) & ~np.isnan(steps) & (steps > 0)
     if not stated.any():
@@ -393,9 +397,10 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def paired_ratio(before: Array, after: Array) -> Change | None:
-    """The ratio of what two runs count by what it is counted of; None for fewer than two questions, or of nothing.
+    """The second run's ratio of sums divided by the first run's; None for fewer than two questions, or if a sum is 0.
 
-    before, after: (2, Q), both sums of each question. Linearised (Cochran 1977, Sampling Techniques, 6.4).
+    before, after: (2, Q), numerator and denominator of each question. Linearized (Cochran 1977, Sampling Techniques,
+    6.4).
     """
     n, sums = before.shape[-1], [each.sum(axis=-1) for each in (before, after)]
     if n < 2 or not all(each.all() for each in sums):
@@ -407,7 +412,7 @@ def paired_ratio(before: Array, after: Array) -> Change | None:
 
 
 def acceptance_change(before: Speculation | msgspec.UnsetType, after: Speculation | msgspec.UnsetType) -> Change | None:
-    """The ratio of two acceptance lengths over the questions that both count; None where one is unknown."""
+    """The ratio of two acceptance lengths over their shared questions; None if one of them is unknown."""
     if not before or not after or not before.by_question or not after.by_question:
         return None
     of_both = before.by_question, after.by_question
@@ -416,12 +421,12 @@ def acceptance_change(before: Speculation | msgspec.UnsetType, after: Speculatio
 
 
 Side = tuple[EngineMetrics | msgspec.UnsetType, Speculation | msgspec.UnsetType]
-"""The engine's metrics of a score, and the steps that its replies count."""
+"""A score's engine metrics, and the decoding steps counted from its replies."""
 
 
 def engines_beside(before: Side, after: Side) -> list[str]:
-    """Sentences on the acceptance length and the tokens a second of a run beside its baseline's: their ratio, with its
-    95% interval where replies have counts, paired by question; empty where none is known.
+    """Sentences that compare a run's acceptance length and tokens per second with its baseline's: their ratio, with its
+    95% interval, paired by question, if replies have counts; empty if nothing is known.
     """
     (old, old_steps), (new, new_steps) = before, after
     if not old or not new:

@@ -1,7 +1,7 @@
-"""The settings of a score's grading: the rules in force, a function or a judge among them, and the judge's options.
+"""The grading settings of a score: the rules in force, including a function or a judge, and the judge's options.
 
-What was in force is compared, not which graders happened to decide a sample: a judge is not shown an empty reply, so
-of two runs graded alike one may have samples that only the function before the judge decided.
+The comparison uses the graders in force, not the graders that happened to decide a sample: a judge never sees an empty
+reply, so of two runs graded the same way, one may have samples decided only by the function before the judge.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ GRADERS = "graders"
 """The name of the setting that lists the graders."""
 
 JUDGE = "judge: "
-"""The name of a judge's option begins with this."""
+"""Prefix of the names of a judge's options."""
 
 _NO_RULES = (f"{JUDGE}base_url", f"{JUDGE}ended")
-"""Settings that decide no verdict, or have a warning of their own."""
+"""Settings that affect no verdict, or that have a separate warning."""
 
 
 def graders_in_force(score: Score) -> list[str]:
-    """The graders by which a benchmark was graded: the rules, or a function with the checksum of its file, each with
-    the judge that ruled after it, whether or not it decided a sample.
+    """The graders of a benchmark: the rules, or a function with the checksum of its file, each with the judge that
+    ruled after it, whether or not the judge decided a sample.
     """
     if score.judging:
         judges = {f"+{score.judging.name}"}
-    else:  # the end of a grader's name, such as "+judge:model@prompt"; empty where none decided
+    else:  # the end of a grader's name, such as "+judge:model@prompt"; empty if no judge decided
         judges = {grader.removeprefix(without_judge(grader)) for grader in score.graders}
         judges = judges - {""} or {""}
     return sorted({without_judge(grader) + judge for grader in score.graders for judge in judges})
 
 
 def grading_settings(score: Score) -> dict[str, object]:
-    """Who graded a benchmark, by name: the graders in force (with the checksum of a file of the user's), and the
-    options of their judge. A rubric is named as the judge's prompt, by its checksum.
+    """The grading settings of a benchmark, by name: the graders in force (with the checksum of a user's file) and the
+    options of their judge. A rubric is identified by its checksum in the name of the judge's prompt.
     """
     judge = {**(score.judging.settings if score.judging else {})}
     if score.judging and not score.judging.ended:
         judge["ended"] = False
-    if score.judge_errors is not None:  # It also has the server's address, which decides no verdict.
+    if score.judge_errors is not None:  # This also includes the server's address, which affects no verdict.
         judge |= score.judge_errors.settings
     options = {f"{JUDGE}{name}": value for name, value in judge.items()}
     return {GRADERS: graders_in_force(score), **options}
 
 
 def grading_differences(first: Mapping[str, object], second: Mapping[str, object]) -> list[tuple[str, str, str]]:
-    """(name, the first run's value, the second's) of the settings of `grading_settings` that differ, in words."""
+    """(name, first run's value, second run's value), in words, of each differing setting of `grading_settings`."""
     names = dict.fromkeys((*first, *second))
     rows = ((name, in_words(first.get(name)), in_words(second.get(name))) for name in names)
     return [row for row in rows if row[1] != row[2]]
 
 
 def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
-    """The warnings of a difference between two scores that are not graded alike, or not yet by their judge."""
+    """The warnings about a difference between two scores that were graded differently, or not yet by their judge."""
     for which, score in (("the run", run), ("the baseline", baseline)):
         if score.judging and (doubt := score.judging.doubt(which)):
             yield doubt
@@ -78,10 +78,10 @@ def grading_warnings(run: Score, baseline: Score) -> Iterator[str]:
 
 
 def _idle(run: Score, baseline: Score) -> bool:
-    """Whether two scores differ only in a judge that could not have changed either.
+    """Whether two scores differ only in a judge that could not have changed either score.
 
-    It could not if it rules on undecided answers only and neither score has one: the scores are the same with the judge
-    and without.
+    This is so if the judge rules only on undecided answers and neither score has any: the scores are then the same with
+    and without the judge.
     """
     judged = [score for score in (run, baseline) if score.judging]
     return (

@@ -1,13 +1,13 @@
-"""Grades a journal for a score: reads each sample once, and puts the grades in order.
+"""Grades a journal for a score: reads each sample once and sorts the grades.
 
-Grades come in the order of questions and sample indices, whatever the order of the journal's lines. A sample is
-known by its mark, `question number << 32 | sample index`, so that sorting marks sorts samples. The journal is read
+Grades are in the order of questions and sample indices, whatever the order of the journal's lines. A sample is
+identified by its mark, `question number << 32 | sample index`, so sorting marks sorts samples. The journal is read
 once; each sample's grade comes from one of two sources:
 
-    a former grade with this mark is still valid (`_Former`)  →  that grade
-    otherwise                                                 →  a new grade, by the pool of worker processes
+    an earlier grade with this mark is still valid (`_Former`)  →  this grade otherwise
+  →  a new grade, by the pool of worker processes
 
-Grades stay packed. At the end the marks are sorted, and the grades are read out in that order.
+Grades stay packed. At the end the marks are sorted, and the grades are read out in this order.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from harness.scoring.observed import Observed, Rows
 from harness.scoring.score import Score
 
 _INDEX_BITS = 32
-"""Bits of the mark that hold the sample index.
+"""Number of bits of the mark used for the sample index.
 
 Samples with a larger or negative index are ignored, because no plan contains them.
 """
@@ -45,11 +45,11 @@ Samples with a larger or negative index are ignored, because no plan contains th
 _OPEN_BLOCKS = 2048
 """Blocks of fresh grades that stay unpacked while grades are read in order.
 
-A journal visits the questions in turn, so the grades of one question lie in as many blocks as it has samples.
+A journal visits the questions in turn, so the grades of a question are spread over as many blocks as it has samples.
 """
 
 MAX_NAMED = 3
-"""Largest number of damaged lines or conflicting keys that a warning names; the others are counted."""
+"""Largest number of damaged lines or conflicting keys that a warning lists; the others are only counted."""
 
 
 class ById(Mapping[str, Question]):
@@ -73,9 +73,9 @@ class ById(Mapping[str, Question]):
 class Graded:
     """The grades of a journal, in the order of questions and sample indices.
 
-    question, index, rows: of each grade, the number of its question, its sample index, and its row in `observed`.
-    observed: facts of every sample of the journal. report: what was wrong with the journal's lines. changes: sentences
-    on samples that were graded anew because their grader changed.
+    question, index, rows: for each grade, the number of its question, its sample index, and its row in `observed`.
+    observed: facts about every sample of the journal. report: problems with the journal's lines. changes: sentences
+    about samples that were regraded because their grader changed.
     """
 
     grades: Sequence[Grade]
@@ -90,8 +90,8 @@ class Graded:
 class _Samples:
     """The samples whose question is known, in the journal's order: three arrays of equal length.
 
-    mark: a number by which samples sort (`_mark`). row: in `Observed`, below 2³². source: the position of the sample's
-    grade among the former ones; or, below 0, −1 minus its position among the new ones.
+    mark: sort key of the sample (`_mark`). row: its row in `Observed`, below 2³². source: the position of the sample's
+    grade among the earlier grades; or, if negative, −1 minus its position among the new grades.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class _Samples:
         self._n_new = 0
 
     def add(self, mark: int, row: int, former: int | None) -> None:
-        """Add the next sample. former: the position of its former grade; None: it gets the next new grade."""
+        """Add the next sample. former: the position of its earlier grade; None: it gets the next new grade."""
         self.mark.append(mark)
         self.row.append(row)
         if former is None:
@@ -107,7 +107,7 @@ class _Samples:
         self.source.append(-self._n_new if former is None else former)
 
     def rows_of(self, marks: Sequence[int]) -> Rows:
-        """The rows of these samples, which must be among the marks: (len(marks),)."""
+        """The rows of these samples, (len(marks),). All of them must have been added."""
         sought = np.array(marks, dtype=np.int64)
         every_mark = np.frombuffer(self.mark, dtype=np.int64)
         indices = np.flatnonzero(np.isin(every_mark, sought))
@@ -117,12 +117,13 @@ class _Samples:
 
 
 class _Former:
-    """The grades of an earlier scoring, or of an interrupted one, that are still valid.
+    """The grades of an earlier or interrupted scoring that are still valid.
 
-    A grade is valid if the grader, the question's `basis` and the reply's checksum are unchanged, unless a verifier ran
-    into a deadline that is longer now. A grade without a checksum is valid for no reply: nothing tells which it read.
+    A grade is valid if the grader, the question's `basis` and the reply's checksum are unchanged, unless a verifier hit
+    a deadline that is longer now. A grade without a checksum is never valid, because its reply is unknown.
 
-    grades: all that may be valid, in file order. bases: of each question. options: of the grading now.
+    grades: all grades that may be valid, in file order. bases: the `basis` of each question. options: options of the
+    current grading.
     """
 
     def __init__(self, folder: BenchmarkFolder, by_id: ById, bases: Sequence[str], options: GradingOptions) -> None:
@@ -130,9 +131,9 @@ class _Former:
         graders = [names[question.rules.grader] for question in by_id.questions]
         self.grades: Packed[Grade] = Packed(Grade)
         marks, checksums = array("q"), array("q")
-        changed: dict[tuple[str, str], array[int]] = {}  # (former grader, grader now) → marks of the samples
+        changed: dict[tuple[str, str], array[int]] = {}  # (earlier grader, current grader) → marks of the samples
         self._damaged: list[str] = []
-        # Before the grades, which another scoring writes before its score.
+        # Read this before the grades, because another scoring writes its grades before its score.
         n_before = 0 if folder.fresh_grades.exists() else n_scored(folder)
         n_read = 0
         for grade in grades.read_stored(folder, self._damaged):
@@ -150,20 +151,22 @@ class _Former:
                 marks.append(mark)
                 checksums.append(grade.reply_checksum)
                 self.grades.append(grade)
-        # An interrupted grading, or one beside this, has not yet written all that the former score counted.
+        # An interrupted or concurrent grading has not yet written all grades that the previous score counted.
         n_before = 0 if folder.fresh_grades.exists() else n_before
         self._n_gone = max(0, n_before - n_read - len(self._damaged))
-        # Stable, so that of several grades of a sample the last stays last.
+        # The sort is stable, so the last of several grades of a sample stays last.
         order = np.argsort(np.frombuffer(marks, dtype=np.int64), kind="stable")
         self._marks = array("q", np.frombuffer(marks, dtype=np.int64)[order].tobytes())
         self._positions = array("q", order.tobytes())
         self._checksums = checksums
-        # A grading that was interrupted has graded some of these samples anew before.
+        # An interrupted grading has already regraded some of these samples.
         self._changed = {graders: np.setdiff1d(samples, self._marks).size for graders, samples in changed.items()}
 
     @property
     def changes(self) -> list[str]:
-        """Sentences on altered and lost grades, and on each grader that changed, with the samples it graded before."""
+        """Sentences about altered and lost grades, and about each grader change, with the number of regraded
+        samples.
+        """
         altered = (
             [f"grades that were damaged or altered, and regraded: {first_few(self._damaged)}"] if self._damaged else []
         )
@@ -178,15 +181,15 @@ class _Former:
         ]
 
     def __len__(self) -> int:
-        """The number of samples with such a grade."""
+        """The number of samples with a grade that may be valid."""
         marks = np.frombuffer(self._marks, dtype=np.int64)  # sorted
         return len(marks) - int((marks[1:] == marks[:-1]).sum())
 
     def position(self, mark: int, checksum: int) -> int | None:
-        """The position in `grades` of the sample's grade, the last if there are several; None if there is none, or if
-        it is of another reply.
+        """The position of the sample's grade in `grades`, the last if there are several; None if there is none, or if
+        it belongs to another reply.
 
-        mark: the sample's, from `_mark`. checksum: of its reply.
+        mark: the sample's mark, from `_mark`. checksum: checksum of its reply.
         """
         i = bisect_right(self._marks, mark) - 1
         if i < 0 or self._marks[i] != mark:
@@ -196,7 +199,7 @@ class _Former:
 
 
 def n_scored(folder: BenchmarkFolder) -> int:
-    """The number of samples in the stored score; 0 without a score to read."""
+    """The number of samples in the stored score; 0 if there is no readable score."""
     with contextlib.suppress(StoreError):
         score = Score.load(folder)
         return 0 if score is None else score.n_samples
@@ -204,7 +207,7 @@ def n_scored(folder: BenchmarkFolder) -> int:
 
 
 def _mark(question_number: int, sample_index: int) -> int:
-    """A number by which samples sort: by question, then by index."""
+    """The sort key of samples: by question, then by index."""
     return (question_number << _INDEX_BITS) + sample_index
 
 
@@ -218,10 +221,10 @@ def grade_journal(
 ) -> Graded:
     """The grades of every sample whose question is in `by_id`; earlier grades that are still valid are reused.
 
-    span: bytes [start, stop) of the journal; None = all. tools: the names of those offered. on_graded: called with the
+    span: bytes [start, stop) of the journal; None = all. tools: names of the offered tools. on_graded: called with the
     number of new grades so far. Raises `StoreError`; `UsageError` for an untrusted verifier.
     """
-    interned: dict[str, str] = {}  # Equal digests share one object: a large set repeats a few references.
+    interned: dict[str, str] = {}  # Equal digests share one object, because a large benchmark repeats a few references.
     bases = [interned.setdefault(text, text) for text in map(basis, by_id.questions)]
     ids = [*by_id]
     former = None
@@ -231,7 +234,9 @@ def grade_journal(
     report, samples = JournalReport(), _Samples()
 
     def ungraded() -> Iterator[Sample]:
-        """The samples without a valid former grade; all are noted in `observed` and `samples` on the way."""
+        """The samples without a valid earlier grade. All samples are added to `observed` and `samples` along the
+        way.
+        """
         for sample in read_samples(folder, span=span, report=report):
             row = observed.observe(sample)
             number = by_id.numbers.get(sample.question_id)
@@ -248,7 +253,7 @@ def grade_journal(
         return msgspec.structs.replace(grade, question_id=ids[number], basis=bases[number])
 
     def with_checksums(early: Iterable[Grade]) -> list[Grade]:
-        """The grades with the checksums of their replies. early: as they were made, in no order."""
+        """The grades with the checksums of their replies. early: the grades in the order in which they were made."""
         by_mark = {_mark(by_id.numbers[grade.question_id], grade.sample_index): grade for grade in early}
         rows = samples.rows_of([*by_mark])
         return [
@@ -257,7 +262,7 @@ def grade_journal(
         ]
 
     graded: Packed[Grade] = Packed(Grade, open_blocks=_OPEN_BLOCKS)
-    keeps = span is None  # Not kept: parts of a journal, which machines of a cluster grade side by side.
+    keeps = span is None  # Parts of a journal are not kept: machines of a cluster grade them in parallel.
     n_stored = 0 if former is None else len(former)
     with grades.PartialGrades(folder, n_stored, fresh=options.fresh) as partial:
         grading = pool.grade_all(
@@ -278,9 +283,9 @@ def grade_journal(
 def _in_order(
     samples: _Samples, former: _Former | None, new: Sequence[Grade], observed: Observed, report: JournalReport
 ) -> Graded:
-    """The grades by question and sample index, with the signs and the checksum of the present reply.
+    """The grades by question and sample index, with the signs and the checksum of the current reply.
 
-    new: in the order in which their samples were added. report: what was wrong with the journal's lines.
+    new: new grades in the order in which their samples were added. report: problems with the journal's lines.
     """
     marks = np.frombuffer(samples.mark, dtype=np.int64)
     order = np.argsort(marks, kind="stable")
@@ -292,7 +297,7 @@ def _in_order(
             source = samples.source[i]
             grade = new[-1 - source] if source < 0 else former_grades[source]
             shown, checksum = observed.anomalies(row), observed.checksums[row]
-            # An earlier version may have found other signs.
+            # An earlier version may have found different signs.
             if (grade.anomalies, grade.reply_checksum) != (shown, checksum):
                 grade = msgspec.structs.replace(grade, anomalies=shown, reply_checksum=checksum)
             yield grade
@@ -309,19 +314,19 @@ def _in_order(
 
 
 def basis(question: Question) -> str:
-    """Short checksum of the parts of a question on which its grades depend: references, kind, rules, choices."""
+    """Short checksum of the parts of a question that affect its grades: references, kind, rules, choices."""
     rules = msgspec.to_builtins(question.rules)
     return digest([question.references, question.kind, rules, question.choices])[:12]
 
 
 def first_few(lines: Sequence[str]) -> str:
-    """The first of these words on lines, and how many more there are."""
+    """The first of these descriptions of lines, and how many more there are."""
     more = f" and {len(lines) - MAX_NAMED} more" if len(lines) > MAX_NAMED else ""
     return f"{', '.join(lines[:MAX_NAMED])}{more}"
 
 
 def journal_warnings(folder: BenchmarkFolder, report: JournalReport) -> list[str]:
-    """Warnings about damaged or repeated records of the journal."""
+    """Warnings about damaged or duplicate records in the journal."""
     sentences = []
     if report.damaged:
         lines = first_few([f"line {d.number} ({d.reason})" for d in report.damaged])

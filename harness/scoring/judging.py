@@ -1,5 +1,5 @@
-"""The judges of a run: what a score records of the one in force (whether it has ended, what its replies took), and the
-stored replies and rubric of all that it has had, in `<run>/judge/<model>-<prompt>-<digest>/`.
+"""The judges of a run: what a score records about the judge in force (whether it has finished, what its replies cost),
+and the stored replies and rubrics of all judges so far, in `<run>/judge/<model>-<prompt>-<digest>/`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.runs.layout import BenchmarkFolder
 from harness.runs.missing import n_planned
 
 MAX_NAME_CHARS = 100
-"""A judge's name is cut to this length in a sentence."""
+"""A judge's name is truncated to this length in a sentence."""
 
 
 class JudgeCost(msgspec.Struct, frozen=True):
@@ -57,27 +57,27 @@ class JudgeCost(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, replies: Iterable[Sample], prices: Prices | None) -> JudgeCost:
-        """What these replies took; a request that brought no reply is in no count."""
+        """The cost of these replies. Requests without a reply are not counted."""
         n = n_requests = n_stated = prompt = completion = 0
         for reply in replies:
             n, n_requests = n + 1, n_requests + reply.attempts
             tokens_in, tokens_out = reply.usage.prompt_tokens, reply.usage.completion_tokens
             if tokens_in is not None and tokens_out is not None:
                 n_stated, prompt, completion = n_stated + 1, prompt + tokens_in, completion + tokens_out
-        is_known = prices is not None and (n_stated or not n)  # replies of unknown length were not free
+        is_known = prices is not None and (n_stated or not n)  # replies of unknown length are not free
         return cls(
             n, n_requests, n_stated, prompt, completion, prices.usd(prompt, completion) if prices and is_known else None
         )
 
     def plus(self, more: JudgeCost) -> JudgeCost:
-        """The sum of both; without the money if one has none."""
+        """The sum of both costs; without `usd` if it is unknown for either."""
         usd = None if self.usd is None or more.usd is None else self.usd + more.usd
         ours, theirs = msgspec.structs.asdict(self), msgspec.structs.asdict(more)
         return JudgeCost(**{name: ours[name] + theirs[name] for name in ours if name != "usd"}, usd=usd)
 
     @property
     def words(self) -> str:
-        """Requests, tokens, and money if it is known."""
+        """Requests, tokens, and the cost in dollars if known."""
         requests = count_noun(self.requests, "request")
         if not self.n_stated and self.replies:
             return f"{requests}, tokens unknown (not reported by the server)"
@@ -102,7 +102,9 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
     """Cost of the judge's replies; None if the score was stored while the judge was still running."""
 
     def doubt(self, which: str) -> str:
-        """A sentence if the score is not yet the judge's; else empty. which: whose judging, such as "the run"."""
+        """A warning if the judge has not finished or gave no verdicts; otherwise empty. which: what was judged, such as
+        "the run".
+        """
         name = visible(self.name.removeprefix("judge:"), MAX_NAME_CHARS)
         if not self.ended:
             return (
@@ -122,8 +124,8 @@ class Judging(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
-    """A judge's reply about the answer of one sample. ruling: None without one. judge: model@prompt, as in
-    the grades. folder, key: where it lies.
+    """A judge's reply about the answer of one sample. ruling: None if the reply gives none. judge: model@prompt, as in
+    the grades. folder, key: where the reply is stored.
     """
 
     judge: str
@@ -134,9 +136,9 @@ class JudgeReply:
 
 
 def judges_of(folder: BenchmarkFolder) -> Iterator[tuple[RunFolder, Manifest]]:
-    """Yield each judge that was asked about a benchmark: the folder of its replies, and its manifest.
+    """Yield each judge used for a benchmark: the folder of its replies, and its manifest.
 
-    folder: the benchmark's in the run. A damaged judge's folder is left out: `harness score` reports the damage.
+    folder: the benchmark's folder in the run. A damaged judge folder is left out; `harness score` reports the damage.
     """
     for path in sorted((folder.path.parent / "judge").glob("*/manifest.json")):
         judge = RunFolder(path.parent)
@@ -149,11 +151,11 @@ def judges_of(folder: BenchmarkFolder) -> Iterator[tuple[RunFolder, Manifest]]:
 
 
 def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, grade: Grade) -> list[JudgeReply]:
-    """The stored replies of every judge about the answer of a sample; those of the judge that decided it come last.
+    """The stored replies of all judges about the answer of a sample; those of the judge that decided it are last.
 
-    folder: the benchmark's in the run. Raises `StoreError`.
+    folder: the benchmark's folder in the run. Raises `StoreError`.
     """
-    # The end of a reply is shown to a judge only if the answer cannot be; the whole reply, only by some prompts.
+    # A judge sees the end of a reply only if the answer cannot be shown, and the whole reply only with some prompts.
     sizes, is_apart = (0, MAX_SHOWN_REPLY_CHARS, MAX_SHOWN_PROOF_CHARS), bool(sample.reasoning)
     texts = [text_for_judge(sample.text, is_apart=is_apart, whole=most) for most in sizes]
     shown = list(filter(None, (grade.extracted and shown_answer(grade.extracted), *texts)))
@@ -175,7 +177,7 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
             )
             for reply in (read_samples(asked_in, keys=keys) if keys else ())
         ]
-        # A judge with other sampling has another folder under the same name: the later one comes last.
+        # A judge with other sampling options has another folder under the same name; the later one comes last.
         by_judge.append(((f"+judge:{name}" in grade.grader, manifest.created), replies))
     by_judge.sort(key=lambda item: item[0])
     return [reply for _, replies in by_judge for reply in replies]
@@ -184,8 +186,8 @@ def replies_about(folder: BenchmarkFolder, question: Question, sample: Sample, g
 def _requests_about(asked_in: BenchmarkFolder, question: Question, shown: Sequence[str]) -> list[str]:
     """The ids of a judge's requests about one answer to a question.
 
-    asked_in: the benchmark in the folder of the judge. shown: the texts by which a request may show the answer (itself,
-    or the reply); the first that any request holds counts.
+    asked_in: the benchmark's folder within the judge's folder. shown: texts that a request may contain (the answer
+    itself, or the reply); the first text that any request contains is used.
     """
     requests = {
         case.question_id: case.messages[-1].content
@@ -199,10 +201,11 @@ def _requests_about(asked_in: BenchmarkFolder, question: Question, shown: Sequen
 
 
 def rubric_of(folder: BenchmarkFolder, grades: Iterable[Grade]) -> str:
-    """The rubric by which a judge decided some of `grades`, as the judge got it; empty without one, with several, or if
-    its replies are gone.
+    """The rubric that a judge used for some of `grades`, as sent to the judge; empty if there is none, if there are
+    several, or if the judge's replies are gone.
 
-    folder: the benchmark's in the run. The rubric is part of each prompt of the judge; that of the first is read.
+    folder: the benchmark's folder in the run. The rubric is part of every prompt of the judge; the first prompt is
+    used.
     """
     graders = {grade.grader for grade in grades if grade.rule == JUDGE_RULE}
     prompts = set(map(prompt_of, graders))
